@@ -1,0 +1,82 @@
+"""What can go wrong, and whose fault it is.
+
+    WebhookError
+    ├── RequestError            the caller's bytes are bad: HTTP 4xx, no verdict
+    │   ├── NotJson
+    │   ├── NotAReview          JSON, yet no AdmissionReview that can be answered
+    │   ├── Malformed           a review whose object has the wrong shape: `containers: "string"`
+    │   ├── WrongMediaType      415
+    │   ├── TooLarge            413
+    │   └── TooSlow             408
+    └── ConfigError             a file of the operator's is bad: refused whole, the last good one stays
+
+A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
+"""
+
+
+class WebhookError(Exception):
+    """The root: every error that this project raises on purpose."""
+
+
+class RequestError(WebhookError):
+    """The caller sent something that cannot be judged. The message goes back to the caller."""
+
+    status = 400
+    reason = "BadRequest"
+
+
+class NotJson(RequestError):
+    """The body is not one JSON document."""
+
+
+class NotAReview(RequestError):
+    """The body is JSON, but not an AdmissionReview that can be answered."""
+
+
+class Malformed(RequestError):
+    """The reviewed object does not have the shape that its kind promises."""
+
+    def __init__(self, path: str, expected: str, value: object) -> None:
+        """Say where (a field path), what should stand there, and what stands there."""
+        super().__init__(f"{path or 'the object'} must be {expected}, not {json_type(value)}")
+        self.path = path
+
+
+class WrongMediaType(RequestError):
+    """The body is declared as something else than JSON."""
+
+    status = 415
+    reason = "UnsupportedMediaType"
+
+
+class TooLarge(RequestError):
+    """The body is larger than any API server would send."""
+
+    status = 413
+    reason = "RequestEntityTooLarge"
+
+
+class TooSlow(RequestError):
+    """The body did not arrive in time."""
+
+    status = 408
+    reason = "Timeout"
+
+
+class ConfigError(WebhookError):
+    """A device config, policy, fleet or certificate file cannot be used. The message names file, place and remedy."""
+
+
+_JSON_TYPES = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+}
+
+
+def json_type(value: object) -> str:
+    """Name the JSON type of a value the way a person would."""
+    return _JSON_TYPES.get(type(value), "null")

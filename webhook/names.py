@@ -1,0 +1,84 @@
+"""Every label, annotation and resource name that the project knows, spelled once.
+
+Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAMi.
+"""
+
+# --- vGPU resources: the defaults; the device config may rename them ------------------------------------------------
+
+VGPU_NUMBER = "volcano.sh/vgpu-number"
+VGPU_MEMORY = "volcano.sh/vgpu-memory"
+VGPU_CORES = "volcano.sh/vgpu-cores"
+VGPU_MEMORY_PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
+
+# --- other device resources -----------------------------------------------------------------------------------------
+
+GPUSHARE_NUMBER = "volcano.sh/gpu-number"
+GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
+NVIDIA_GPU = "nvidia.com/gpu"
+
+# --- annotations that a pod's author may set ------------------------------------------------------------------------
+
+VGPU_MODE = "volcano.sh/vgpu-mode"
+USE_GPUTYPE = "nvidia.com/use-gputype"
+NOUSE_GPUTYPE = "nvidia.com/nouse-gputype"
+USE_GPUUUID = "volcano.sh/vgpu-use-gpuuuid"
+NOUSE_GPUUUID = "volcano.sh/vgpu-nouse-gpuuuid"
+
+AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUUID, NOUSE_GPUUUID})
+
+# --- annotations that only the scheduler and the device plugins write -----------------------------------------------
+
+RESERVED_ANNOTATIONS = frozenset(
+    {
+        "volcano.sh/vgpu-node",
+        "volcano.sh/vgpu-time",
+        "volcano.sh/vgpu-ids-new",
+        "volcano.sh/vgpu-pod-name",
+        "volcano.sh/vgpu-pod-namespace",
+        "volcano.sh/vgpu-pod-uid",
+        "volcano.sh/devices-to-allocate",
+        "volcano.sh/bind-phase",
+        "volcano.sh/bind-time",
+        "volcano.sh/predicate-time",
+        "volcano.sh/gpu-index",
+        "predicate-time",
+        "hami.io/vgpu-node",
+        "hami.io/vgpu-time",
+        "hami.io/bind-phase",
+        "hami.io/bind-time",
+        "huawei.com/npu-core",
+    }
+)
+
+# The Ascend ones carry the chip's common word: hami.io/<word>-devices-…, huawei.com/<word>.
+RESERVED_HAMI_PREFIX = "hami.io/"
+RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", "-devices-allocated")
+RESERVED_ASCEND_PREFIX = "huawei.com/Ascend"
+
+# Written by the scheduler too, yet a widespread guide tells authors to set it: see the rule reserved-annotation.
+GPU_INDEX = "volcano.sh/gpu-index"
+
+CDI_ANNOTATION_DOMAIN = "cdi.k8s.io"
+
+# --- nodes ----------------------------------------------------------------------------------------------------------
+
+NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"
+
+# --- sharing modes --------------------------------------------------------------------------------------------------
+
+MODE_HAMI_CORE = "hami-core"
+MODE_MIG = "mig"
+MODE_MPS = "mps"
+
+# --- schedulers -----------------------------------------------------------------------------------------------------
+
+DEFAULT_SCHEDULER = "default-scheduler"
+VOLCANO_SCHEDULER = "volcano"
+
+# --- environment ----------------------------------------------------------------------------------------------------
+
+NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+
+# --- the ConfigMap of the device config -----------------------------------------------------------------------------
+
+DEVICE_CONFIG_KEY = "device-config.yaml"

@@ -1,0 +1,123 @@
+"""Edits of a pod, and the JSON patch (RFC 6902) that makes the API server repeat them.
+
+A patch is compiled from the places that were edited, never by comparing whole objects: what this project does not know
+stays bit for bit.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+Path = tuple[str | int, ...]
+
+APPEND: Final = "-"  # JSON Pointer's word for "after the last element"
+
+
+class _Removed(Enum):
+    REMOVE = "remove"
+
+
+REMOVE: Final = _Removed.REMOVE
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Set or remove one place of the pod.
+
+    Attributes:
+        path: keys and list indexes from the root; a final `APPEND` adds to a list. Missing parents are made.
+        value: the new JSON value, or `REMOVE`.
+    """
+
+    path: Path
+    value: Any
+
+
+class Draft:
+    """A pod being edited: the original is never touched, what is edited is copied first."""
+
+    __slots__ = ("_copied", "_touched", "object", "original")
+
+    def __init__(self, original: dict[str, Any]) -> None:
+        self.original = original
+        self.object = original
+        self._copied: dict[int, Any] = {}  # by identity; held, so that no identity is used twice
+        self._touched: dict[Path, None] = {}  # in order, each once
+
+    def apply(self, edits: Iterable[Edit]) -> None:
+        """Make the edits, in order."""
+        for edit in edits:
+            self._apply(edit)
+
+    def operations(self) -> list[dict[str, Any]]:
+        """Compile the smallest add, replace and remove operations that turn the original into the draft."""
+        operations: list[dict[str, Any]] = []
+        done: set[Path] = set()
+        for path in self._touched:
+            operation = self._operation(path, done)
+            if operation is not None:
+                operations.append(operation)
+        return operations
+
+    def _apply(self, edit: Edit) -> None:
+        *parents, last = edit.path
+        if self.object is self.original:
+            self.object = self._own(self.original)
+        here: Any = self.object
+        for position, key in enumerate(parents):
+            child = here.get(key) if isinstance(here, dict) else here[key]
+            if child is None:
+                following = edit.path[position + 1]
+                child = self._own([] if following == APPEND else {})
+            elif id(child) not in self._copied:
+                child = self._own(child)
+            here[key] = child
+            here = child
+        if isinstance(here, list) and last == APPEND:
+            last = len(here)
+            here.append(edit.value)
+        elif edit.value is REMOVE:
+            here.pop(last, None)
+        else:
+            here[last] = edit.value
+        self._touched[(*parents, last)] = None
+
+    def _own(self, container: Any) -> Any:
+        copy = container.copy()
+        self._copied[id(copy)] = copy
+        return copy
+
+    def _operation(self, path: Path, done: set[Path]) -> dict[str, Any] | None:
+        before: Any = self.original
+        after: Any = self.object
+        for depth, key in enumerate(path, start=1):
+            before, after = _child(before, key), _child(after, key)
+            if before is None or before is REMOVE:
+                path = path[:depth]  # everything below is new: one operation brings it all
+                break
+        if path in done:
+            return None
+        done.add(path)
+        if after is REMOVE:
+            return None if before is REMOVE else {"op": "remove", "path": pointer(path)}
+        if before is REMOVE:
+            return {"op": "add", "path": pointer(self._appending(path)), "value": after}
+        return None if before == after else {"op": "replace", "path": pointer(path), "value": after}
+
+    def _appending(self, path: Path) -> Path:
+        return (*path[:-1], APPEND) if isinstance(path[-1], int) else path
+
+
+def pointer(path: Path) -> str:
+    """Spell a path as an RFC 6901 JSON Pointer."""
+    return "".join(["/" + str(key).replace("~", "~0").replace("/", "~1") for key in path])
+
+
+def _child(container: Any, key: str | int) -> Any:
+    """One step down; `REMOVE` where there is nothing."""
+    if isinstance(container, dict):
+        return container.get(key, REMOVE)
+    if isinstance(container, list) and isinstance(key, int) and key < len(container):
+        return container[key]
+    return REMOVE

@@ -1,0 +1,187 @@
+"""Reading a pod that is still the JSON that came in.
+
+Unknown fields are nobody's business here; a known field of the wrong shape raises `Malformed`, because a pod that cannot
+be read cannot be judged either.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.errors import Malformed
+from webhook.pod.patch import Path
+
+REGULAR = "containers"
+INIT = "initContainers"
+EPHEMERAL = "ephemeralContainers"
+
+_EMPTY: Mapping[str, Any] = {}
+
+
+def mapping(parent: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
+    """The object under a key; empty if absent or null."""
+    value = parent.get(key)
+    if value is None:
+        return _EMPTY
+    if not isinstance(value, dict):
+        raise Malformed(f"{path}{key}", "an object", value)
+    return value
+
+
+def sequence(parent: Mapping[str, Any], key: str, path: str) -> list[Any]:
+    """The list under a key; empty if absent or null."""
+    value = parent.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise Malformed(f"{path}{key}", "a list", value)
+    return value
+
+
+def objects(parent: Mapping[str, Any], key: str, path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of the list under a key, with their indexes."""
+    for index, item in enumerate(sequence(parent, key, path)):
+        if not isinstance(item, dict):
+            raise Malformed(f"{path}{key}[{index}]", "an object", item)
+        yield index, item
+
+
+class Container:
+    """One container of a pod, of any of the three lists.
+
+    Attributes:
+        kind: the list it stands in: `containers`, `initContainers` or `ephemeralContainers`.
+        index: its place in that list.
+        name: its name, for people; never trusted for anything else.
+        limits, requests: resource name to quantity, as written.
+    """
+
+    __slots__ = ("index", "kind", "limits", "name", "raw", "requests")
+
+    def __init__(self, kind: str, index: int, raw: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.index = index
+        self.raw = raw
+        name = raw.get("name")
+        self.name = name if isinstance(name, str) else ""
+        resources = raw.get("resources")
+        if resources:
+            if not isinstance(resources, dict):
+                raise Malformed(f"{self.where}.resources", "an object", resources)
+            self.limits = resources.get("limits") or _EMPTY
+            self.requests = resources.get("requests") or _EMPTY
+            if not isinstance(self.limits, dict) or not isinstance(self.requests, dict):
+                self._refuse()
+        else:
+            self.limits = self.requests = _EMPTY
+
+    @property
+    def where(self) -> str:
+        """The container's field path, for people: `spec.containers[0]`."""
+        return f"spec.{self.kind}[{self.index}]"
+
+    @property
+    def path(self) -> Path:
+        """The container's path for edits."""
+        return ("spec", self.kind, self.index)
+
+    def has(self, resource: str) -> bool:
+        """Tell whether a resource stands in limits or requests."""
+        return resource in self.limits or resource in self.requests
+
+    def quantity(self, resource: str) -> Any:
+        """What is written for a resource: in limits, else in requests; None if nowhere."""
+        value = self.limits.get(resource)
+        return self.requests.get(resource) if value is None else value
+
+    def env(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The environment variables, each an object with `name` and `value` or `valueFrom`."""
+        return objects(self.raw, "env", f"{self.where}.") if "env" in self.raw else iter(())
+
+    def volume_mounts(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The volume mounts."""
+        return objects(self.raw, "volumeMounts", f"{self.where}.") if "volumeMounts" in self.raw else iter(())
+
+    def security_context(self) -> Mapping[str, Any]:
+        """The container's own security context; empty if absent."""
+        return mapping(self.raw, "securityContext", f"{self.where}.")
+
+    def _refuse(self) -> None:
+        bad = "limits" if not isinstance(self.limits, dict) else "requests"
+        raise Malformed(f"{self.where}.resources.{bad}", "an object", getattr(self, bad))
+
+
+class PodView:
+    """A pod's JSON with the few questions that rules ask.
+
+    Attributes:
+        raw: the object as it came in.
+        metadata, spec: its two parts.
+        annotations: empty if absent.
+        containers, init_containers, ephemeral_containers: in the order of the specification.
+    """
+
+    __slots__ = ("annotations", "containers", "ephemeral_containers", "init_containers", "metadata", "raw", "spec")
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        """Read a pod.
+
+        Raises:
+            Malformed: a field that rules read has the wrong JSON type.
+        """
+        self.raw = raw
+        self.metadata = mapping(raw, "metadata", "")
+        self.spec = mapping(raw, "spec", "")
+        self.annotations = mapping(self.metadata, "annotations", "metadata.")
+        self.containers = self._list(REGULAR)
+        self.init_containers = self._list(INIT)
+        self.ephemeral_containers = self._list(EPHEMERAL)
+
+    @property
+    def name(self) -> str:
+        """The pod's name, or the prefix of the name that it will get."""
+        name = self.metadata.get("name") or self.metadata.get("generateName")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def scheduler(self) -> str:
+        """The schedulerName, empty if absent."""
+        return self._text("schedulerName")
+
+    @property
+    def node_name(self) -> str:
+        """The nodeName, empty if absent."""
+        return self._text("nodeName")
+
+    def every_container(self) -> Iterator[Container]:
+        """All containers: init, regular, ephemeral."""
+        yield from self.init_containers
+        yield from self.containers
+        yield from self.ephemeral_containers
+
+    def tolerations(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The tolerations."""
+        return objects(self.spec, "tolerations", "spec.")
+
+    def volumes(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The volumes."""
+        return objects(self.spec, "volumes", "spec.")
+
+    def annotation(self, key: str) -> str | None:
+        """An annotation's text; None if absent."""
+        value = self.annotations.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        raise Malformed(f"metadata.annotations[{key}]", "a string", value)
+
+    def _list(self, kind: str) -> tuple[Container, ...]:
+        if kind not in self.spec:
+            return ()
+        return tuple([Container(kind, index, item) for index, item in objects(self.spec, kind, "spec.")])
+
+    def _text(self, key: str) -> str:
+        value = self.spec.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, str):
+            raise Malformed(f"spec.{key}", "a string", value)
+        return value
