@@ -1,0 +1,204 @@
+"""The cluster's own device config: names, defaults, MIG geometries, NPU chips.
+
+Read as Volcano reads the ConfigMap `volcano-vgpu-device-config`: unknown keys are ignored, a wrong type refuses the whole.
+Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from webhook import names
+from webhook.devices.families import Family, Role
+from webhook.errors import ConfigError
+
+Roles = Mapping[str, tuple[Family, Role]]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One kind of MIG instance of a geometry; memory in MiB."""
+
+    name: str
+    memory: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """One way to cut a card into MIG instances."""
+
+    group: str
+    instances: tuple[Instance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MigModels:
+    """The geometries of some card models, in the order in which the scheduler tries them."""
+
+    models: tuple[str, ...]
+    geometries: tuple[Geometry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VgpuConfig:
+    """The `nvidia:` section. Memory is in units of `memory_factor` MiB, as users write it."""
+
+    number_name: str = names.VGPU_NUMBER
+    memory_name: str = names.VGPU_MEMORY
+    cores_name: str = names.VGPU_CORES
+    percentage_name: str = names.VGPU_MEMORY_PERCENTAGE
+    overwrite_env: bool = False
+    default_number: int = 0
+    default_memory: int = 0
+    default_cores: int = 0
+    memory_factor: int = 1
+    mig_models: tuple[MigModels, ...] = ()
+
+    def geometries_of(self, card_type: str) -> tuple[Geometry, ...] | None:
+        """The geometries of a card type: the first entry with a model that is a substring; None if there is none."""
+        for entry in self.mig_models:
+            if any(model in card_type for model in entry.models):
+                return entry.geometries
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConfig:
+    """The whole device config.
+
+    Attributes:
+        vgpu: the `nvidia:` section.
+        roles: every resource name of every family, with its family and role.
+    """
+
+    vgpu: VgpuConfig
+    roles: Roles
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
+
+
+def _none_is_empty(value: Any) -> Any:
+    return [] if value is None else value
+
+
+_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class _Instance(_Section):
+    name: str = ""
+    memory: _Count = 0
+    count: _Count = 0
+
+
+class _Geometry(_Section):
+    group: str = ""
+    geometries: Annotated[list[_Instance], BeforeValidator(_none_is_empty)] = []
+
+
+class _MigModels(_Section):
+    models: Annotated[list[str], BeforeValidator(_none_is_empty)] = []
+    allowed_geometries: Annotated[list[_Geometry], BeforeValidator(_none_is_empty)] = []
+
+
+class _Nvidia(_Section):
+    resource_count_name: str = ""
+    resource_memory_name: str = ""
+    resource_core_name: str = ""
+    resource_memory_percentage_name: str = ""
+    overwrite_env: bool = False
+    default_memory: _Count = 0
+    default_cores: _Count = 0
+    default_number: _Count = Field(0, validation_alias=AliasChoices("defaultGPUNum"))
+    memory_factor: _Count = Field(1, validation_alias=AliasChoices("gpuMemoryFactor"))
+    known_mig_geometries: Annotated[list[_MigModels], BeforeValidator(_none_is_empty)] = []
+
+
+class _Vnpu(_Section):
+    resource_name: str = ""
+    resource_memory_name: str = ""
+
+
+def _vnpu_list(value: Any) -> Any:
+    """Both YAML forms: a plain list, or an object with `configs`."""
+    return _none_is_empty(value.get("configs") if isinstance(value, dict) else value)
+
+
+class _Model(_Section):
+    nvidia: Annotated[_Nvidia, BeforeValidator(lambda value: value or {})] = _Nvidia()
+    vnpus: Annotated[list[_Vnpu], BeforeValidator(_vnpu_list)] = []
+
+
+def parse_device_config(document: object, source: str) -> DeviceConfig:
+    """Read the content of `device-config.yaml`, already parsed from YAML.
+
+    Args:
+        document: the YAML document.
+        source: where it came from, for messages.
+
+    Raises:
+        ConfigError: a value has the wrong type; the message names its place.
+    """
+    if not isinstance(document, dict):
+        raise ConfigError(
+            f"{source}: a device config is a mapping with the key nvidia:; this is {type(document).__name__}"
+        )
+    try:
+        model = _Model.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            f"{source}: {place}: {first['msg']}; Volcano would fall back to its built-in defaults"
+        ) from error
+    vgpu = _vgpu(model.nvidia)
+    return DeviceConfig(vgpu=vgpu, roles=_roles(vgpu, model.vnpus))
+
+
+def _vgpu(section: _Nvidia) -> VgpuConfig:
+    return VgpuConfig(
+        number_name=section.resource_count_name or names.VGPU_NUMBER,
+        memory_name=section.resource_memory_name or names.VGPU_MEMORY,
+        cores_name=section.resource_core_name or names.VGPU_CORES,
+        percentage_name=section.resource_memory_percentage_name or names.VGPU_MEMORY_PERCENTAGE,
+        overwrite_env=section.overwrite_env,
+        default_number=section.default_number,
+        default_memory=section.default_memory,
+        default_cores=section.default_cores,
+        memory_factor=max(section.memory_factor, 1),  # the scheduler, too, applies only factors above 1
+        mig_models=tuple(_mig_models(entry) for entry in section.known_mig_geometries),
+    )
+
+
+def _mig_models(entry: _MigModels) -> MigModels:
+    return MigModels(
+        models=tuple(entry.models),
+        geometries=tuple(
+            Geometry(geometry.group, tuple(Instance(i.name, i.memory, i.count) for i in geometry.geometries))
+            for geometry in entry.allowed_geometries
+        ),
+    )
+
+
+def _roles(vgpu: VgpuConfig, vnpus: list[_Vnpu]) -> Roles:
+    roles: dict[str, tuple[Family, Role]] = {
+        names.GPUSHARE_NUMBER: (Family.GPUSHARE, Role.NUMBER),
+        names.GPUSHARE_MEMORY: (Family.GPUSHARE, Role.MEMORY),
+    }
+    for chip in vnpus:
+        if chip.resource_name:
+            roles[chip.resource_name] = (Family.ASCEND, Role.NUMBER)
+            roles[f"{chip.resource_name}-core"] = (Family.ASCEND, Role.CORES)  # fixed by the scheduler
+        if chip.resource_memory_name:
+            roles[chip.resource_memory_name] = (Family.ASCEND, Role.MEMORY)
+    roles[vgpu.percentage_name] = (Family.VGPU, Role.PERCENTAGE)
+    roles[vgpu.cores_name] = (Family.VGPU, Role.CORES)
+    roles[vgpu.memory_name] = (Family.VGPU, Role.MEMORY)
+    roles[vgpu.number_name] = (Family.VGPU, Role.NUMBER)
+    return MappingProxyType(roles)

@@ -1,0 +1,88 @@
+"""Which cards a pod's annotations leave: mode, card type, UUID.
+
+Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkGPUtype, gpuUUIDFilter).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from webhook import names
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    """What the annotations demand of a node and its cards; None and empty demand nothing.
+
+    Attributes:
+        mode: must equal the node's mode, byte for byte.
+        use_types, nouse_types: words matched, ignoring case, as substrings of the card type; `nouse_types` is read only
+            without `use_types`. An empty word matches every card.
+        use_uuids, nouse_uuids: identities, compared exactly.
+    """
+
+    mode: str | None = None
+    use_types: tuple[str, ...] | None = None
+    nouse_types: tuple[str, ...] | None = None
+    use_uuids: frozenset[str] = frozenset()
+    nouse_uuids: frozenset[str] = frozenset()
+
+    @property
+    def names_uuids(self) -> bool:
+        """Tell whether single cards are named."""
+        return bool(self.use_uuids or self.nouse_uuids)
+
+    def accepts_type(self, card_type: str) -> bool:
+        """Apply the scheduler's card type rule."""
+        if "NVIDIA" not in card_type:
+            return False
+        upper = card_type.upper()
+        if self.use_types is not None:
+            return any(word in upper for word in self.use_types)
+        if self.nouse_types is not None:
+            return not any(word in upper for word in self.nouse_types)
+        return True
+
+    def accepts_uuid(self, uuid: str) -> bool:
+        """Apply the scheduler's UUID rule; deny beats allow, and a card without an identity matches no list."""
+        if not self.names_uuids:
+            return True
+        if not uuid or (self.use_uuids and uuid not in self.use_uuids):
+            return False
+        return uuid not in self.nouse_uuids
+
+
+UNCONSTRAINED = Constraints()
+
+
+def read_constraints(pod: PodView, target: Target) -> Constraints:
+    """Read a pod's annotations as the target version of the scheduler does."""
+    if names.AUTHOR_ANNOTATIONS.isdisjoint(pod.annotations):
+        return UNCONSTRAINED
+    use, nouse = pod.annotation(names.USE_GPUTYPE), pod.annotation(names.NOUSE_GPUTYPE)
+    return Constraints(
+        mode=pod.annotation(names.VGPU_MODE),
+        use_types=None if use is None else type_words(use),
+        nouse_types=None if nouse is None else type_words(nouse),
+        use_uuids=_uuids(pod.annotation(names.USE_GPUUUID)) if target.reads_uuids else frozenset(),
+        nouse_uuids=_uuids(pod.annotation(names.NOUSE_GPUUUID)) if target.reads_uuids else frozenset(),
+    )
+
+
+def type_words(text: str) -> tuple[str, ...]:
+    """Split a gputype annotation as the scheduler does: at commas, nothing trimmed, upper case."""
+    return tuple(text.upper().split(","))
+
+
+def clean_words(text: str) -> list[str]:
+    """The words that the author of a gputype annotation meant: trimmed, empty ones dropped."""
+    return [word for word in (part.strip() for part in text.split(",")) if word]
+
+
+def _uuids(text: str | None) -> frozenset[str]:
+    return frozenset(_trimmed(text.split(","))) if text else frozenset()
+
+
+def _trimmed(parts: Iterable[str]) -> Iterable[str]:
+    return (part.strip() for part in parts if part.strip())

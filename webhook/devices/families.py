@@ -1,0 +1,20 @@
+"""Device families: sets of resource names with one meaning."""
+
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    """Whose devices a resource name asks for."""
+
+    VGPU = "vgpu"
+    GPUSHARE = "gpushare"
+    ASCEND = "ascend"
+
+
+class Role(StrEnum):
+    """What a resource name of a family counts."""
+
+    NUMBER = "number"
+    MEMORY = "memory"
+    CORES = "cores"
+    PERCENTAGE = "percentage"

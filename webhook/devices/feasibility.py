@@ -1,0 +1,230 @@
+"""Can any node of the fleet, empty, ever take this pod?
+
+Never "is it full now": more load never makes an impossible pod possible. The answer is exact, or it is `Unknown`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webhook.devices.asks import Ask
+from webhook.devices.cards import Card
+from webhook.devices.constraints import Constraints
+from webhook.devices.families import Role
+from webhook.devices.fleet import Fleet, Shape
+from webhook.devices.placement import EMPTY, Budget, Need, Placement, enough_slices, place, takes
+from webhook.devices.target import Target
+
+WORK_LIMIT = 40_000  # looks at a card in one review: some 20 ms
+UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
+
+
+class Cause(StrEnum):
+    """Why no node can ever take a pod; each is the id of the rule that says so."""
+
+    CARD_COUNT = "card-count"
+    NO_ELIGIBLE_CARD = "no-eligible-card"
+    MEMORY_ABOVE_CARD = "memory-above-card"
+    SPLIT_COUNT = "split-count"
+    FITS_NO_NODE = "fits-no-node"
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """Some node takes the pod when it is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitsTightly:
+    """A placement exists on a node, yet the scheduler's greedy order misses it while the node is empty."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """No placement exists on any node."""
+
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing can be said."""
+
+    why: str
+
+
+Feasibility = Fits | FitsTightly | Never | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A shape, or some nodes of one, with the cards that a pod's constraints leave there."""
+
+    shape: Shape
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of the fleet.
+
+    Attributes:
+        asks: the regular containers that the scheduler serves, in order.
+        needs: what each of them needs of its cards.
+        totals: the pod's total of each role, as the ordinary node fit counts it: not multiplied by the number.
+        constraints: what the annotations demand.
+    """
+
+    asks: tuple[Ask, ...]
+    needs: tuple[Need, ...]
+    totals: Mapping[Role, int]
+    constraints: Constraints
+
+
+def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Question | None:
+    """Turn asks into a question; None if one of them is unusable, which is another rule's business.
+
+    A percentage is unusable here: what could be turned into memory has been.
+    """
+    if any(not ask.usable or ask.number == 0 or ask.percentage is not None for ask in asks):
+        return None
+    # Only cores is no ask: the scheduler does not see such a container. 0 of memory is unset: the whole card.
+    served = tuple([ask for ask in asks if ask.number is not None or ask.memory is not None])
+    needs = tuple([Need(ask.number or 1, ask.memory or None, ask.cores or 0) for ask in served])
+    return Question(served, needs, _totals(asks, target), constraints)
+
+
+def judge(asked: Question, fleet: Fleet) -> Feasibility:
+    """Answer for the whole fleet, stopping at the first node that takes the pod."""
+    if not asked.needs:
+        return Fits()
+    budget = Budget(WORK_LIMIT)
+    tight: str | None = None
+    unknown = False
+    for candidate in candidates(asked.constraints, fleet):
+        if candidate is None:
+            return Unknown("the pod names cards on too many nodes")
+        if not offers(candidate.shape, asked.totals):
+            continue
+        placement = place(candidate.cards, asked.needs, budget)
+        if placement is Placement.FITS:
+            return Fits()
+        if placement is Placement.TIGHT:
+            tight = candidate.shape.names[0]
+        unknown = unknown or placement is Placement.UNKNOWN
+    if tight is not None:
+        return FitsTightly(tight)
+    if unknown:
+        return Unknown("the pod has too many containers to try every placement")
+    return Never(_cause(asked, fleet))
+
+
+def candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
+    """The shapes in the asked mode with the cards that type and UUID leave; None where there are too many to tell."""
+    shapes = [s for s in fleet.shapes if constraints.mode is None or s.mode == constraints.mode]
+    if constraints.names_uuids:
+        yield from _named_cards(constraints, fleet)
+        if constraints.use_uuids:
+            return
+        untouched = _untouched(constraints, fleet)
+        shapes = [s for s in shapes if s in untouched]
+    by_type = constraints.use_types is not None or constraints.nouse_types is not None
+    for shape in shapes:
+        if by_type or not _all_nvidia(shape):
+            accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
+            yield Candidate(shape, tuple([card for card in shape.cards if accepted[card]]))
+        else:
+            yield Candidate(shape, shape.cards)
+
+
+def offers(shape: Shape, totals: Mapping[Role, int]) -> bool:
+    """The ordinary node fit: what a node offers of each name covers what the pod asks in total."""
+    return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
+
+
+def largest_capacity(constraints: Constraints, fleet: Fleet) -> int | None:
+    """The most memory that one slice can have on any eligible card, in config units; None if there is no such card."""
+    return max((card.capacity for card in eligible_cards(constraints, fleet)), default=None)
+
+
+def eligible_cards(constraints: Constraints, fleet: Fleet) -> set[Card]:
+    """The kinds of cards that mode, type and UUID leave."""
+    return {card for candidate in candidates(constraints, fleet) if candidate for card in candidate.cards if card.split}
+
+
+def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
+    totals: dict[Role, int] = {}
+    for ask in asks:
+        for role in ask.written:
+            if role is Role.NUMBER or target.fits_every_name:
+                totals[role] = totals.get(role, 0) + (getattr(ask, role) or 0)
+    return totals
+
+
+def _all_nvidia(shape: Shape) -> bool:
+    return all(["NVIDIA" in card.type for card, _ in shape.kinds])
+
+
+def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
+    """The nodes on which the pod names single cards, each kind of remainder once."""
+    touched: dict[tuple[int, str], set[int]] = {}
+    for uuid in constraints.use_uuids or constraints.nouse_uuids:
+        for slot in fleet.slots.get(uuid, ()):
+            touched.setdefault((slot.shape, slot.node), set()).add(slot.position)
+            if len(touched) > UUID_NODE_LIMIT:
+                yield None
+                return
+    refused: dict[tuple[int, str], set[int]] = {}
+    for uuid in constraints.nouse_uuids:
+        for slot in fleet.slots.get(uuid, ()):
+            refused.setdefault((slot.shape, slot.node), set()).add(slot.position)
+    seen: set[tuple[int, frozenset[int]]] = set()
+    for (index, node), named in touched.items():
+        shape = fleet.shapes[index]
+        allowed = named if constraints.use_uuids else set(range(len(shape.cards)))
+        positions = frozenset(allowed - refused.get((index, node), set()))
+        if (index, positions) in seen or (constraints.mode is not None and shape.mode != constraints.mode):
+            continue
+        seen.add((index, positions))
+        left = [card for position, card in enumerate(shape.cards) if position in positions]
+        yield Candidate(shape, tuple(card for card in left if constraints.accepts_type(card.type)))
+
+
+def _untouched(constraints: Constraints, fleet: Fleet) -> list[Shape]:
+    """The shapes of which some node holds none of the refused cards."""
+    touched: dict[int, set[str]] = {}
+    for uuid in constraints.nouse_uuids:
+        for slot in fleet.slots.get(uuid, ()):
+            touched.setdefault(slot.shape, set()).add(slot.node)
+    return [shape for index, shape in enumerate(fleet.shapes) if len(touched.get(index, ())) < shape.nodes]
+
+
+# --- why not --------------------------------------------------------------------------------------------------------
+
+
+def _cause(asked: Question, fleet: Fleet) -> Cause:
+    """The first cause that explains the refusal, in the order of the enumeration."""
+    mode = asked.constraints.mode
+    shapes = [shape for shape in fleet.shapes if mode is None or shape.mode == mode]
+    greatest = max(need.number for need in asked.needs)
+    if not shapes:
+        return Cause.NO_ELIGIBLE_CARD
+    if greatest > max(len(shape.cards) for shape in shapes):
+        return Cause.CARD_COUNT
+    left = [candidate.cards for candidate in candidates(asked.constraints, fleet) if candidate]
+    usable = [[card for card in cards if card.split > 0] for cards in left]
+    if greatest > max(map(len, usable), default=0):
+        return Cause.NO_ELIGIBLE_CARD
+    if any(all(not memory_suffices(card, need) for cards in usable for card in cards) for need in asked.needs):
+        return Cause.MEMORY_ABOVE_CARD
+    numbers = [need.number for need in asked.needs]
+    if not any(enough_slices([card.split for card in cards], numbers) for cards in usable):
+        return Cause.SPLIT_COUNT
+    return Cause.FITS_NO_NODE
+
+
+def memory_suffices(card: Card, need: Need) -> bool:
+    """Tell whether one empty card has the memory of one slice."""
+    return takes(card, EMPTY, Need(1, need.memory, 0)) is not None

@@ -1,0 +1,218 @@
+"""The fleet as shapes: nodes that a pod cannot tell apart are one shape, so cost grows with kinds of nodes only."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from webhook import names
+from webhook.devices.cards import Card, Register, decode_register
+from webhook.devices.config import VgpuConfig
+from webhook.devices.families import Role
+from webhook.devices.target import Target
+from webhook.pod import quantity
+
+SAMPLE = 3  # how many node names a shape remembers for messages
+GATE_NAMES = (names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The few facts of a node that decide whether a vGPU pod fits.
+
+    Attributes:
+        name: for messages.
+        register: the annotation `volcano.sh/node-vgpu-register`, empty if absent.
+        allocatable: the device resources that the node offers.
+    """
+
+    name: str
+    register: str
+    allocatable: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Nodes that are alike in all that placement reads.
+
+    Attributes:
+        mode: `hami-core` or `mig`.
+        cards: in the scheduler's order.
+        allocatable: what the node offers of each role, in total.
+        names: up to three of the nodes.
+        nodes: how many there are.
+        declared: it stands in the policy and may not exist yet.
+        kinds: the different cards, each with its number.
+    """
+
+    mode: str
+    cards: tuple[Card, ...]
+    allocatable: Mapping[Role, int]
+    names: tuple[str, ...]
+    nodes: int
+    declared: bool = False
+    kinds: tuple[tuple[Card, int], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        kinds: dict[Card, int] = {}
+        for card in self.cards:
+            kinds[card] = kinds.get(card, 0) + 1
+        object.__setattr__(self, "kinds", tuple(kinds.items()))  # the dataclass is frozen
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one card with a UUID sits."""
+
+    shape: int
+    node: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Every node that registers vGPU cards.
+
+    Attributes:
+        complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
+        shapes: the distinct ones, real nodes before declared ones.
+        slots: card UUID to its places; empty where the target version does not read UUIDs.
+        gated: nodes that register cards which the scheduler ignores, with the resource name they lack.
+        digest: changes when a shape does.
+    """
+
+    shapes: tuple[Shape, ...]
+    slots: Mapping[str, tuple[Slot, ...]]
+    gated: tuple[tuple[str, str], ...]
+    digest: str
+    complete: bool = True
+
+    @property
+    def nodes(self) -> int:
+        """How many real nodes have usable cards."""
+        return sum(shape.nodes for shape in self.shapes if not shape.declared)
+
+
+def read_node(raw: Mapping[str, Any], config: VgpuConfig) -> Node | None:
+    """Take what is needed from a Node's JSON; None if the node registers no vGPU cards or is malformed."""
+    metadata, status = raw.get("metadata"), raw.get("status")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    register = annotations.get(names.NODE_VGPU_REGISTER) if isinstance(annotations, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(register, str):
+        return None
+    offered = status.get("allocatable") if isinstance(status, dict) else None
+    wanted = {*GATE_NAMES, *_role_names(config).values()}
+    allocatable = {
+        name: _amount(value) for name, value in (offered if isinstance(offered, dict) else {}).items() if name in wanted
+    }
+    return Node(str(metadata.get("name", "")), register, allocatable)
+
+
+def build_fleet(
+    nodes: Iterable[Node] | None, config: VgpuConfig, target: Target, declared: Iterable[Shape] = ()
+) -> Fleet:
+    """Collapse nodes into shapes, as the target version of the scheduler sees them.
+
+    Args:
+        nodes: None if they are not known; the fleet is then incomplete.
+        config: for names, geometries and the memory factor.
+        target: for what the scheduler reads.
+        declared: shapes that may be scaled up from zero.
+    """
+    builder = _Builder(config, target)
+    for node in nodes or ():
+        builder.add(node)
+    return builder.fleet(tuple(declared), complete=nodes is not None)
+
+
+def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> Shape:
+    """A shape that exists only in the policy; it offers what its cards add up to."""
+    owned = tuple(cards)
+    offered = {
+        Role.NUMBER: sum(card.split for card in owned),
+        Role.MEMORY: sum(card.memory for card in owned),
+        Role.CORES: 100 * len(owned),
+        Role.PERCENTAGE: 0,
+    }
+    return Shape(mode, owned, MappingProxyType(offered), (name,), nodes, declared=True)
+
+
+class _Collected:
+    """A shape while its nodes are being counted."""
+
+    def __init__(self, index: int, register: Register, offered: tuple[int, ...]) -> None:
+        self.index = index
+        self._register = register
+        self._offered = offered
+        self._names: list[str] = []
+        self._nodes = 0
+
+    def add(self, name: str) -> None:
+        self._nodes += 1
+        if len(self._names) < SAMPLE:
+            self._names.append(name)
+
+    def shape(self, roles: tuple[Role, ...]) -> Shape:
+        allocatable = MappingProxyType(dict(zip(roles, self._offered, strict=True)))
+        return Shape(self._register.mode, self._register.cards, allocatable, tuple(self._names), self._nodes)
+
+
+class _Builder:
+    def __init__(self, config: VgpuConfig, target: Target) -> None:
+        self._config = config
+        self._target = target
+        self._cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
+        self._shapes: dict[tuple[Any, ...], _Collected] = {}
+        self._slots: dict[str, list[Slot]] = {}
+        self._gated: list[tuple[str, str]] = []
+
+    def add(self, node: Node) -> None:
+        missing = self._missing_name(node)
+        if missing:
+            self._gated.append((node.name, missing))
+            return
+        register = decode_register(node.register, self._config, self._cards)
+        if register is None:
+            return
+        roles = _role_names(self._config)
+        offered = tuple(node.allocatable.get(resource, 0) for resource in roles.values())
+        key = (register.mode, tuple(map(id, register.cards)), offered)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = _Collected(len(self._shapes), register, offered)
+        shape.add(node.name)
+        if self._target.reads_uuids:
+            for position, uuid in enumerate(register.uuids):
+                self._slots.setdefault(uuid, []).append(Slot(shape.index, node.name, position))
+
+    def fleet(self, declared: tuple[Shape, ...], *, complete: bool) -> Fleet:
+        roles = tuple(_role_names(self._config))
+        shapes = (*(collected.shape(roles) for collected in self._shapes.values()), *declared)
+        slots = MappingProxyType({uuid: tuple(found) for uuid, found in self._slots.items()})
+        return Fleet(shapes, slots, tuple(self._gated), _digest(shapes, slots), complete)
+
+    def _missing_name(self, node: Node) -> str | None:
+        """The hard-coded name without which the scheduler skips the node."""
+        if not self._target.gates_nodes:
+            return None
+        return next((name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0), None)
+
+
+def _role_names(config: VgpuConfig) -> dict[Role, str]:
+    return {
+        Role.NUMBER: config.number_name,
+        Role.MEMORY: config.memory_name,
+        Role.CORES: config.cores_name,
+        Role.PERCENTAGE: config.percentage_name,
+    }
+
+
+def _amount(value: object) -> int:
+    return quantity.whole(value) or 0
+
+
+def _digest(shapes: tuple[Shape, ...], slots: Mapping[str, Any]) -> str:
+    """Short, stable, and independent of how many nodes of a shape there are."""
+    text = repr([(s.mode, s.cards, sorted(s.allocatable.items())) for s in shapes]) + repr(sorted(slots))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

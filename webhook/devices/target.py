@@ -1,0 +1,52 @@
+"""The versions that run in the cluster, and the facts that follow from them.
+
+Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plugin named at each fact.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+Version = tuple[int, int, int]
+
+_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].*)?")
+
+
+def parse_version(text: str) -> Version:
+    """Read `1.15.1`, `v1.16` or `v1.16.0-alpha.0`; a pre-release counts as its release.
+
+    Raises:
+        ValueError: it is no version.
+    """
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is no version; write it like 1.15.1")
+    major, minor, patch = match.groups()
+    return int(major), int(minor), int(patch or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What runs in the cluster.
+
+    Attributes:
+        volcano: the scheduler's version.
+        device_plugin: the version of volcano-vgpu-device-plugin.
+        gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
+        reads_uuids: the UUID annotations are read (from 1.16).
+        fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
+        one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
+    """
+
+    volcano: Version = (1, 15, 1)
+    device_plugin: Version = (1, 12, 0)
+    gates_nodes: bool = field(init=False)
+    reads_uuids: bool = field(init=False)
+    fits_every_name: bool = field(init=False)
+    one_container: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        derive = object.__setattr__  # the dataclass is frozen
+        derive(self, "gates_nodes", (1, 14, 4) <= self.volcano < (1, 15, 0) or self.volcano >= (1, 15, 1))
+        derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
+        derive(self, "fits_every_name", self.volcano >= (1, 13, 0))
+        derive(self, "one_container", self.device_plugin >= (1, 12, 0))
