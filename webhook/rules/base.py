@@ -1,0 +1,150 @@
+"""What a rule is, what it is given, and what it may say."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
+from webhook.devices.target import Target
+from webhook.pod.patch import Edit
+
+
+class Level(StrEnum):
+    """What follows from a finding."""
+
+    DENY = "deny"
+    WARN = "warn"
+    AUDIT = "audit"
+    OFF = "off"
+
+
+class MixedCards(StrEnum):
+    """Which card a percentage is taken of when the eligible cards differ."""
+
+    SMALLEST = "smallest"
+    LARGEST = "largest"
+    DENY = "deny"
+
+
+class MemoryAboveCard(StrEnum):
+    """What becomes of a pod that asks for more memory than any eligible card has."""
+
+    CLAMP = "clamp"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """The toleration that a vgpu pod gets."""
+
+    key: str = "volcano.sh/vgpu"
+    operator: str = "Exists"
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The operator's policy, as rules read it. The policy file says what each means."""
+
+    scheduler_name: str = names.VOLCANO_SCHEDULER
+    scheduler_names: tuple[str, ...] = (names.VOLCANO_SCHEDULER,)
+    toleration: Toleration | None = field(default_factory=Toleration)
+    target: Target = field(default_factory=Target)
+    mixed_cards: MixedCards = MixedCards.SMALLEST
+    memory_above_card: MemoryAboveCard = MemoryAboveCard.CLAMP
+    workloads: Level = Level.WARN
+    trusted_users: frozenset[str] = frozenset()
+    autoscaled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule may know besides the pod: frozen values, handed in.
+
+    Attributes:
+        namespace, operation, user, dry_run: of the request.
+        config: the device config.
+        fleet: None if unknown or stale; then no rule may refuse because of it.
+        settings: the policy.
+        levels: the level of each validation in this namespace.
+    """
+
+    namespace: str
+    operation: str
+    user: str
+    dry_run: bool
+    config: DeviceConfig
+    fleet: Fleet | None
+    settings: Settings
+    levels: Mapping[str, Level]
+
+    def denies(self, rule: str) -> bool:
+        """Tell whether a rule refuses pods in this namespace."""
+        return self.levels.get(rule) is Level.DENY
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong, where.
+
+    Attributes:
+        path: the field, as people write it: `spec.containers[0].resources.limits[volcano.sh/vgpu-number]`.
+        detail: one sentence: the container, the value, the limit that it breaks, and what to write instead.
+    """
+
+    path: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A sentence for the author of a pod whose own words were changed."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mutation:
+    """A repair.
+
+    Attributes:
+        id: kebab-case, stable.
+        summary: what it does, for the rule table.
+        propose: the edits, and notices where the author's own words change.
+        families: it is asked only about pods that ask for one of these; None: about every pod.
+    """
+
+    id: str
+    summary: str
+    propose: Callable[[DevicePod, Context], Iterable[Edit | Notice]]
+    families: frozenset[Family] | None = frozenset(Family)
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """A check.
+
+    Attributes:
+        id: kebab-case, stable.
+        level: the default; the policy may set another.
+        summary: what it refuses, for the rule table.
+        check: the findings; none if all is well.
+        families: it is asked only about pods that ask for one of these; None: about every pod.
+        fleet: it follows from what the fleet has, so an autoscaled fleet turns its denials into warnings.
+    """
+
+    id: str
+    level: Level
+    summary: str
+    check: Callable[[DevicePod, Context], Iterable[Finding]]
+    families: frozenset[Family] | None = frozenset(Family)
+    fleet: bool = False
+
+
+VGPU_ONLY = frozenset({Family.VGPU})
+EVERY_POD = None

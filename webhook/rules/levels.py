@@ -1,0 +1,73 @@
+"""Which level each validation has in a namespace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from types import MappingProxyType
+
+from webhook.rules.base import Level, Validation
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+
+_REMEMBERED = 1024  # namespaces; names come from strangers
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceRule:
+    """One entry of the policy's `namespaces`: globs, and what holds where one of them matches."""
+
+    match: tuple[str, ...]
+    levels: Mapping[str, Level] = field(default_factory=dict)
+    exempt: bool = False
+
+    def covers(self, namespace: str) -> bool:
+        """Tell whether a glob matches the namespace."""
+        return any(fnmatchcase(namespace, pattern) for pattern in self.match)
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds in one namespace.
+
+    Attributes:
+        exempt: pods pass untouched.
+        levels: of every validation.
+        active: the validations that are not off, in order, with their levels.
+    """
+
+    exempt: bool
+    levels: Mapping[str, Level]
+    active: tuple[tuple[Validation, Level], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelTable:
+    """The policy's levels for all namespaces.
+
+    Attributes:
+        overrides: for every namespace.
+        namespaces: for some; the last entry that matches decides.
+        autoscaled: rules that follow from the fleet warn instead of denying.
+    """
+
+    overrides: Mapping[str, Level] = field(default_factory=dict)
+    namespaces: tuple[NamespaceRule, ...] = ()
+    autoscaled: bool = False
+    _known: dict[str, Effective] = field(default_factory=dict, compare=False, repr=False)
+
+    def of(self, namespace: str) -> Effective:
+        """What holds in a namespace."""
+        found = self._known.get(namespace)
+        if found is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            found = self._known[namespace] = self._effective(namespace)
+        return found
+
+    def _effective(self, namespace: str) -> Effective:
+        entry = next((rule for rule in reversed(self.namespaces) if rule.covers(namespace)), None)
+        levels = {**DEFAULT_LEVELS, **self.overrides, **(entry.levels if entry else {})}
+        if self.autoscaled:
+            softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
+            levels.update(dict.fromkeys(softened, Level.WARN))
+        active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
+        return Effective(bool(entry and entry.exempt), MappingProxyType(levels), active)

@@ -1,0 +1,1 @@
+"""The repairs, one a file. Their order is the registry's."""

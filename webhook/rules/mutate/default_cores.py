@@ -1,0 +1,31 @@
+"""A count without cores: the cores become the config's `defaultCores`.
+
+Reads:    resources of the regular containers; defaultCores
+Writes:   the cores, in limits and requests
+Why:      the setting is dead in the Volcano stack without this webhook.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Role
+from webhook.pod.patch import Edit
+from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.resources import set_amount
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+    """Add the cores where nothing says how many."""
+    config = context.config.vgpu
+    if config.default_cores > 0:
+        for ask in pod.vgpu:
+            if ask.number and Role.CORES not in ask.written:
+                yield from set_amount(ask.container, config.cores_name, config.default_cores)
+
+
+RULE = Mutation(
+    id="default-cores",
+    summary="a count without cores: the cores become `defaultCores`, when that is set",
+    propose=propose,
+    families=VGPU_ONLY,
+)

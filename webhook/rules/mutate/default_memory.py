@@ -1,0 +1,31 @@
+"""A count without memory and percentage: the memory becomes the config's `defaultMemory`.
+
+Reads:    resources of the regular containers; defaultMemory
+Writes:   the memory, in limits and requests
+Why:      the setting is dead in the Volcano stack without this webhook.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Role
+from webhook.pod.patch import Edit
+from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.resources import set_amount
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+    """Add the memory where nothing says how much."""
+    config = context.config.vgpu
+    if config.default_memory > 0:
+        for ask in pod.vgpu:
+            if ask.number and Role.MEMORY not in ask.written and Role.PERCENTAGE not in ask.written:
+                yield from set_amount(ask.container, config.memory_name, config.default_memory)
+
+
+RULE = Mutation(
+    id="default-memory",
+    summary="a count without memory: the memory becomes `defaultMemory`, when that is set",
+    propose=propose,
+    families=VGPU_ONLY,
+)

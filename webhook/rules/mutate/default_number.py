@@ -1,0 +1,32 @@
+"""Memory, cores or a percentage without a count: the count becomes the config's `defaultGPUNum`.
+
+Reads:    resources of the regular containers; defaultGPUNum
+Writes:   the count, in limits and requests
+Why:      nobody in the Volcano stack applies this default: without a count a cores-only or percentage-only container
+          gets no GPU, and a memory-only one no isolation.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Role
+from webhook.pod.patch import Edit
+from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.resources import set_amount
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+    """Add the count where it is missing."""
+    config = context.config.vgpu
+    if config.default_number > 0:
+        for ask in pod.vgpu:
+            if Role.NUMBER not in ask.written:
+                yield from set_amount(ask.container, config.number_name, config.default_number)
+
+
+RULE = Mutation(
+    id="default-number",
+    summary="memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
+    propose=propose,
+    families=VGPU_ONLY,
+)

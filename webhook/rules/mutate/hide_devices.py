@@ -1,0 +1,49 @@
+"""With `overwriteEnv: true`, a container that asks for no device sees none.
+
+Reads:    env of the regular and init containers; overwriteEnv
+Writes:   env
+Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env says so; the setting is
+          dead in the Volcano stack without this webhook. Containers that get a card from another NVIDIA device plugin
+          are left alone: a pod's env wins over the plugin's, and would take the card away.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod, asks_native_gpu, families_of
+from webhook.devices.families import Family
+from webhook.pod.patch import APPEND, Edit
+from webhook.pod.view import Container
+from webhook.rules import wording
+from webhook.rules.base import EVERY_POD, Context, Mutation, Notice
+
+_SERVED = {Family.VGPU, Family.GPUSHARE}
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
+    """Set NVIDIA_VISIBLE_DEVICES=none where no NVIDIA device is asked for."""
+    if not context.config.vgpu.overwrite_env:
+        return
+    roles = context.config.roles
+    for container in (*pod.view.init_containers, *pod.view.containers):
+        if _SERVED.isdisjoint(families_of(container, roles)) and not asks_native_gpu(container, roles):
+            yield from _hide(container)
+
+
+def _hide(container: Container) -> Iterator[Edit | Notice]:
+    hidden = {"name": names.NVIDIA_VISIBLE_DEVICES, "value": "none"}
+    own = [(index, env) for index, env in container.env() if env.get("name") == names.NVIDIA_VISIBLE_DEVICES]
+    if not own:
+        yield Edit((*container.path, "env", APPEND), hidden)
+    for index, env in own:
+        if wording.visible(env):
+            yield Edit((*container.path, "env", index), hidden)
+            yield Notice(f"{wording.container(container)} asks for no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")
+
+
+RULE = Mutation(
+    id="hide-devices",
+    summary="with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that asks for no vGPU",
+    propose=propose,
+    families=EVERY_POD,
+)

@@ -1,0 +1,27 @@
+"""Volcano reads limits; the API server refuses an extended resource that stands in requests alone.
+
+Reads:    resources of every container
+Writes:   resources.limits
+Why:      a pod that only requests a device would be refused after this webhook, or not be seen by the scheduler.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod, family_resources
+from webhook.pod.patch import Edit
+from webhook.rules.base import Context, Mutation
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+    """Copy each family name that stands in requests alone."""
+    for container in pod.view.every_container():
+        for resource in family_resources(container.requests, context.config.roles):
+            if resource not in container.limits:
+                yield Edit((*container.path, "resources", "limits", resource), container.requests[resource])
+
+
+RULE = Mutation(
+    id="limits-from-requests",
+    summary="a device that stands in requests alone is copied to limits",
+    propose=propose,
+)

@@ -1,0 +1,59 @@
+"""More memory than the largest eligible card: lowered to that card, with a warning.
+
+Reads:    resources of the regular containers; the fleet's eligible cards; policy memoryAboveCard
+Writes:   the memory, in limits and requests
+Why:      users are promised that such a request gets the largest card; Volcano alone leaves the pod pending for ever.
+          Not in an autoscaled fleet: a larger card may come.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import largest_capacity
+from webhook.pod import quantity
+from webhook.pod.patch import Edit
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
+from webhook.rules.resources import set_amount
+from webhook.rules.verdict import constraints
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
+    """Lower what no eligible card has."""
+    settings, fleet = context.settings, context.fleet
+    if (
+        fleet is None
+        or not fleet.complete
+        or settings.autoscaled
+        or settings.memory_above_card is not MemoryAboveCard.CLAMP
+    ):
+        return
+    if all(not ask.memory for ask in pod.vgpu):
+        return
+    largest = largest_capacity(constraints(pod, context), fleet)
+    if largest is None or largest <= 0:
+        return
+    for ask in pod.vgpu:
+        if ask.memory and ask.memory > largest:
+            name = context.config.vgpu.memory_name
+            yield from set_amount(ask.container, name, largest)
+            yield Notice(
+                f"{wording.container(ask.container)}: {name} {ask.memory} is above the largest eligible card; "
+                f"lowered to {largest}{_hint(ask.container.quantity(name), context)}"
+            )
+
+
+def _hint(written: object, context: Context) -> str:
+    """Who wrote 1Gi thought of bytes, where MiB are counted."""
+    if not quantity.binary_suffix(written):
+        return ""
+    meant = (quantity.whole(written) or 0) // 2**20 // context.config.vgpu.memory_factor
+    return f" (for {written} write {meant})" if meant else ""
+
+
+RULE = Mutation(
+    id="memory-above-card",
+    summary="memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
+    propose=propose,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,62 @@
+"""A memory percentage becomes memory: Volcano from 1.13 on never schedules a pod that keeps the percentage.
+
+Reads:    resources of the regular containers; the fleet's eligible cards; policy percentage.mixedCards
+Writes:   the memory, in limits and requests; removes the percentage
+Why:      no node offers the percentage as a resource, and the ordinary node fit looks for it.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import Ask, DevicePod
+from webhook.devices.families import Role
+from webhook.devices.feasibility import eligible_cards
+from webhook.pod.patch import Edit
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
+from webhook.rules.resources import remove_amount, set_amount
+from webhook.rules.verdict import constraints
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
+    """Convert each usable percentage; leave the others to validation."""
+    asks = [ask for ask in pod.vgpu if ask.percentage is not None and 1 <= ask.percentage <= 100]
+    if not asks or context.fleet is None:
+        return
+    sizes = sorted({card.memory for card in eligible_cards(constraints(pod, context), context.fleet)})
+    for ask in asks:
+        yield from _convert(ask, sizes, context)
+
+
+def _convert(ask: Ask, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
+    config, settings = context.config.vgpu, context.settings
+    percentage = ask.percentage or 0
+    mixed = len(sizes) > 1
+    # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
+    whole_card = mixed and percentage == 100 and config.default_memory == 0
+    if not sizes or (mixed and not whole_card and settings.mixed_cards is MixedCards.DENY):
+        return
+    if Role.MEMORY in ask.written:
+        yield Notice(
+            f"{wording.container(ask.container)}: {config.percentage_name} wins over {config.memory_name}, as in Volcano"
+        )
+    yield from remove_amount(ask.container, config.percentage_name)
+    if whole_card:
+        yield from remove_amount(ask.container, config.memory_name)
+        return
+    size = sizes[-1] if settings.mixed_cards is MixedCards.LARGEST else sizes[0]
+    amount = max(size * percentage // 100, 1)  # 0 would mean the whole card
+    yield from set_amount(ask.container, config.memory_name, amount)
+    if mixed:
+        known = ", ".join(map(str, sizes[:6])) + (", …" if len(sizes) > 6 else "")
+        yield Notice(
+            f"{wording.container(ask.container)}: cards differ ({known} MiB); {percentage}% taken of {size}: "
+            f"{config.memory_name} {amount}"
+        )
+
+
+RULE = Mutation(
+    id="percentage-to-memory",
+    summary="a memory percentage becomes memory, floor(card × percentage / 100)",
+    propose=propose,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,45 @@
+"""vGPU nodes are tainted; a vgpu pod gets the toleration, unless it tolerates the taint already.
+
+Reads:    spec.tolerations; policy toleration
+Writes:   spec.tolerations
+Why:      without it the pod stays pending, and nothing says that the taint is why.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook.devices.asks import DevicePod
+from webhook.pod.patch import APPEND, Edit
+from webhook.rules.base import VGPU_ONLY, Context, Mutation, Toleration
+
+
+def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
+    """Add the toleration unless one of the pod's own covers it."""
+    wanted = context.settings.toleration
+    if wanted is None or any(covers(own, wanted) for _, own in pod.view.tolerations()):
+        return
+    yield Edit(("spec", "tolerations", APPEND), _as_json(wanted))
+
+
+def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:
+    """Tell whether a toleration tolerates all that the wanted one would, by Kubernetes' matching."""
+    effect, key = own.get("effect") or "", own.get("key") or ""
+    operator = own.get("operator") or "Equal"
+    if effect not in ("", wanted.effect):
+        return False
+    if operator == "Exists":
+        return key in ("", wanted.key)
+    return operator == wanted.operator == "Equal" and key == wanted.key and (own.get("value") or "") == wanted.value
+
+
+def _as_json(wanted: Toleration) -> dict[str, str]:
+    fields = {"key": wanted.key, "operator": wanted.operator, "value": wanted.value, "effect": wanted.effect}
+    return {name: value for name, value in fields.items() if value}
+
+
+RULE = Mutation(
+    id="toleration",
+    summary="adds the toleration of the vGPU taint, unless the pod tolerates every value of it (policy `toleration`)",
+    propose=propose,
+    families=VGPU_ONLY,
+)

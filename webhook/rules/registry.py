@@ -1,0 +1,92 @@
+"""Every rule, in order. Adding one is a file, a line here and a case file in tests/rules/cases."""
+
+from webhook.rules.base import Mutation, Validation
+from webhook.rules.mutate import (
+    default_cores,
+    default_memory,
+    default_number,
+    hide_devices,
+    limits_from_requests,
+    percentage_to_memory,
+    scheduler_name,
+    toleration,
+)
+from webhook.rules.mutate import memory_above_card as lower_memory
+from webhook.rules.validate import (
+    card_count,
+    cores_range,
+    family_mixed,
+    fits_no_node,
+    fits_tightly,
+    foreign_scheduler,
+    gputype_malformed,
+    gputype_shadowed,
+    gputype_unknown,
+    host_access,
+    init_container_device,
+    isolation_env,
+    isolation_mount,
+    memory_above_card,
+    mode_invalid,
+    no_eligible_card,
+    node_name_set,
+    number_zero,
+    percentage_range,
+    percentage_unresolved,
+    privileged_device,
+    quantity_invalid,
+    reserved_annotation,
+    several_device_containers,
+    split_count,
+    uuid_unsupported,
+    visible_devices,
+)
+
+# The order matters: each sees what the ones before it wrote.
+MUTATIONS: tuple[Mutation, ...] = (
+    limits_from_requests.RULE,
+    default_number.RULE,
+    percentage_to_memory.RULE,
+    default_memory.RULE,
+    default_cores.RULE,
+    lower_memory.RULE,
+    scheduler_name.RULE,
+    toleration.RULE,
+    hide_devices.RULE,
+)
+
+# The order is that of the messages: static rules first, then what the fleet says.
+VALIDATIONS: tuple[Validation, ...] = (
+    quantity_invalid.RULE,
+    number_zero.RULE,
+    cores_range.RULE,
+    percentage_range.RULE,
+    percentage_unresolved.RULE,
+    mode_invalid.RULE,
+    gputype_malformed.RULE,
+    gputype_shadowed.RULE,
+    uuid_unsupported.RULE,
+    family_mixed.RULE,
+    init_container_device.RULE,
+    several_device_containers.RULE,
+    foreign_scheduler.RULE,
+    node_name_set.RULE,
+    privileged_device.RULE,
+    isolation_env.RULE,
+    isolation_mount.RULE,
+    host_access.RULE,
+    visible_devices.RULE,
+    reserved_annotation.RULE,
+    card_count.RULE,
+    no_eligible_card.RULE,
+    memory_above_card.RULE,
+    split_count.RULE,
+    fits_no_node.RULE,
+    fits_tightly.RULE,
+    gputype_unknown.RULE,
+)
+
+UPDATE_RULES = frozenset({reserved_annotation.RULE.id})
+EPHEMERAL_RULES = frozenset({isolation_env.RULE.id, visible_devices.RULE.id})
+
+DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

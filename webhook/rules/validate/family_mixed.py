@@ -1,0 +1,39 @@
+"""A node offers NVIDIA cards through one device plugin.
+
+Reads:    limits and requests of every container
+Refuses:  vgpu together with gpushare, or with a native nvidia.com/gpu that is not the configured count
+Why:      the families belong to different plugins that cannot share a node, so no node has both.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod, asks_native_gpu
+from webhook.devices.families import Family
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find the other family beside the first vgpu container."""
+    first = wording.container(pod.asked[Family.VGPU][0])
+    for container in pod.asked.get(Family.GPUSHARE, ())[:1]:
+        yield _finding(container.where, first, wording.container(container), "gpushare (volcano.sh/gpu-…)")
+    for container in pod.view.every_container():
+        if asks_native_gpu(container, context.config.roles):
+            path = wording.resource_path(container, names.NVIDIA_GPU)
+            yield _finding(path, first, wording.container(container), names.NVIDIA_GPU)
+            return
+
+
+def _finding(path: str, first: str, second: str, other: str) -> Finding:
+    return Finding(path, f"{first} asks for a vGPU and {second} for {other}, but no node offers both; use one of them")
+
+
+RULE = Validation(
+    id="family-mixed",
+    level=Level.DENY,
+    summary="one pod asking for two NVIDIA families",
+    check=check,
+    families=VGPU_ONLY,
+)

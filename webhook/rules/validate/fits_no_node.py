@@ -1,0 +1,64 @@
+"""No assignment of all containers exists on any node.
+
+Reads:    the asks of the regular containers; the fleet
+Refuses:  a pod that no node can take even when it is empty, for a reason that no other rule names
+Why:      memory, cores, exclusive cards or node totals rule out every placement, and the pod waits for ever.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Role
+from webhook.devices.feasibility import Cause, Never, Question, candidates, offers
+from webhook.devices.fleet import Fleet
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.verdict import asked, verdict
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Say what binds, as far as one sum shows it."""
+    if verdict(pod, context) != Never(Cause.FITS_NO_NODE) or context.fleet is None:
+        return
+    question = asked(pod, context)
+    if question is not None:
+        yield Finding(
+            "spec.containers",
+            f"no node can take the pod even when it is empty: {_why(question, context.fleet, context)}",
+        )
+
+
+def _why(question: Question, fleet: Fleet, context: Context) -> str:
+    found = [candidate for candidate in candidates(question.constraints, fleet) if candidate]
+    shapes = [candidate.shape for candidate in found]
+    names = {
+        Role.NUMBER: context.config.vgpu.number_name,
+        Role.MEMORY: context.config.vgpu.memory_name,
+        Role.CORES: context.config.vgpu.cores_name,
+    }
+    if not any(offers(shape, question.totals) for shape in shapes):
+        for role, name in names.items():
+            most = max((shape.allocatable.get(role, 0) for shape in shapes), default=0)
+            if question.totals.get(role, 0) > most:
+                return f"its containers ask for {name} {question.totals[role]} in total, and no node offers more than {most}"
+    memory = sum((need.memory or 0) * need.number for need in question.needs)
+    most_memory = max((sum(card.memory for card in candidate.cards) for candidate in found), default=0)
+    if memory > most_memory:
+        return f"its slices have {memory} of memory together, and no node's cards have more than {most_memory}"
+    cores = sum(need.cores * need.number for need in question.needs)
+    most_cores = 100 * max((len(candidate.cards) for candidate in found), default=0)
+    if cores > most_cores:
+        return f"its slices have {cores} cores together, and no node's cards have more than {most_cores}"
+    return (
+        "its containers do not fit onto the cards of any node together (memory, cores, and cards taken whole by 100 cores); "
+        "ask for less, or make several pods"
+    )
+
+
+RULE = Validation(
+    id="fits-no-node",
+    level=Level.DENY,
+    summary="no assignment of all containers exists on any node (memory, cores, exclusivity, node totals)",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)

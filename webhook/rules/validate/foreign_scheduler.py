@@ -1,0 +1,33 @@
+"""Only Volcano's scheduler assigns cards.
+
+Reads:    spec.schedulerName, after all mutations; policy schedulerNames
+Refuses:  a name that the policy does not list
+Why:      no assignment is ever written, and the pod ends in UnexpectedAdmissionError.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find another scheduler."""
+    allowed = context.settings.scheduler_names
+    scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
+    if scheduler not in allowed:
+        yield Finding(
+            "spec.schedulerName",
+            f"schedulerName is {wording.quoted(scheduler)}, but only {' or '.join(map(wording.quoted, allowed))} assigns "
+            "devices; name it, or leave schedulerName out",
+        )
+
+
+RULE = Validation(
+    id="foreign-scheduler",
+    level=Level.DENY,
+    summary="a schedulerName outside policy `schedulerNames`",
+    check=check,
+)

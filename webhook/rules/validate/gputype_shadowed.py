@@ -1,0 +1,32 @@
+"""Where both gputype keys stand, the scheduler reads one.
+
+Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
+Refuses:  both on one pod
+Why:      the mere presence of use-gputype keeps the scheduler from reading nouse-gputype.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find pods with both keys."""
+    annotations = pod.view.annotations
+    if names.USE_GPUTYPE in annotations and names.NOUSE_GPUTYPE in annotations:
+        yield Finding(
+            wording.annotation_path(names.NOUSE_GPUTYPE),
+            f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them",
+        )
+
+
+RULE = Validation(
+    id="gputype-shadowed",
+    level=Level.WARN,
+    summary="both gputype annotations: the scheduler never reads nouse then",
+    check=check,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,40 @@
+"""A gputype word that matches no card of the fleet.
+
+Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype; the fleet's card types
+Refuses:  a word that is no part of any card type
+Why:      it is most likely misspelt: use- then allows less than meant, nouse- excludes nothing.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.constraints import clean_words
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find words without a card."""
+    if context.fleet is None or not context.fleet.complete or not context.fleet.shapes:
+        return
+    for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE):
+        text = pod.view.annotation(key)
+        if text:
+            types = {card.type.upper() for shape in context.fleet.shapes for card, _ in shape.kinds}
+            for word in dict.fromkeys(clean_words(text)):
+                if not any(word.upper() in known for known in types):
+                    yield Finding(
+                        wording.annotation_path(key),
+                        f"{key}: no card matches {wording.quoted(word)}; there are {wording.card_types(context.fleet.shapes)}",
+                    )
+
+
+RULE = Validation(
+    id="gputype-unknown",
+    level=Level.WARN,
+    summary="a gputype word that matches no card type of the fleet",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)

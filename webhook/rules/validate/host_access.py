@@ -1,0 +1,43 @@
+"""Host namespaces and SYS_ADMIN reach around the isolation.
+
+Reads:    spec.hostPID, spec.hostIPC; capabilities of every container
+Refuses:  them, in a pod that asks for a vGPU
+Why:      such a container can see, and partly control, the other tenants of its cards.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.pod.view import Container, mapping, sequence
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+_CAPABILITIES = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find host namespaces and powerful capabilities."""
+    for field in ("hostPID", "hostIPC"):
+        if pod.view.spec.get(field) is True:
+            yield Finding(f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards")
+    for container in pod.view.every_container():
+        if "securityContext" in container.raw and _adds_power(container):
+            yield Finding(
+                f"{container.where}.securityContext.capabilities.add",
+                f"{wording.container(container)} adds SYS_ADMIN, which reaches around the vGPU isolation",
+            )
+
+
+def _adds_power(container: Container) -> bool:
+    where = f"{container.where}.securityContext.capabilities."
+    capabilities = mapping(container.security_context(), "capabilities", where)
+    return any(isinstance(name, str) and name.upper() in _CAPABILITIES for name in sequence(capabilities, "add", where))
+
+
+RULE = Validation(
+    id="host-access",
+    level=Level.WARN,
+    summary="hostPID, hostIPC or added SYS_ADMIN in a vgpu pod",
+    check=check,
+    families=VGPU_ONLY,
+)

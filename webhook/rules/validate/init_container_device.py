@@ -1,0 +1,32 @@
+"""Devices of init containers are never allocated.
+
+Reads:    limits and requests of the init containers, restartable ones (sidecars) too
+Refuses:  any device
+Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod, families_of
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find init containers that ask."""
+    for container in pod.view.init_containers:
+        if families_of(container, context.config.roles):
+            sidecar = " (a sidecar)" if container.raw.get("restartPolicy") == "Always" else ""
+            yield Finding(
+                f"{container.where}.resources",
+                f"{wording.container(container)}{sidecar} asks for a device, but Volcano allocates devices to regular "
+                "containers only; move the request there",
+            )
+
+
+RULE = Validation(
+    id="init-container-device",
+    level=Level.DENY,
+    summary="a device in an init or restartable init container: it is never allocated",
+    check=check,
+)

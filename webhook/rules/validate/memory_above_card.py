@@ -1,0 +1,54 @@
+"""A slice lies on one card, so it cannot have more memory than a card.
+
+Reads:    the memory of the regular containers; the fleet's eligible cards and MIG instances
+Refuses:  more than any of them has
+Why:      the scheduler clamps nothing: it skips every card, and the pod waits for ever.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.cards import Card
+from webhook.devices.feasibility import Cause, Never, eligible_cards, memory_suffices
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.verdict import asked, constraints, verdict
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Name each container whose memory no card has."""
+    if verdict(pod, context) != Never(Cause.MEMORY_ABOVE_CARD) or context.fleet is None:
+        return
+    question = asked(pod, context)
+    cards = eligible_cards(constraints(pod, context), context.fleet)
+    if question is None or not cards:
+        return
+    best = max(cards, key=lambda card: card.capacity)
+    name = context.config.vgpu.memory_name
+    for ask, need in zip(question.asks, question.needs, strict=True):
+        if not any(memory_suffices(card, need) for card in cards):
+            who = wording.container(ask.container)
+            wish = f"asks for {name} {need.memory}" if need.memory else f"gives no {name} and so asks for a whole card"
+            yield Finding(
+                wording.resource_path(ask.container, name),
+                f"{who} {wish}, but {_limit(best, context)}",
+            )
+
+
+def _limit(best: Card, context: Context) -> str:
+    amount = wording.memory(best.capacity, context.config)
+    if best.capacity <= 0:
+        return f"{wording.card_type(best)} has no MIG instance; check knownMigGeometries, or ask for {names.MODE_HAMI_CORE}"
+    part = "the largest MIG instance of" if best.geometries is not None else "the largest card,"
+    return f"{part} {wording.card_type(best)}, has {amount}; write {best.capacity} or less"
+
+
+RULE = Validation(
+    id="memory-above-card",
+    level=Level.DENY,
+    summary="more memory than any eligible card or MIG instance has",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)

@@ -1,0 +1,35 @@
+"""The scheduler compares the mode byte by byte.
+
+Reads:    the annotation volcano.sh/vgpu-mode
+Refuses:  anything but hami-core, mig and mps
+Why:      another word equals no node's mode, so the pod waits for ever.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.verdict import MODES, near_mode
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find unknown modes."""
+    mode = pod.view.annotation(names.VGPU_MODE)
+    if mode is not None and mode not in MODES:
+        meant = near_mode(mode)
+        advice = f"did you mean {wording.quoted(meant)}?" if meant else f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
+        yield Finding(
+            wording.annotation_path(names.VGPU_MODE),
+            f"{names.VGPU_MODE} is {wording.quoted(mode)}, which equals no node's mode; {advice}",
+        )
+
+
+RULE = Validation(
+    id="mode-invalid",
+    level=Level.DENY,
+    summary="`volcano.sh/vgpu-mode` that is not exactly `hami-core`, `mig` or `mps`",
+    check=check,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,67 @@
+"""Mode, gputype or UUID leave no node enough cards.
+
+Reads:    the annotations, the counts of the regular containers; the fleet
+Refuses:  a pod whose words no node satisfies
+Why:      the scheduler skips every card that a word excludes, and the pod waits for ever.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause, Never, candidates
+from webhook.devices.fleet import Fleet
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.verdict import constraints, verdict
+
+_WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Name the words that leave too little, and what there is."""
+    fleet = context.fleet
+    if verdict(pod, context) != Never(Cause.NO_ELIGIBLE_CARD) or fleet is None:
+        return
+    if not fleet.shapes:
+        yield Finding(pod.vgpu[0].container.where, _no_cards(fleet))
+        return
+    mode = constraints(pod, context).mode
+    modes = sorted({shape.mode for shape in fleet.shapes})
+    if mode is not None and mode not in modes:
+        yield Finding(
+            wording.annotation_path(names.VGPU_MODE),
+            f"no node is in mode {wording.quoted(mode)}; the fleet has {' and '.join(modes)}",
+        )
+        return
+    words = [key for key in _WORDS if key in pod.view.annotations]
+    left = [[c for c in found.cards if c.split] for found in candidates(constraints(pod, context), fleet) if found]
+    most = max(map(len, left), default=0)
+    have = f"at most {most} such cards" if most else "no such card"
+    ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
+    chosen = " and ".join(f"{key}: {wording.quoted(pod.view.annotation(key))}" for key in words) or "their split count"
+    yield Finding(
+        wording.annotation_path(words[-1]) if words else ask.container.where,
+        f"{wording.container(ask.container)} asks for {ask.number or 1} of the cards that {chosen} leave, but a node has "
+        f"{have}; the fleet has {wording.card_types(fleet.shapes)}",
+    )
+
+
+def _no_cards(fleet: Fleet) -> str:
+    if not fleet.gated:
+        return "no node of the fleet registers vGPU cards; is the device plugin running?"
+    node, missing = fleet.gated[0]
+    return (
+        f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while its "
+        f"allocatable {missing} is missing or 0"
+    )
+
+
+RULE = Validation(
+    id="no-eligible-card",
+    level=Level.DENY,
+    summary="mode, gputype or uuid leave no node enough cards",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)

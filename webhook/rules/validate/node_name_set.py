@@ -1,0 +1,31 @@
+"""A preset nodeName bypasses the scheduler, and with it the assignment of cards.
+
+Reads:    spec.nodeName
+Refuses:  any, on a new pod that asks for a device
+Why:      the kubelet starts the pod at once and finds no assignment: UnexpectedAdmissionError.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find a preset node."""
+    node = pod.view.node_name
+    if node:
+        yield Finding(
+            "spec.nodeName",
+            f"nodeName is preset to {wording.quoted(node)}, so no scheduler assigns a card; "
+            "use nodeSelector: {kubernetes.io/hostname: …} instead",
+        )
+
+
+RULE = Validation(
+    id="node-name-set",
+    level=Level.DENY,
+    summary="a preset nodeName: the scheduler is bypassed",
+    check=check,
+)

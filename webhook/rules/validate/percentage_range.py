@@ -1,0 +1,32 @@
+"""A memory percentage lies between 1 and 100.
+
+Reads:    the vgpu memory percentage of the regular containers
+Refuses:  0 and everything above 100
+Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 reads as unset.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find percentages out of range."""
+    name = context.config.vgpu.percentage_name
+    for ask in pod.vgpu:
+        if ask.percentage is not None and not 1 <= ask.percentage <= 100:
+            yield Finding(
+                wording.resource_path(ask.container, name),
+                f"{wording.container(ask.container)} asks for {name} {ask.percentage}; write 1 to 100",
+            )
+
+
+RULE = Validation(
+    id="percentage-range",
+    level=Level.DENY,
+    summary="a memory percentage of 0 or above 100",
+    check=check,
+    families=VGPU_ONLY,
+)

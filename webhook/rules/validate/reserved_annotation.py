@@ -1,0 +1,55 @@
+"""Assignments are written by the scheduler and the device plugins, by nobody else.
+
+Reads:    annotations; on UPDATE the old ones and the user; policy trustedUsers
+Refuses:  an assignment annotation on a new pod; on UPDATE adding, changing or removing one, unless the user is trusted
+Why:      a forged assignment is handed another pod's cards, poisons the scheduler's books, or crashes the plugin.
+          volcano.sh/gpu-index is refused on UPDATE only: a widespread guide tells authors to set it on new pods, where
+          it chooses no card.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find assignments by others than the scheduler and the plugins."""
+    now = pod.view.annotations
+    if pod.previous is None:
+        for key in now:
+            if is_reserved(key) and key != names.GPU_INDEX:
+                yield Finding(
+                    wording.annotation_path(key),
+                    f"the annotation {wording.quoted(key)} is written by the scheduler and the device plugin alone; remove it",
+                )
+    elif context.user not in context.settings.trusted_users:
+        for key in _changed(pod.previous.annotations, now):
+            yield Finding(
+                wording.annotation_path(key),
+                f"user {wording.quoted(context.user)} may not add, change or remove the annotation {wording.quoted(key)}; "
+                "only the scheduler and the device plugin may (policy trustedUsers)",
+            )
+
+
+def is_reserved(key: str) -> bool:
+    """Tell whether only the scheduler and the device plugins write an annotation."""
+    if key in names.RESERVED_ANNOTATIONS or key.startswith(names.RESERVED_ASCEND_PREFIX):
+        return True
+    return key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES)
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    return [key for key in {**before, **now} if is_reserved(key) and before.get(key) != now.get(key)]
+
+
+RULE = Validation(
+    id="reserved-annotation",
+    level=Level.DENY,
+    summary="an annotation that only the scheduler and the device plugins write",
+    check=check,
+    families=EVERY_POD,
+)

@@ -1,0 +1,34 @@
+"""The device plugin from 1.12.0 on serves one vGPU container a pod.
+
+Reads:    the vgpu asks of the regular containers; policy target.devicePlugin
+Refuses:  two or more
+Why:      the plugin looks for a pod whose total equals one container's count, finds none, and the pod fails with
+          UnexpectedAdmissionError, or takes another pod's cards.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find the second vGPU container."""
+    target = context.settings.target
+    if target.one_container and len(pod.vgpu) > 1:
+        first, second = (wording.container(ask.container) for ask in pod.vgpu[:2])
+        version = ".".join(map(str, target.device_plugin))
+        yield Finding(
+            pod.vgpu[1].container.where,
+            f"{first} and {second} ask for vGPUs: device plugin {version} starts only pods with one such container",
+        )
+
+
+RULE = Validation(
+    id="several-device-containers",
+    level=Level.WARN,
+    summary="a vGPU in two or more containers, which the device plugin from 1.12 on fails to serve",
+    check=check,
+    families=VGPU_ONLY,
+)

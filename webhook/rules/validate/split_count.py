@@ -1,0 +1,40 @@
+"""A card is cut into so many slices and no more.
+
+Reads:    the counts of the regular containers; the split counts of the fleet's eligible cards
+Refuses:  a pod whose containers together need more slices than any node's cards allow
+Why:      each container takes a slice of each of its cards; the scheduler gives nothing back.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause, Never, candidates
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.verdict import constraints, verdict
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Say what the containers need together, and what the best node has."""
+    if verdict(pod, context) != Never(Cause.SPLIT_COUNT) or context.fleet is None:
+        return
+    wanted = sum(ask.number or 1 for ask in pod.vgpu)
+    best = max(
+        (found for found in candidates(constraints(pod, context), context.fleet) if found),
+        key=lambda found: sum(card.split for card in found.cards),
+    )
+    slices = sum(card.split for card in best.cards)
+    yield Finding(
+        "spec.containers",
+        f"the pod's containers together ask for {wanted} slices, but node {best.shape.names[0]} has {len(best.cards)} "
+        f"cards of {slices} slices, and a container takes one slice a card; ask for fewer, or make several pods",
+    )
+
+
+RULE = Validation(
+    id="split-count",
+    level=Level.DENY,
+    summary="the containers together need more slices than the cards' split counts allow",
+    check=check,
+    families=VGPU_ONLY,
+    fleet=True,
+)

@@ -1,0 +1,36 @@
+"""Before Volcano 1.16 nobody reads the UUID annotations.
+
+Reads:    the annotations volcano.sh/vgpu-use-gpuuuid and volcano.sh/vgpu-nouse-gpuuuid; policy target.volcano
+Refuses:  them, on an older target
+Why:      the pod would run on any card, against its author's word.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find annotations that the target version ignores."""
+    target = context.settings.target
+    if target.reads_uuids:
+        return
+    version = ".".join(map(str, target.volcano))
+    for key in (names.USE_GPUUUID, names.NOUSE_GPUUUID):
+        if key in pod.view.annotations:
+            yield Finding(
+                wording.annotation_path(key),
+                f"Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on",
+            )
+
+
+RULE = Validation(
+    id="uuid-unsupported",
+    level=Level.WARN,
+    summary="GPU UUID annotations on a Volcano before 1.16, which ignores them",
+    check=check,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,60 @@
+"""How rules spell containers, fields and values, so that all messages read alike and none carries hostile text."""
+
+import json
+from typing import Any
+
+from webhook import names
+from webhook.devices.cards import Card
+from webhook.devices.config import DeviceConfig
+from webhook.devices.fleet import Shape
+from webhook.pod.view import Container
+
+SHOWN = 60  # characters of a foreign value
+
+
+def quoted(value: Any) -> str:
+    """A foreign value, quoted, on one line, cut."""
+    text = value if isinstance(value, str) else json.dumps(value, default=str)[: SHOWN * 2]
+    if len(text) > SHOWN:
+        text = text[: SHOWN - 1] + "…"
+    return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
+
+
+def container(who: Container) -> str:
+    """`container "train"`, or the place in the list where it has no name."""
+    kind = {"initContainers": "init container", "ephemeralContainers": "ephemeral container"}.get(who.kind, "container")
+    return f"{kind} {quoted(who.name)}" if who.name else f"{kind} {who.index}"
+
+
+def resource_path(who: Container, resource: str) -> str:
+    """The field path of a container's resource."""
+    part = "limits" if resource in who.limits or resource not in who.requests else "requests"
+    return f"{who.where}.resources.{part}[{resource}]"
+
+
+def annotation_path(key: str) -> str:
+    """The field path of an annotation."""
+    return f"metadata.annotations[{quoted(key)[1:-1]}]"
+
+
+def memory(amount: int, config: DeviceConfig) -> str:
+    """An amount of card memory with its unit."""
+    factor = config.vgpu.memory_factor
+    return f"{amount} MiB" if factor == 1 else f"{amount} × {factor} MiB"
+
+
+def card_type(card: Card) -> str:
+    """A card's product name, without the prefix that the device plugin adds."""
+    return card.type.removeprefix("NVIDIA-")
+
+
+def card_types(shapes: tuple[Shape, ...]) -> str:
+    """The different card types of some shapes."""
+    found = sorted({card_type(card) for shape in shapes for card, _ in shape.kinds})
+    more = f" and {len(found) - 6} more" if len(found) > 6 else ""
+    return (", ".join(quoted(name)[1:-1] for name in found[:6]) + more) or "no cards"
+
+
+def visible(env: Any) -> bool:
+    """Tell whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
+    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in ("none", "void")
