@@ -1,0 +1,328 @@
+"""The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import DeviceConfig
+from webhook.devices.fleet import Fleet
+from webhook.errors import Malformed
+from webhook.pod.patch import Draft, Edit
+from webhook.pod.templates import WORKLOADS, Template, changed_templates
+from webhook.pod.view import PodView
+from webhook.rules.base import Context, Finding, Level, Settings, Validation
+from webhook.rules.levels import Effective, LevelTable
+from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
+from webhook.wire.codec import Answer
+from webhook.wire.models import Request
+
+MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
+MAX_TOLD = 25  # of them, in the message and among the warnings
+MAX_WARNING = 256  # bytes; the API server cuts there
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything that a review depends on besides the request; swapped as a whole when something changes.
+
+    Attributes:
+        config, settings, levels: the device config and the policy.
+        fleet: None if unknown or stale.
+        digests: of config, policy and fleet, so that a decision can be replayed.
+    """
+
+    config: DeviceConfig
+    settings: Settings
+    levels: LevelTable
+    fleet: Fleet | None
+    digests: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A finding with the rule that found it and the level that it has here."""
+
+    rule: str
+    level: Level
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request.
+
+    Attributes:
+        id: names the decision in messages, audit lines and the API server's audit log.
+        allowed: False if a finding of level deny stands.
+        violations: what was found, of every level.
+        mutations: the ids of the rules that changed something, in order.
+        operations: the JSON patch.
+        notices: (rule, sentence) where the author's own words were changed.
+        object: the pod after mutation; the object itself where nothing was mutated.
+        pods: the pods that were judged, with the field path at which they stand.
+        touched: False if the request is none of this webhook's business.
+    """
+
+    id: str
+    allowed: bool = True
+    violations: tuple[Violation, ...] = ()
+    mutations: tuple[str, ...] = ()
+    operations: tuple[dict[str, Any], ...] = ()
+    notices: tuple[tuple[str, str], ...] = ()
+    object: Mapping[str, Any] = field(default_factory=dict)
+    pods: tuple[tuple[str, DevicePod], ...] = ()
+    touched: bool = True
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the user is told beside the verdict, each on one line of at most 256 bytes."""
+        told = [f"{rule}: {detail}" for rule, detail in self.notices]
+        told += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
+        more = len(told) - MAX_TOLD
+        return [_cut(text) for text in told[:MAX_TOLD]] + ([f"and {more} more warnings"] if more > 0 else [])
+
+    @property
+    def denials(self) -> list[Violation]:
+        """The findings behind a refusal."""
+        return [violation for violation in self.violations if violation.level is Level.DENY]
+
+    def message(self) -> str:
+        """The refusal, for people: every finding with its id, and the id of the decision."""
+        denials = self.denials
+        lines = [f"{v.rule}: {v.message}" for v in denials[:MAX_TOLD]]
+        if len(denials) > MAX_TOLD:
+            lines.append(f"and {len(denials) - MAX_TOLD} more")
+        return "\n".join([*lines, f"(decision {self.id})"])
+
+    def answer(self) -> Answer:
+        """The outcome as the wire tells it."""
+        if not self.touched:
+            return Answer(True)
+        rules = dict.fromkeys([*self.mutations, *(violation.rule for violation in self.violations)])
+        audit = {"decision-id": self.id, "outcome": self.word}
+        if rules:
+            audit["rules"] = ",".join(rules)
+        if self.allowed:
+            return Answer(True, self.operations, warnings=self.warnings, audit=audit)
+        causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_TOLD]]
+        return Answer(False, (), self.message(), causes, self.warnings, audit)
+
+    @property
+    def word(self) -> str:
+        """The outcome in one word: denied, mutated, warned or allowed."""
+        if not self.allowed:
+            return "denied"
+        if self.operations:
+            return "mutated"
+        return "warned" if self.notices or any(v.level is Level.WARN for v in self.violations) else "allowed"
+
+
+def mutate(request: Request, snapshot: Snapshot) -> Outcome:
+    """Repair a new pod. Everything else passes untouched.
+
+    Raises:
+        Malformed: the object does not have a pod's shape.
+    """
+    effective = snapshot.levels.of(request.namespace)
+    if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
+        return _untouched(request)
+    raw = _object(request)
+    context = _context(request, snapshot, effective)
+    draft, pod, rules, notices = _repair(raw, context)
+    return Outcome(
+        id=_decision_id(request, "mutate"),
+        mutations=rules,
+        operations=tuple(draft.operations()),
+        notices=notices,
+        object=draft.object,
+        pods=(("", pod),),
+    )
+
+
+def validate(request: Request, snapshot: Snapshot) -> Outcome:
+    """Judge a pod as it is, or the pods that a workload's templates would give.
+
+    Raises:
+        Malformed: the object does not have the shape of its kind.
+    """
+    effective = snapshot.levels.of(request.namespace)
+    kind = _kind(request)
+    if kind is None or effective.exempt or request.operation not in ("CREATE", "UPDATE"):
+        return _untouched(request)
+    if kind == "pod":
+        return _validate_pod(request, snapshot, effective)
+    if request.sub_resource or snapshot.settings.workloads is Level.OFF:
+        return _untouched(request)
+    return _validate_workload(request, snapshot, effective)
+
+
+def review(request: Request, snapshot: Snapshot) -> Outcome:
+    """Both halves, as the API server would call them: mutate, then validate the result."""
+    repaired = mutate(request, snapshot)
+    if repaired.touched:
+        request = replace(request, object=dict(repaired.object))
+    judged = validate(request, snapshot)
+    if not repaired.touched:
+        return judged
+    return replace(
+        judged,
+        mutations=repaired.mutations,
+        operations=repaired.operations,
+        notices=repaired.notices,
+        object=repaired.object,
+    )
+
+
+def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    active = effective.active
+    previous = None
+    if request.operation == "UPDATE":
+        rules = {"": UPDATE_RULES, "ephemeralcontainers": EPHEMERAL_RULES}.get(request.sub_resource)
+        if rules is None:
+            return _untouched(request)
+        active = tuple(entry for entry in active if entry[0].id in rules)
+        previous = PodView(request.old_object or {})
+    elif request.sub_resource:
+        return _untouched(request)
+    context = _context(request, snapshot, effective)
+    pod = DevicePod(PodView(_object(request)), snapshot.config, previous)
+    violations = _Violations()
+    violations.judge(pod, context, active)
+    return Outcome(
+        id=_decision_id(request, "validate"),
+        allowed=not violations.denied,
+        violations=tuple(violations.kept),
+        object=pod.view.raw,
+        pods=(("", pod),),
+    )
+
+
+def _validate_workload(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    templates = changed_templates(request.kind, _object(request), request.old_object)
+    if not templates:
+        return _untouched(request)
+    context = replace(_context(request, snapshot, effective), operation="CREATE")
+    violations = _Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
+    pods: list[tuple[str, DevicePod]] = []
+    notices: list[tuple[str, str]] = []
+    for template in templates:
+        _, pod, _, told = _repair(template.pod, context)
+        pods.append((template.path, pod))
+        notices += [(rule, f"{template.path}: {detail}") for rule, detail in told]
+        violations.judge(pod, context, effective.active, template)
+    return Outcome(
+        id=_decision_id(request, "validate"),
+        allowed=not violations.denied,
+        violations=tuple(violations.kept),
+        notices=tuple(notices),
+        object=request.object or {},
+        pods=tuple(pods),
+    )
+
+
+def _repair(
+    raw: dict[str, Any], context: Context
+) -> tuple[Draft, DevicePod, tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Run all mutations in order, each on what the ones before it left."""
+    draft = Draft(raw)
+    pod = DevicePod(PodView(raw), context.config)
+    rules: list[str] = []
+    notices: list[tuple[str, str]] = []
+    for rule in MUTATIONS:
+        if rule.families is not None and rule.families.isdisjoint(pod.asked):
+            continue
+        edits: list[Edit] = []
+        for said in rule.propose(pod, context):
+            if isinstance(said, Edit):
+                edits.append(said)
+            elif len(notices) < MAX_FINDINGS:
+                notices.append((rule.id, said.detail))
+        if edits:
+            draft.apply(edits)
+            pod = DevicePod(PodView(draft.object), context.config)
+            rules.append(rule.id)
+    return draft, pod, tuple(rules), tuple(notices)
+
+
+class _Violations:
+    """Collects findings; keeps so many, yet never misses a denial."""
+
+    __slots__ = ("_ceiling", "denied", "kept")
+
+    def __init__(self, ceiling: Level | None = None) -> None:
+        self.kept: list[Violation] = []
+        self.denied = False
+        self._ceiling = ceiling  # denials become this
+
+    def judge(
+        self,
+        pod: DevicePod,
+        context: Context,
+        active: Iterable[tuple[Validation, Level]],
+        template: Template | None = None,
+    ) -> None:
+        """Run the rules on one pod."""
+        asked = pod.asked
+        for rule, level in active:
+            families = rule.families
+            if families is None or not families.isdisjoint(asked):
+                for finding in rule.check(pod, context):
+                    self._add(rule.id, level, finding, template)
+
+    def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
+        if level is Level.DENY and self._ceiling is not None:
+            level = self._ceiling
+        first_denial = level is Level.DENY and not self.denied
+        self.denied = self.denied or first_denial
+        if len(self.kept) < MAX_FINDINGS or first_denial:
+            path, message = finding.path, finding.detail
+            if template is not None:
+                path, message = f"{template.path}.{path}", f"{template.path}: {message}"
+            self.kept.append(Violation(rule, level, path, message))
+
+
+def _kind(request: Request) -> str | None:
+    """`pod`, `workload`, or None for what is not this webhook's business."""
+    if request.group == "" and request.kind == "Pod":
+        return "pod"
+    return "workload" if (request.group, request.kind) in WORKLOADS else None
+
+
+def _object(request: Request) -> dict[str, Any]:
+    if request.object is None:
+        raise Malformed("request.object", "an object", None)
+    return request.object
+
+
+def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Context:
+    return Context(
+        request.namespace,
+        request.operation,
+        request.user,
+        request.dry_run,
+        snapshot.config,
+        snapshot.fleet,
+        snapshot.settings,
+        effective.levels,
+    )
+
+
+def _untouched(request: Request) -> Outcome:
+    return Outcome(id="", object=request.object or {}, touched=False)
+
+
+def _decision_id(request: Request, half: str) -> str:
+    """Unique as the request's uid is, yet the same on replay."""
+    return hashlib.blake2b(f"{half}/{request.uid}".encode(), digest_size=6).hexdigest()
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_WARNING // 4:
+        return text
+    encoded = text.encode()
+    if len(encoded) <= MAX_WARNING:
+        return text
+    return encoded[: MAX_WARNING - 3].decode(errors="ignore") + "…"

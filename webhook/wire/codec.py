@@ -1,0 +1,146 @@
+"""Bytes to `Request`, verdict to bytes."""
+
+import base64
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from pydantic import ValidationError
+
+from webhook.errors import NotAReview, NotJson, RequestError
+from webhook.wire.models import ENVELOPE, Request
+
+API_VERSION = "admission.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a review's answer says.
+
+    Attributes:
+        allowed: the verdict.
+        operations: the JSON patch; empty for none.
+        message: why not, for people; may have several lines.
+        causes: (reason, field, message) of each finding behind a refusal.
+        warnings: each on one line.
+        audit: annotations for the API server's own audit log.
+    """
+
+    allowed: bool
+    operations: Sequence[dict[str, Any]] = ()
+    message: str = ""
+    causes: Sequence[tuple[str, str, str]] = ()
+    warnings: Sequence[str] = ()
+    audit: dict[str, str] | None = None
+
+
+def decode(body: bytes) -> Request:
+    """Read one AdmissionReview.
+
+    Raises:
+        NotJson: not one JSON document: malformed, NaN, too deep, numbers beyond a double, duplicate keys.
+        NotAReview: JSON, but not an AdmissionReview with a uid and a request.
+    """
+    return to_request(parse_json(body))
+
+
+def parse_json(body: bytes) -> Any:
+    """Parse one JSON document strictly.
+
+    Raises:
+        NotJson: it is none, or an object in it names a key twice: two readers could then see two different pods.
+    """
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise NotJson(f"the body is not JSON: {error}") from error
+    if orjson.dumps(document) != body.rstrip():  # what an API server sends comes back the same, so it has no duplicates
+        _refuse_duplicate_keys(body)
+    return document
+
+
+def to_request(document: Any) -> Request:
+    """Check the envelope of a parsed review.
+
+    Raises:
+        NotAReview: the message names the field.
+    """
+    try:
+        review = ENVELOPE.validate_python(document)
+    except ValidationError as error:
+        raise NotAReview(_explain(error)) from error
+    request = review["request"]
+    kind = request["kind"]
+    return Request(
+        uid=request["uid"],
+        api_version=review["apiVersion"],
+        operation=request["operation"],
+        group=kind.get("group", ""),
+        kind=kind["kind"],
+        sub_resource=request.get("subResource", ""),
+        namespace=request.get("namespace", ""),
+        name=request.get("name", ""),
+        user=request.get("userInfo", {}).get("username", ""),
+        dry_run=bool(request.get("dryRun")),
+        object=request.get("object"),
+        old_object=request.get("oldObject"),
+    )
+
+
+def encode(request: Request, answer: Answer) -> bytes:
+    """Write the AdmissionReview that answers a request."""
+    response: dict[str, Any] = {"uid": request.uid, "allowed": answer.allowed}
+    if answer.operations:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(answer.operations)).decode()
+    if not answer.allowed:
+        causes = [{"reason": reason, "field": field, "message": text} for reason, field, text in answer.causes]
+        response["status"] = {
+            "status": "Failure",
+            "code": 403,
+            "reason": "Forbidden",
+            "message": answer.message,
+            "details": {"causes": causes},
+        }
+    if answer.warnings:
+        response["warnings"] = answer.warnings
+    if answer.audit:
+        response["auditAnnotations"] = answer.audit
+    return orjson.dumps({"apiVersion": request.api_version, "kind": "AdmissionReview", "response": response})
+
+
+def status(code: int, reason: str, message: str) -> bytes:
+    """A Kubernetes v1 Status: the one body whose message the API server passes on to the user."""
+    return orjson.dumps(
+        {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        | {"message": message, "reason": reason, "code": code}
+    )
+
+
+def error_status(error: RequestError) -> bytes:
+    """The Status for bytes that cannot be judged."""
+    return status(error.status, error.reason, f"vgpu-webhook: {error}")
+
+
+def _refuse_duplicate_keys(body: bytes) -> None:
+    try:
+        json.loads(body, object_pairs_hook=_unique)
+    except RecursionError as error:
+        raise NotJson("the body is not JSON that can be read: it is nested too deeply") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise NotJson(f"the body is ambiguous: the key {twice[:60]!r} stands twice in one object")
+    return found
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"]) or "the body"
+    return f"not an AdmissionReview that can be answered: {place}: {first['msg']}"

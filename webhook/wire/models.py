@@ -1,0 +1,82 @@
+"""The envelope of a review: what of it must be there, and of which type.
+
+Source: k8s.io/api/admission/v1 (and v1beta1, which has the same fields).
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
+
+ApiVersion = Literal["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+_STRICT = ConfigDict(strict=True, extra="ignore")
+_Text = Annotated[str, Field(max_length=1024)]
+
+
+class _Kind(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]  # pydantic's way to configure a TypedDict
+    group: NotRequired[_Text]
+    version: NotRequired[_Text]
+    kind: _Text
+
+
+class _User(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+    username: NotRequired[_Text]
+
+
+class _Request(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+    uid: Annotated[str, Field(min_length=1, max_length=256)]
+    kind: _Kind
+    operation: Operation
+    subResource: NotRequired[_Text]
+    namespace: NotRequired[_Text]
+    name: NotRequired[_Text]
+    userInfo: NotRequired[_User]
+    dryRun: NotRequired[bool | None]
+    object: NotRequired[dict[str, Any] | None]
+    oldObject: NotRequired[dict[str, Any] | None]
+
+
+class _Review(TypedDict):
+    __pydantic_config__ = _STRICT  # type: ignore[misc]
+    apiVersion: ApiVersion
+    kind: Literal["AdmissionReview"]
+    request: _Request
+
+
+ENVELOPE: TypeAdapter[_Review] = TypeAdapter(_Review)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be reviewed.
+
+    Attributes:
+        uid: echoed in the answer.
+        api_version: of the review; answered in kind.
+        operation: CREATE, UPDATE, DELETE or CONNECT.
+        group, kind: of the object.
+        sub_resource: `ephemeralcontainers`, `status`, …; empty for the object itself.
+        namespace, name: of the object; the name may be empty (generateName).
+        user: who asks.
+        dry_run: nothing will be stored.
+        object, old_object: as JSON; None where the operation has none.
+    """
+
+    uid: str
+    api_version: str
+    operation: str
+    group: str
+    kind: str
+    sub_resource: str
+    namespace: str
+    name: str
+    user: str
+    dry_run: bool
+    object: dict[str, Any] | None
+    old_object: dict[str, Any] | None
