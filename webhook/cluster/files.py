@@ -1,0 +1,160 @@
+"""Device config, policy and fleet from files, bounded and strict."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import yaml
+
+from webhook import names
+from webhook.devices.config import DeviceConfig, VgpuConfig, parse_device_config
+from webhook.devices.fleet import Node, read_node
+from webhook.errors import ConfigError
+from webhook.policy import Policy, parse_policy
+
+MAX_SETTINGS_BYTES = 1 << 20
+MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
+MAX_MANIFEST_BYTES = 10 << 20
+MAX_VALUES = 2_000_000  # in one document, aliases counted where they stand: an exploding one stays small
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times faster
+    """YAML as Kubernetes means it: no dates, and no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Refuse duplicate keys: two readers could see two different objects."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"the key {key.value!r} stands twice", key.start_mark
+                    )
+                seen.add(key.value)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """Read a file.
+
+    Raises:
+        ConfigError: it cannot be read, or is larger than the limit.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    if len(data) > limit:
+        raise ConfigError(f"{path}: larger than {limit >> 20} MiB")
+    return data
+
+
+def parse_documents(data: bytes, source: str) -> list[Any]:
+    """Parse JSON, or a stream of YAML documents; empty documents are left out.
+
+    Raises:
+        ConfigError: neither, a key twice in one mapping, or too large once aliases are followed.
+    """
+    try:
+        if data.lstrip()[:1] in (b"{", b"["):
+            try:
+                return [orjson.loads(data)]
+            except orjson.JSONDecodeError:
+                pass  # flow style YAML looks like JSON
+        documents = [document for document in yaml.load_all(data, _Loader) if document is not None]
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ConfigError(f"{source}: not YAML or JSON that can be read: {_one_line(error)}") from error
+    left = MAX_VALUES
+    for document in documents:
+        left = _count_down(document, left)
+        if left < 0:
+            raise ConfigError(f"{source}: more than {MAX_VALUES} values; an alias (&, *) that explodes?")
+    return documents
+
+
+def load_device_config(path: str | Path) -> DeviceConfig:
+    """Read a device config: the text of `device-config.yaml`, or the ConfigMap that holds it.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
+    document = _single(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
+    if isinstance(document, dict) and document.get("kind") == "ConfigMap":
+        data = document.get("data")
+        text = data.get(names.DEVICE_CONFIG_KEY) if isinstance(data, dict) else None
+        if not isinstance(text, str):
+            raise ConfigError(f"{path}: the ConfigMap has no key {names.DEVICE_CONFIG_KEY}")
+        document = _single(text.encode(), f"{path}: {names.DEVICE_CONFIG_KEY}")
+    return parse_device_config(document, str(path))
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a policy file.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
+    return parse_policy(_single(read_bytes(path, MAX_SETTINGS_BYTES), str(path)), str(path))
+
+
+def load_nodes(path: str | Path, config: VgpuConfig) -> list[Node]:
+    """Read the nodes with vGPU cards from what `kubectl get nodes -o yaml|json` prints.
+
+    Raises:
+        ConfigError: it cannot be read, or holds something else than nodes.
+    """
+    nodes: list[Node] = []
+    for document in parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path)):
+        for item in _items(document, str(path)):
+            node = read_node(item, config)
+            if node is not None:
+                nodes.append(node)
+    return nodes
+
+
+def file_digest(path: str | Path) -> str:
+    """A short digest of a file's bytes, for audit lines."""
+    return hashlib.sha256(read_bytes(path, MAX_FLEET_BYTES)).hexdigest()[:12]
+
+
+def _single(data: bytes, source: str) -> Any:
+    documents = parse_documents(data, source)
+    if len(documents) > 1:
+        raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
+    return documents[0] if documents else None
+
+
+def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
+    if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
+        raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them")
+    items = [document] if document["kind"] == "Node" else document.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ConfigError(f"{source}: items is no list of nodes")
+    yield from items
+
+
+def _count_down(value: Any, left: int) -> int:
+    """Subtract the number of values in a document; an alias counts as often as it stands. Stops below 0."""
+    stack = [value]
+    while stack and left >= 0:
+        here = stack.pop()
+        left -= 1
+        if isinstance(here, dict):
+            stack.extend(here.values())
+        elif isinstance(here, list):
+            stack.extend(here)
+    return left
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

@@ -1,0 +1,35 @@
+"""One snapshot out of its parts."""
+
+import hashlib
+from collections.abc import Sequence
+from types import MappingProxyType
+
+from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.fleet import Node, build_fleet
+from webhook.policy import Policy
+from webhook.review import Snapshot
+
+
+def default_device_config() -> DeviceConfig:
+    """What Volcano runs with when there is no ConfigMap."""
+    return parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "the built-in device config")
+
+
+def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None) -> Snapshot:
+    """Put device config, policy and nodes together.
+
+    Args:
+        config: the device config.
+        policy: the policy; its declared shapes join the fleet.
+        nodes: None if they are not known; declared shapes alone then serve percentages, and rule nothing out.
+    """
+    declared = tuple(policy.declared(config.vgpu))
+    fleet = None
+    if nodes is not None or declared:
+        fleet = build_fleet(nodes, config.vgpu, policy.settings.target, declared)
+    digests = {"config": _digest(config), "policy": _digest(policy), "fleet": fleet.digest if fleet else "unknown"}
+    return Snapshot(config, policy.settings, policy.levels, fleet, MappingProxyType(digests))
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]

@@ -1,0 +1,224 @@
+"""The operator's policy file: pydantic reads it, frozen values come out.
+
+Unknown keys are refused with their path and the nearest right key: a misspelt setting must not silently be the default.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from webhook import names
+from webhook.devices.cards import Card
+from webhook.devices.config import VgpuConfig
+from webhook.devices.fleet import Shape, declared_shape
+from webhook.devices.target import Target, parse_version
+from webhook.errors import ConfigError
+from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
+from webhook.rules.levels import LevelTable, NamespaceRule
+from webhook.rules.registry import DEFAULT_LEVELS
+
+DEFAULT_TRUSTED_USERS = (
+    "system:serviceaccount:volcano-system:volcano-scheduler",
+    "system:serviceaccount:kube-system:volcano-scheduler",
+    "system:serviceaccount:volcano-system:volcano-device-plugin",
+    "system:serviceaccount:kube-system:volcano-device-plugin",
+    "system:serviceaccount:volcano-system:hami-ascend-device-plugin",
+    "system:serviceaccount:kube-system:hami-ascend-device-plugin",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy, ready for use.
+
+    Attributes:
+        settings: what rules read.
+        levels: the level of each rule by namespace.
+        stale_after: seconds after which a fleet that was not refreshed counts as unknown.
+    """
+
+    settings: Settings
+    levels: LevelTable
+    stale_after: int
+    _declared: tuple["_Declared", ...]
+
+    def declared(self, config: VgpuConfig) -> Iterator[Shape]:
+        """The declared shapes, with the MIG geometries of the device config."""
+        for shape in self._declared:
+            yield shape.shape(config)
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+
+
+def _version(text: str) -> str:
+    parse_version(text)
+    return text
+
+
+def _known_rules(levels: dict[str, Level]) -> dict[str, Level]:
+    for rule in levels:
+        if rule not in DEFAULT_LEVELS:
+            near = get_close_matches(rule, DEFAULT_LEVELS, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
+            raise ValueError(f"no rule is called {rule!r}; {hint}")
+    return levels
+
+
+_Version = Annotated[str, AfterValidator(_version)]
+_Levels = Annotated[dict[str, Level], AfterValidator(_known_rules)]
+_Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class _Toleration(_Section):
+    key: Annotated[str, Field(min_length=1)] = "volcano.sh/vgpu"
+    operator: Literal["Exists", "Equal"] = "Exists"
+    value: str = ""
+    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", ""] = "NoSchedule"
+
+    @model_validator(mode="after")
+    def _value_fits_operator(self) -> "_Toleration":
+        if self.operator == "Exists" and self.value:
+            raise ValueError("a toleration with operator Exists has no value")
+        return self
+
+
+class _Target(_Section):
+    volcano: _Version = "1.15.1"
+    device_plugin: _Version = "1.12.0"
+
+
+class _Percentage(_Section):
+    mixed_cards: MixedCards = MixedCards.SMALLEST
+
+
+class _Namespaces(_Section):
+    match: Annotated[list[str], Field(min_length=1)]
+    rules: _Levels = Field(default_factory=dict)
+    exempt: bool = False
+
+
+class _Cards(_Section):
+    count: _Positive = 1
+    type: Annotated[str, Field(min_length=1)]
+    memory: _Positive
+    split: _Positive = 10
+
+
+class _Declared(_Section):
+    name: Annotated[str, Field(min_length=1)]
+    mode: Literal["hami-core", "mig"] = "hami-core"
+    nodes: _Positive = 1
+    cards: Annotated[list[_Cards], Field(min_length=1)]
+
+    def shape(self, config: VgpuConfig) -> Shape:
+        cards: list[Card] = []
+        for entry in self.cards:
+            card_type = entry.type if "NVIDIA" in entry.type else f"NVIDIA-{entry.type}"
+            geometries = (config.geometries_of(card_type) or ()) if self.mode == names.MODE_MIG else None
+            card = Card(card_type, entry.memory, entry.split, geometries, config.memory_factor)
+            cards += [card] * min(entry.count, 1024)
+        return declared_shape(self.name, self.mode, self.nodes, cards)
+
+
+class _Fleet(_Section):
+    autoscaled: bool = False
+    stale_after_seconds: _Positive = 600
+    declared: list[_Declared] = Field(default_factory=list)
+
+
+class _Policy(_Section):
+    scheduler_name: Annotated[str, Field(min_length=1)] = names.VOLCANO_SCHEDULER
+    scheduler_names: Annotated[list[str], Field(min_length=1)] = [names.VOLCANO_SCHEDULER]
+    toleration: _Toleration | None = _Toleration()
+    target: _Target = _Target()
+    percentage: _Percentage = _Percentage()
+    memory_above_card: MemoryAboveCard = MemoryAboveCard.CLAMP
+    workloads: Literal["warn", "deny", "off"] = "warn"
+    rules: _Levels = Field(default_factory=dict)
+    namespaces: list[_Namespaces] = Field(default_factory=list)
+    trusted_users: list[str] = list(DEFAULT_TRUSTED_USERS)
+    fleet: _Fleet = _Fleet()
+
+    @model_validator(mode="after")
+    def _scheduler_is_allowed(self) -> "_Policy":
+        if self.scheduler_name not in self.scheduler_names:
+            raise ValueError(
+                f"schedulerName {self.scheduler_name!r} is not among schedulerNames {self.scheduler_names}: every repaired "
+                "pod would be refused; list it there too"
+            )
+        return self
+
+
+def default_policy() -> Policy:
+    """The policy of an empty file."""
+    return parse_policy({}, "the default policy")
+
+
+def parse_policy(document: object, source: str) -> Policy:
+    """Read a policy, already parsed from YAML; null is the default policy.
+
+    Raises:
+        ConfigError: an unknown key or a wrong value; the message names source, path and the nearest right key.
+    """
+    try:
+        model = _Policy.model_validate({} if document is None else document)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_explain(error)}") from error
+    settings = Settings(
+        scheduler_name=model.scheduler_name,
+        scheduler_names=tuple(model.scheduler_names),
+        toleration=Toleration(**model.toleration.model_dump()) if model.toleration else None,
+        target=Target(parse_version(model.target.volcano), parse_version(model.target.device_plugin)),
+        mixed_cards=model.percentage.mixed_cards,
+        memory_above_card=model.memory_above_card,
+        workloads=Level(model.workloads),
+        trusted_users=frozenset(model.trusted_users),
+        autoscaled=model.fleet.autoscaled,
+    )
+    levels = LevelTable(
+        overrides=MappingProxyType(dict(model.rules)),
+        namespaces=tuple(
+            NamespaceRule(tuple(n.match), MappingProxyType(dict(n.rules)), n.exempt) for n in model.namespaces
+        ),
+        autoscaled=model.fleet.autoscaled,
+    )
+    return Policy(settings, levels, model.fleet.stale_after_seconds, tuple(model.fleet.declared))
+
+
+def _explain(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    path = [part for part in first["loc"] if part != "[key]"]
+    place = ".".join(str(part) for part in path) or "the policy"
+    if first["type"] != "extra_forbidden":
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    keys = _keys_at(path[:-1])
+    near = get_close_matches(str(path[-1]), keys, 1)
+    return f"{place}: no such key; " + (
+        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}"
+    )
+
+
+def _keys_at(path: list[Any]) -> list[str]:
+    """The keys that a section knows, found by walking the models."""
+    model: Any = _Policy
+    for part in path:
+        if isinstance(part, int):
+            continue
+        found = next((field for field in model.model_fields.values() if field.alias == part), None)
+        if found is None:
+            break
+        model = _model_in(found.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
