@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
-import yaml
-
 from webhook import names
+from webhook.cluster.documents import parse_documents
 from webhook.devices.config import DeviceConfig, VgpuConfig, parse_device_config
 from webhook.devices.fleet import Node, read_node
 from webhook.errors import ConfigError
@@ -17,30 +15,6 @@ from webhook.policy import Policy, parse_policy
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
 MAX_MANIFEST_BYTES = 10 << 20
-MAX_VALUES = 2_000_000  # in one document, aliases counted where they stand: an exploding one stays small
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times faster
-    """YAML as Kubernetes means it: no dates, and no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Refuse duplicate keys: two readers could see two different objects."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} stands twice", key.start_mark
-                    )
-                seen.add(key.value)
-        found: dict[Any, Any] = super().construct_mapping(node, deep)
-        return found
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
@@ -57,29 +31,6 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     if len(data) > limit:
         raise ConfigError(f"{path}: larger than {limit >> 20} MiB")
     return data
-
-
-def parse_documents(data: bytes, source: str) -> list[Any]:
-    """Parse JSON, or a stream of YAML documents; empty documents are left out.
-
-    Raises:
-        ConfigError: neither, a key twice in one mapping, or too large once aliases are followed.
-    """
-    try:
-        if data.lstrip()[:1] in (b"{", b"["):
-            try:
-                return [orjson.loads(data)]
-            except orjson.JSONDecodeError:
-                pass  # flow style YAML looks like JSON
-        documents = [document for document in yaml.load_all(data, _Loader) if document is not None]
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise ConfigError(f"{source}: not YAML or JSON that can be read: {_one_line(error)}") from error
-    left = MAX_VALUES
-    for document in documents:
-        left = _count_down(document, left)
-        if left < 0:
-            raise ConfigError(f"{source}: more than {MAX_VALUES} values; an alias (&, *) that explodes?")
-    return documents
 
 
 def load_device_config(path: str | Path) -> DeviceConfig:
@@ -141,20 +92,3 @@ def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ConfigError(f"{source}: items is no list of nodes")
     yield from items
-
-
-def _count_down(value: Any, left: int) -> int:
-    """Subtract the number of values in a document; an alias counts as often as it stands. Stops below 0."""
-    stack = [value]
-    while stack and left >= 0:
-        here = stack.pop()
-        left -= 1
-        if isinstance(here, dict):
-            stack.extend(here.values())
-        elif isinstance(here, list):
-            stack.extend(here)
-    return left
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
