@@ -159,7 +159,7 @@ def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
     for ask in asks:
         for role in ask.written:
             if role is Role.NUMBER or target.fits_every_name:
-                totals[role] = totals.get(role, 0) + (getattr(ask, role) or 0)
+                totals[role] = totals.get(role, 0) + ask.amount(role)
     return totals
 
 
@@ -217,12 +217,21 @@ def _cause(asked: Question, fleet: Fleet) -> Cause:
     usable = [[card for card in cards if card.split > 0] for cards in left]
     if greatest > max(map(len, usable), default=0):
         return Cause.NO_ELIGIBLE_CARD
-    if any(all(not memory_suffices(card, need) for cards in usable for card in cards) for need in asked.needs):
-        return Cause.MEMORY_ABOVE_CARD
+    for memory in _hardest(asked.needs):
+        if not any(memory_suffices(card, Need(1, memory, 0)) for cards in usable for card in cards):
+            return Cause.MEMORY_ABOVE_CARD
     numbers = [need.number for need in asked.needs]
     if not any(enough_slices([card.split for card in cards], numbers) for cards in usable):
         return Cause.SPLIT_COUNT
     return Cause.FITS_NO_NODE
+
+
+def _hardest(needs: Iterable[Need]) -> list[int | None]:
+    """A whole card and the largest amount: a card that has the memory for these has it for all."""
+    amounts = {need.memory for need in needs}
+    given = [amount for amount in amounts if amount is not None]
+    whole: list[int | None] = [None] if None in amounts else []
+    return whole + ([max(given)] if given else [])
 
 
 def memory_suffices(card: Card, need: Need) -> bool:

@@ -74,6 +74,10 @@ def place(cards: Sequence[Card], needs: Sequence[Need], budget: Budget) -> Place
         needs: one for each container that asks, in the order of the specification.
         budget: shared by all nodes of a review.
     """
+    if sum([need.number for need in needs]) > sum([card.split for card in cards]):
+        return Placement.NEVER  # before anything slower: a pod of 10,000 containers ends here
+    if len(needs) > 1 and not budget.spend(len(needs) * len(cards)):
+        return Placement.UNKNOWN
     if not _may_fit(cards, needs):
         return Placement.NEVER
     if len(needs) == 1:
