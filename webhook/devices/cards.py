@@ -106,6 +106,6 @@ def _card(fields: list[str], mode: str, config: VgpuConfig) -> Card:
 
 
 def _integer(text: str) -> int:
-    """Go's Atoi, whose error the scheduler reads as 0."""
+    """Go's Atoi, whose error the scheduler reads as 0; below 0 there is nothing to give either."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
+    return max(int(text), 0) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
