@@ -27,7 +27,7 @@ class Edit:
 
     Attributes:
         path: keys and list indexes from the root; a final `APPEND` adds to a list. Missing parents are made.
-        value: the new JSON value, or `REMOVE`.
+        value: the new JSON value, or `REMOVE`, which is for keys: an element of a list cannot be removed.
     """
 
     path: Path
@@ -55,6 +55,8 @@ class Draft:
         operations: list[dict[str, Any]] = []
         done: set[Path] = set()
         for path in self._touched:
+            if any([path[:depth] in self._touched for depth in range(1, len(path))]):
+                continue  # a touched parent brings it along
             operation = self._operation(path, done)
             if operation is not None:
                 operations.append(operation)
@@ -68,6 +70,8 @@ class Draft:
         for position, key in enumerate(parents):
             child = here.get(key) if isinstance(here, dict) else here[key]
             if child is None:
+                if edit.value is REMOVE:
+                    return  # nothing is there
                 following = edit.path[position + 1]
                 child = self._own([] if following == APPEND else {})
             elif id(child) not in self._copied:
