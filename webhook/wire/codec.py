@@ -14,6 +14,8 @@ from webhook.wire.models import ENVELOPE, Request
 
 API_VERSION = "admission.k8s.io/v1"
 
+_TOO_DEEP = "the body is not JSON that can be read: it is nested too deeply"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -56,7 +58,11 @@ def parse_json(body: bytes) -> Any:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise NotJson(f"the body is not JSON: {error}") from error
-    if orjson.dumps(document) != body.rstrip():  # what an API server sends comes back the same, so it has no duplicates
+    try:
+        same = orjson.dumps(document) == body.rstrip()
+    except TypeError as error:  # orjson reads deeper than it writes, and an answer may have to hold a part of this
+        raise NotJson(_TOO_DEEP) from error
+    if not same:  # what an API server sends comes back the same, so it has no duplicates
         _refuse_duplicate_keys(body)
     return document
 
@@ -128,7 +134,7 @@ def _refuse_duplicate_keys(body: bytes) -> None:
     try:
         json.loads(body, object_pairs_hook=_unique)
     except RecursionError as error:
-        raise NotJson("the body is not JSON that can be read: it is nested too deeply") from error
+        raise NotJson(_TOO_DEEP) from error
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
