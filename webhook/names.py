@@ -15,6 +15,7 @@ VGPU_MEMORY_PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
 GPUSHARE_NUMBER = "volcano.sh/gpu-number"
 GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
 NVIDIA_GPU = "nvidia.com/gpu"
+GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
 
 # --- annotations that a pod's author may set ------------------------------------------------------------------------
 
@@ -63,6 +64,7 @@ CDI_ANNOTATION_DOMAIN = "cdi.k8s.io"
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"
+VGPU_TAINT = "volcano.sh/vgpu"  # a site's convention; the policy may set another
 
 # --- sharing modes --------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ class MemoryAboveCard(StrEnum):
 class Toleration:
     """The toleration that a vgpu pod gets."""
 
-    key: str = "volcano.sh/vgpu"
+    key: str = names.VGPU_TAINT
     operator: str = "Exists"
     value: str = ""
     effect: str = "NoSchedule"
@@ -117,12 +117,14 @@ class Mutation:
         summary: what it does, for the rule table.
         propose: the edits, and notices where the author's own words change.
         families: it is asked only about pods that ask for one of these; None: about every pod.
+        enabled: whether device config and policy want it at all.
     """
 
     id: str
     summary: str
     propose: Callable[[DevicePod, Context], Iterable[Edit | Notice]]
     families: frozenset[Family] | None = frozenset(Family)
+    enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
 
 
 @dataclass(frozen=True, slots=True)

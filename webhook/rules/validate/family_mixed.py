@@ -18,7 +18,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the other family beside the first vgpu container."""
     first = wording.container(pod.asked[Family.VGPU][0])
     for container in pod.asked.get(Family.GPUSHARE, ())[:1]:
-        yield _finding(container.where, first, wording.container(container), "gpushare (volcano.sh/gpu-…)")
+        yield _finding(container.where, first, wording.container(container), names.GPUSHARE_NAMES)
     for container in pod.view.every_container():
         if asks_native_gpu(container, context.config.roles):
             path = wording.resource_path(container, names.NVIDIA_GPU)

@@ -29,7 +29,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="mode-invalid",
     level=Level.DENY,
-    summary="`volcano.sh/vgpu-mode` that is not exactly `hami-core`, `mig` or `mps`",
+    summary=f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
     check=check,
     families=VGPU_ONLY,
 )
