@@ -87,6 +87,6 @@ VALIDATIONS: tuple[Validation, ...] = (
 )
 
 UPDATE_RULES = frozenset({reserved_annotation.RULE.id})
-EPHEMERAL_RULES = frozenset({isolation_env.RULE.id, visible_devices.RULE.id})
+EPHEMERAL_RULES = frozenset({privileged_device.RULE.id, isolation_env.RULE.id, visible_devices.RULE.id})
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

@@ -1,6 +1,6 @@
 """A privileged container sees every card, whatever it asked for.
 
-Reads:    securityContext.privileged of every container
+Reads:    securityContext.privileged of every container; of an old pod, of the new ephemeral ones
 Refuses:  true, in a pod that asks for a vGPU
 Why:      the isolation limits what the container was given; a privileged one opens the other devices itself.
 """
@@ -14,7 +14,7 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find privileged containers."""
-    for container in pod.view.every_container():
+    for container in pod.judged:
         if "securityContext" in container.raw and container.security_context().get("privileged") is True:
             yield Finding(
                 f"{container.where}.securityContext.privileged",
