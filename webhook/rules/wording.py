@@ -7,6 +7,7 @@ from webhook import names
 from webhook.devices.cards import Card
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Shape
+from webhook.pod import quantity
 from webhook.pod.view import Container
 
 SHOWN = 60  # characters of a foreign value
@@ -39,8 +40,25 @@ def annotation_path(key: str) -> str:
 
 def memory(amount: int, config: DeviceConfig) -> str:
     """An amount of card memory with its unit."""
+    return f"{amount} {unit(config)}"
+
+
+def unit(config: DeviceConfig) -> str:
+    """What memory is counted in."""
     factor = config.vgpu.memory_factor
-    return f"{amount} MiB" if factor == 1 else f"{amount} × {factor} MiB"
+    return "MiB" if factor == 1 else f"× {factor} MiB"
+
+
+def sizes(found: list[int], config: DeviceConfig) -> str:
+    """Some sizes of cards, with their unit."""
+    return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"
+
+
+def meant_mebibytes(written: Any, config: DeviceConfig) -> int:
+    """What somebody who wrote `1Gi` should have written where MiB are counted; 0 if there is nothing to say."""
+    if not quantity.binary_suffix(written):
+        return 0
+    return (quantity.whole(written) or 0) // 2**20 // config.vgpu.memory_factor
 
 
 def card_type(card: Card) -> str:

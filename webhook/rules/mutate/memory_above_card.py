@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.feasibility import largest_capacity
-from webhook.pod import quantity
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
@@ -20,15 +19,8 @@ from webhook.rules.verdict import constraints
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Lower what no eligible card has."""
-    settings, fleet = context.settings, context.fleet
-    if (
-        fleet is None
-        or not fleet.complete
-        or settings.autoscaled
-        or settings.memory_above_card is not MemoryAboveCard.CLAMP
-    ):
-        return
-    if all(not ask.memory for ask in pod.vgpu):
+    fleet = context.fleet
+    if fleet is None or not fleet.complete or not any([ask.memory for ask in pod.vgpu]):
         return
     largest = largest_capacity(constraints(pod, context), fleet)
     if largest is None or largest <= 0:
@@ -45,9 +37,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
 
 def _hint(written: object, context: Context) -> str:
     """Who wrote 1Gi thought of bytes, where MiB are counted."""
-    if not quantity.binary_suffix(written):
-        return ""
-    meant = (quantity.whole(written) or 0) // 2**20 // context.config.vgpu.memory_factor
+    meant = wording.meant_mebibytes(written, context.config)
     return f" (for {written} write {meant})" if meant else ""
 
 
@@ -55,5 +45,6 @@ RULE = Mutation(
     id="memory-above-card",
     summary="memory above the largest eligible card is lowered to it, with a warning (policy `memoryAboveCard: clamp`)",
     propose=propose,
+    enabled=lambda _, settings: settings.memory_above_card is MemoryAboveCard.CLAMP and not settings.autoscaled,
     families=VGPU_ONLY,
 )

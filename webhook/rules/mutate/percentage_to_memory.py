@@ -47,10 +47,9 @@ def _convert(ask: Ask, sizes: list[int], context: Context) -> Iterator[Edit | No
     amount = max(size * percentage // 100, 1)  # 0 would mean the whole card
     yield from set_amount(ask.container, config.memory_name, amount)
     if mixed:
-        known = ", ".join(map(str, sizes[:6])) + (", …" if len(sizes) > 6 else "")
         yield Notice(
-            f"{wording.container(ask.container)}: cards differ ({known} MiB); {percentage}% taken of {size}: "
-            f"{config.memory_name} {amount}"
+            f"{wording.container(ask.container)}: cards differ ({wording.sizes(sizes, context.config)}); {percentage}% taken "
+            f"of {size}: {config.memory_name} {amount}"
         )
 
 

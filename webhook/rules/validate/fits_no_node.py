@@ -11,6 +11,7 @@ from webhook.devices.asks import DevicePod
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Cause, Never, Question, candidates, offers
 from webhook.devices.fleet import Fleet
+from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import asked, verdict
 
@@ -23,7 +24,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if question is not None:
         yield Finding(
             "spec.containers",
-            f"no node can take the pod even when it is empty: {_why(question, context.fleet, context)}",
+            f"no node can take the pod even when it is empty: {_why(question, context.fleet, context)}; ask for less, or make "
+            "several pods",
         )
 
 
@@ -39,19 +41,17 @@ def _why(question: Question, fleet: Fleet, context: Context) -> str:
         for role, name in names.items():
             most = max((shape.allocatable.get(role, 0) for shape in shapes), default=0)
             if question.totals.get(role, 0) > most:
-                return f"its containers ask for {name} {question.totals[role]} in total, and no node offers more than {most}"
+                return f"its containers ask for {name} {question.totals[role]} together, but no node offers more than {most}"
     memory = sum((need.memory or 0) * need.number for need in question.needs)
     most_memory = max((sum(card.memory for card in candidate.cards) for candidate in found), default=0)
     if memory > most_memory:
-        return f"its slices have {memory} of memory together, and no node's cards have more than {most_memory}"
+        wanted = wording.memory(memory, context.config)
+        return f"its slices have {wanted} of memory together, but no node's cards have more than {most_memory}"
     cores = sum(need.cores * need.number for need in question.needs)
     most_cores = 100 * max((len(candidate.cards) for candidate in found), default=0)
     if cores > most_cores:
-        return f"its slices have {cores} cores together, and no node's cards have more than {most_cores}"
-    return (
-        "its containers do not fit onto the cards of any node together (memory, cores, and cards taken whole by 100 cores); "
-        "ask for less, or make several pods"
-    )
+        return f"its slices have {cores} cores together, but no node's cards have more than {most_cores}"
+    return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
 
 
 RULE = Validation(

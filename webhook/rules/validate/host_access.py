@@ -21,17 +21,19 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if pod.view.spec.get(field) is True:
             yield Finding(f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards")
     for container in pod.view.every_container():
-        if "securityContext" in container.raw and _adds_power(container):
+        power = _added_power(container) if "securityContext" in container.raw else None
+        if power:
             yield Finding(
                 f"{container.where}.securityContext.capabilities.add",
-                f"{wording.container(container)} adds SYS_ADMIN, which reaches around the vGPU isolation",
+                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation",
             )
 
 
-def _adds_power(container: Container) -> bool:
-    where = f"{container.where}.securityContext.capabilities."
+def _added_power(container: Container) -> str | None:
+    where = f"{container.where}.securityContext."
     capabilities = mapping(container.security_context(), "capabilities", where)
-    return any(isinstance(name, str) and name.upper() in _CAPABILITIES for name in sequence(capabilities, "add", where))
+    added = sequence(capabilities, "add", f"{where}capabilities.")
+    return next((name for name in added if isinstance(name, str) and name.upper() in _CAPABILITIES), None)
 
 
 RULE = Validation(

@@ -46,11 +46,16 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 def _host_paths(pod: DevicePod) -> Iterator[Finding]:
     for index, volume in pod.view.volumes():
         path = mapping(volume, "hostPath", f"spec.volumes[{index}].").get("path")
-        if isinstance(path, str) and _opens(_clean(path)):
+        if not isinstance(path, str):
+            continue
+        clean = _clean(path)
+        above = _is_above(clean)
+        if above or _is_inside(clean):
+            advice = "mount a narrower path" if above else "remove the volume"
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
                 f"volume {wording.quoted(volume.get('name'))} brings in the host's {wording.quoted(path)}, which opens "
-                "the cards or the isolation's files; mount a narrower path",
+                f"the cards or the isolation's files; {advice}",
             )
 
 
@@ -72,10 +77,12 @@ def _shadows(path: str) -> bool:
     return any(path == guarded or path.startswith(guarded + "/") for guarded in _SHADOWED)
 
 
-def _opens(path: str) -> bool:
+def _is_above(path: str) -> bool:
     above = "/" if path == "/" else path + "/"
-    if any(guarded.startswith(above) for guarded in (*_HOST_EXACT, *_HOST_PREFIXES)):
-        return True
+    return any(guarded.startswith(above) for guarded in (*_HOST_EXACT, *_HOST_PREFIXES))
+
+
+def _is_inside(path: str) -> bool:
     return path.startswith(_HOST_PREFIXES) or any(path == p or path.startswith(p + "/") for p in _HOST_EXACT)
 
 

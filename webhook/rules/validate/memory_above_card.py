@@ -30,9 +30,12 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if not any(memory_suffices(card, need) for card in cards):
             who = wording.container(ask.container)
             wish = f"asks for {name} {need.memory}" if need.memory else f"gives no {name} and so asks for a whole card"
+            written = ask.container.quantity(name)
+            meant = wording.meant_mebibytes(written, context.config)
+            hint = f" (for {written} write {meant})" if meant else ""
             yield Finding(
                 wording.resource_path(ask.container, name),
-                f"{who} {wish}, but {_limit(best, context)}",
+                f"{who} {wish}, but {_limit(best, context)}{hint}",
             )
 
 
@@ -40,8 +43,9 @@ def _limit(best: Card, context: Context) -> str:
     amount = wording.memory(best.capacity, context.config)
     if best.capacity <= 0:
         return f"{wording.card_type(best)} has no MIG instance; check knownMigGeometries, or ask for {names.MODE_HAMI_CORE}"
-    part = "the largest MIG instance of" if best.geometries is not None else "the largest card,"
-    return f"{part} {wording.card_type(best)}, has {amount}; write {best.capacity} or less"
+    card = wording.card_type(best)
+    part = f"the largest MIG instance of {card}" if best.geometries is not None else f"the largest card, {card},"
+    return f"{part} has {amount}; write {best.capacity} or less"
 
 
 RULE = Validation(

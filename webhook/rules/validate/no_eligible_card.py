@@ -34,17 +34,26 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             f"no node is in mode {wording.quoted(mode)}; the fleet has {' and '.join(modes)}",
         )
         return
-    words = [key for key in _WORDS if key in pod.view.annotations]
+    words = _words(pod, context)
     left = [[c for c in found.cards if c.split] for found in candidates(constraints(pod, context), fleet) if found]
     most = max(map(len, left), default=0)
-    have = f"at most {most} such cards" if most else "no such card"
     ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
-    chosen = " and ".join(f"{key}: {wording.quoted(pod.view.annotation(key))}" for key in words) or "their split count"
+    number = ask.number or 1
+    cards = f"{number} card{'s' if number > 1 else ''}"
+    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or "their split count"
     yield Finding(
         wording.annotation_path(words[-1]) if words else ask.container.where,
-        f"{wording.container(ask.container)} asks for {ask.number or 1} of the cards that {chosen} leave, but a node has "
-        f"{have}; the fleet has {wording.card_types(fleet.shapes)}",
+        f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node has "
+        f"{f'more than {most}' if most else 'one'}; the fleet has {wording.card_types(fleet.shapes)}",
     )
+
+
+def _words(pod: DevicePod, context: Context) -> list[str]:
+    """The annotations that the scheduler reads and that may be to blame."""
+    ignored = set() if context.settings.target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
+    if constraints(pod, context).use_types is not None:
+        ignored.add(names.NOUSE_GPUTYPE)
+    return [key for key in _WORDS if key in pod.view.annotations and key not in ignored]
 
 
 def _no_cards(fleet: Fleet) -> str:

@@ -33,7 +33,7 @@ def _why(pod: DevicePod, context: Context) -> str:
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:
-        return f"but the cards differ ({', '.join(map(str, sizes[:6]))} MiB) and the policy has percentage.mixedCards: deny"
+        return f"but the cards differ ({wording.sizes(sizes, context.config)}) and the policy has percentage.mixedCards: deny"
     return "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
 
 

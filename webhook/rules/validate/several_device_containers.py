@@ -21,7 +21,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         version = ".".join(map(str, target.device_plugin))
         yield Finding(
             pod.vgpu[1].container.where,
-            f"{first} and {second} ask for vGPUs: device plugin {version} starts only pods with one such container",
+            f"{first} and {second} ask for vGPUs: device plugin {version} starts only pods with one such container; make "
+            "several pods",
         )
 
 

@@ -10,14 +10,17 @@ from collections.abc import Iterator
 from webhook.devices.asks import DevicePod
 from webhook.devices.feasibility import Cause, Never, candidates
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import constraints, verdict
+from webhook.rules.verdict import asked, constraints, verdict
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Say what the containers need together, and what the best node has."""
     if verdict(pod, context) != Never(Cause.SPLIT_COUNT) or context.fleet is None:
         return
-    wanted = sum(ask.number or 1 for ask in pod.vgpu)
+    question = asked(pod, context)
+    if question is None:
+        return
+    wanted = sum(need.number for need in question.needs)
     best = max(
         (found for found in candidates(constraints(pod, context), context.fleet) if found),
         key=lambda found: sum(card.split for card in found.cards),
@@ -25,8 +28,9 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     slices = sum(card.split for card in best.cards)
     yield Finding(
         "spec.containers",
-        f"the pod's containers together ask for {wanted} slices, but node {best.shape.names[0]} has {len(best.cards)} "
-        f"cards of {slices} slices, and a container takes one slice a card; ask for fewer, or make several pods",
+        f"the pod's containers together ask for {wanted} slices, but the best node ({best.shape.names[0]}) has {slices} on "
+        f"{len(best.cards)} card{'s' if len(best.cards) != 1 else ''}, and a container takes one slice of a card; ask for "
+        "fewer, or make several pods",
     )
 
 
