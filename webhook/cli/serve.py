@@ -1,0 +1,106 @@
+"""`vgpu-webhook serve`: the admission webhook itself."""
+
+import argparse
+import logging
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from certs import pki, store
+from webhook.server.gunicorn import Server, bound_open_files
+from webhook.server.wiring import Options, build_service
+
+DEFAULT_PORT = 8443
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve until SIGTERM or Ctrl-C."""
+    arguments = _parser().parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    made: Path | None = None
+    if arguments.standalone:
+        made = Path(tempfile.mkdtemp(prefix="vgpu-webhook-"))
+        options = standalone_options(arguments, arguments.state_dir or made)
+    elif arguments.tls_cert and arguments.tls_key:
+        options = _options(arguments, arguments.tls_cert, arguments.tls_key)
+    else:
+        print("vgpu-webhook serve: give --tls-cert and --tls-key, or --standalone to try it out", file=sys.stderr)
+        return 2
+    try:
+        service = build_service(options)
+        bound_open_files()
+        bind = arguments.bind or (f"127.0.0.1:{DEFAULT_PORT}" if arguments.standalone else f"[::]:{DEFAULT_PORT}")
+        log = logging.getLogger("vgpu-webhook")
+        log.info("serving on https://%s, certificate %s", bind, options.certificate)
+        if arguments.standalone:
+            log.info(
+                "try: curl --cacert %s https://localhost:%s/readyz",
+                options.certificate.parent / store.CA,
+                bind.rsplit(":", 1)[1],
+            )
+        Server(service, bind).run()
+    finally:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+    return 0
+
+
+def standalone_options(arguments: argparse.Namespace, directory: Path) -> Options:
+    """Make a CA and a certificate, and fall back to the samples that ship with the package."""
+    ca = pki.make_ca("vgpu-webhook standalone CA")
+    leaf = pki.make_leaf(ca, ["localhost", "127.0.0.1", "::1"])
+    store.write(directory, leaf, ca.certificate)
+    samples = Path(str(files("webhook") / "samples"))
+    arguments.fleet = arguments.fleet or samples / "fleet.yaml"
+    arguments.device_config = arguments.device_config or samples / "device-config.yaml"
+    return _options(arguments, directory / store.CERTIFICATE, directory / store.KEY)
+
+
+def _options(arguments: argparse.Namespace, certificate: Path, key: Path) -> Options:
+    return Options(
+        certificate=certificate,
+        key=key,
+        fleet=arguments.fleet,
+        device_config=arguments.device_config,
+        policy=arguments.policy,
+        audit_log=arguments.audit_log or None,
+        drain_seconds=arguments.drain_seconds,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook serve",
+        description="Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Files are read again when they change.",
+    )
+    add = parser.add_argument
+    add("--standalone", action="store_true", help="needs no cluster: make a CA and a certificate, use the sample fleet")
+    add("--bind", metavar="HOST:PORT", help=f"default [::]:{DEFAULT_PORT}; with --standalone 127.0.0.1:{DEFAULT_PORT}")
+    add("--tls-cert", type=Path, metavar="FILE", help="PEM certificate chain, leaf first")
+    add("--tls-key", type=Path, metavar="FILE", help="PEM private key")
+    add(
+        "--fleet",
+        type=Path,
+        metavar="FILE",
+        help="what `kubectl get nodes -o yaml` prints; without it the fleet is unknown",
+    )
+    add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
+    add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    add(
+        "--audit-log",
+        metavar="FILE",
+        default="-",
+        help="one JSON line a decision; default - (standard output), '' for none",
+    )
+    add(
+        "--drain-seconds",
+        type=float,
+        default=0.0,
+        metavar="N",
+        help="after SIGTERM, take connections so long, while not ready",
+    )
+    add("--state-dir", type=Path, metavar="DIR", help="with --standalone: keep CA, certificate and key here")
+    return parser

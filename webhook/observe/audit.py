@@ -1,0 +1,139 @@
+"""The policy audit log: one JSON line a decision, written at once."""
+
+import errno
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from webhook.errors import Malformed
+from webhook.pod.excerpt import excerpt
+from webhook.pod.view import PodView
+from webhook.review import Outcome, Snapshot
+from webhook.wire.models import Request
+
+MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out
+REPORT_EVERY = 60.0  # seconds between two complaints about the same sink
+
+log = logging.getLogger(__name__)
+
+
+class AuditLog:
+    """Appends lines to a file or to standard output, and never fails or blocks an admission.
+
+    A pipe whose reader is stuck, a full disk, a closed file: the line is counted as lost and the operator told, at most
+    once a minute. A line that went out in part is finished before the next one, so no line is ever torn.
+    """
+
+    def __init__(self, target: str, failed: Callable[[], None]) -> None:
+        """Open the log.
+
+        Args:
+            target: a path, or `-` for standard output.
+            failed: called for each line that is lost.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        self._name = "standard output" if target == "-" else target
+        self._descriptor = _open(target)
+        self._failed = failed
+        self._rest = b""
+        self._complained = float("-inf")
+
+    def write(self, text: bytes) -> None:
+        """Append one line."""
+        try:
+            if self._rest:
+                self._rest = self._rest[os.write(self._descriptor, self._rest) :]
+                if self._rest:
+                    raise BlockingIOError(errno.EAGAIN, "the reader does not keep up")
+            written = os.write(self._descriptor, text)
+            if written < len(text):
+                self._rest = text[written:]
+        except OSError as error:
+            self._failed()
+            self._complain(error)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _complain(self, error: OSError) -> None:
+        now = time.monotonic()
+        if now - self._complained >= REPORT_EVERY:
+            self._complained = now
+            reason = error.strerror or error
+            log.error(
+                "audit log %s: %s; admissions go on, lines are lost (audit_write_failures_total)", self._name, reason
+            )
+
+
+def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, duration_ns: int) -> bytes:
+    """Spell one decision as a line of the audit log."""
+    record: dict[str, Any] = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "id": outcome.id,
+        "uid": request.uid,
+        "endpoint": endpoint,
+        "operation": request.operation,
+        "dryRun": request.dry_run,
+        "user": request.user,
+        "namespace": request.namespace,
+        "kind": request.kind,
+        "name": request.name or (outcome.received[0][1].name if outcome.received else ""),
+        "allowed": outcome.allowed,
+        "findings": [
+            {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
+        ],
+        "patch": outcome.operations,
+        "request": _received(request, outcome, snapshot.config.resources),
+        "digests": dict(snapshot.digests),
+        "durationUs": duration_ns // 1000,
+    }
+    spelled = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    if len(spelled) <= MAX_LINE:
+        return spelled
+    record["request"] = {"omitted": "too large"}
+    record["patch"] = record["patch"][:20]
+    record["findings"] = record["findings"][:20]
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _received(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:
+    """What a later replay needs of the request."""
+    try:
+        return _excerpts(request, outcome, resources)
+    except Malformed as error:  # in a field that no rule had to read for this pod
+        return {"omitted": str(error)}
+
+
+def _excerpts(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    if request.sub_resource:
+        kept["subResource"] = request.sub_resource
+    for path, pod in outcome.received:
+        if path:
+            kept.setdefault("templates", []).append({"path": path, "pod": excerpt(pod, resources)})
+        else:
+            kept["pod"] = excerpt(pod, resources)
+    if "pod" in kept and request.old_object is not None:
+        kept["old"] = excerpt(PodView(request.old_object), resources)
+    return kept
+
+
+def _open(target: str) -> int:
+    """Open for appending. A pipe is opened anew, without blocking: our flags must not change its other users'."""
+    if target != "-":
+        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    if stat.S_ISFIFO(os.fstat(1).st_mode):
+        try:
+            return os.open("/proc/self/fd/1", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            pass  # no /proc: share the descriptor
+    return os.dup(1)

@@ -1,0 +1,122 @@
+"""The part of a pod that rules read, for the audit log: enough to review it again, and no secret.
+
+A review of the excerpt gives the findings of the review of the pod. Env values never enter, but for the two words that
+rules compare.
+"""
+
+from collections.abc import Container as Collection
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from webhook import names
+from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
+
+MAX_TEXT = 1024  # characters of an annotation
+
+_SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
+_TOLERATION_FIELDS = ("key", "operator", "value", "effect")
+_ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_ANNOTATION_DOMAIN)
+_ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_")
+
+
+def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
+    """Take from a pod what rules read.
+
+    Args:
+        pod: the pod.
+        resources: the names of device resources; others are left out.
+
+    Returns:
+        A pod again, as far as rules can tell.
+    """
+    spec: dict[str, Any] = {field: pod.spec[field] for field in _SPEC_FIELDS if pod.spec.get(field)}
+    if "tolerations" in pod.spec:
+        spec["tolerations"] = [_only(toleration, _TOLERATION_FIELDS) for _, toleration in pod.tolerations()]
+    for kind, containers in (
+        (INIT, pod.init_containers),
+        (REGULAR, pod.containers),
+        (EPHEMERAL, pod.ephemeral_containers),
+    ):
+        if containers:
+            spec[kind] = [_container(container, resources) for container in containers]
+    if "volumes" in pod.spec:
+        spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
+    kept: dict[str, Any] = {"spec": spec}
+    annotations = read_annotations(pod.annotations)
+    if annotations:
+        kept["metadata"] = {"annotations": annotations}
+    return kept
+
+
+def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
+    """The annotations that rules read, cut."""
+    return {
+        key: value[:MAX_TEXT] if isinstance(value, str) else None
+        for key, value in annotations.items()
+        if any(domain in key for domain in _ANNOTATION_DOMAINS) or key in names.RESERVED_ANNOTATIONS
+    }
+
+
+def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
+    kept: dict[str, Any] = {"name": container.name}
+    asked = {
+        part: chosen
+        for part, amounts in (("limits", container.limits), ("requests", container.requests))
+        if (chosen := {name: _scalar(value) for name, value in amounts.items() if name in resources})
+    }
+    if asked:
+        kept["resources"] = asked
+    raw = container.raw
+    if "restartPolicy" in raw:
+        kept["restartPolicy"] = _scalar(raw["restartPolicy"])
+    if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.env()])):
+        kept["env"] = env
+    if "volumeMounts" in raw:
+        kept["volumeMounts"] = [_only(mount, ("mountPath",)) for _, mount in container.volume_mounts()]
+    if "securityContext" in raw and (security := _security(container.security_context())):
+        kept["securityContext"] = security
+    return kept
+
+
+def _env(variable: Mapping[str, Any]) -> dict[str, Any]:
+    name = variable.get("name")
+    if not isinstance(name, str) or not name.startswith(_ENV_PREFIXES):
+        return {}
+    value = variable.get("value")
+    return {"name": name[:MAX_TEXT], "value": value} if value in ("none", "void") else {"name": name[:MAX_TEXT]}
+
+
+def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:
+    host = volume.get("hostPath")
+    if not isinstance(host, dict):
+        return {}
+    return {"name": _scalar(volume.get("name")), "hostPath": {"path": _scalar(host.get("path"))}}
+
+
+def _security(context: Mapping[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    if context.get("privileged") is True:
+        kept["privileged"] = True
+    capabilities = context.get("capabilities")
+    added = capabilities.get("add") if isinstance(capabilities, dict) else None
+    if isinstance(added, list) and added:
+        kept["capabilities"] = {"add": [_scalar(name) for name in added]}
+    return kept
+
+
+def _only(source: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {field: _scalar(source[field]) for field in fields if field in source}
+
+
+def _scalar(value: Any) -> Any:
+    """A JSON scalar as it is, cut; anything else as nothing: hostile nesting stays out of the log."""
+    if isinstance(value, str):
+        return value[:MAX_TEXT]
+    return value if isinstance(value, (bool, int, float)) else None
+
+
+def _trimmed(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without the empty entries at the end; those before keep the indexes of the others right."""
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries

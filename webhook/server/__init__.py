@@ -1,0 +1,1 @@
+"""The machine door: /mutate, /validate, /healthz, /readyz, /metrics over HTTPS."""

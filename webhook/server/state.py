@@ -1,0 +1,48 @@
+"""What the serving process knows at this moment."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from webhook.review import Snapshot
+
+
+class State:
+    """The current snapshot and whether new requests are welcome. Written by the event loop's thread only.
+
+    Attributes:
+        snapshot: replaced as a whole; a review keeps the one it started with.
+        draining: a SIGTERM came: finish what runs, take nothing new.
+        problems: by source, why the newest version of a file is not in use; empty if all are.
+        certificate_expires: when the served certificate stops being valid.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.draining = False
+        self.problems: dict[str, str] = {}
+        self.certificate_expires: Callable[[], datetime | None] = lambda: None
+
+    def readiness(self) -> tuple[bool, str]:
+        """Whether to send requests here, and the details for people.
+
+        A bad file does not make the process unready: it works on with the last good one.
+        """
+        fleet = self.snapshot.fleet
+        lines = ["not ready: shutting down" if self.draining else "ready"]
+        if fleet is None or not fleet.complete:
+            lines.append("fleet: unknown, so nothing is refused because of it")
+        else:
+            lines.append(
+                f"fleet: {fleet.nodes} nodes with vGPU cards, {len(fleet.shapes)} kinds, digest {fleet.digest}"
+            )
+        expires = self.certificate_expires()
+        if expires is not None:
+            left = expires - datetime.now(UTC)
+            when = f"{expires:%Y-%m-%d %H:%M} UTC"
+            lines.append(
+                f"certificate: expires {when}, in {left.days} days"
+                if left.days >= 0
+                else f"certificate: EXPIRED {when}"
+            )
+        lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems.items()]
+        return not self.draining, "\n".join(lines) + "\n"
