@@ -3,13 +3,23 @@
 Unknown keys are refused with their path and the nearest right key: a misspelt setting must not silently be the default.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationError,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from webhook import names
@@ -40,11 +50,13 @@ class Policy:
         settings: what rules read.
         levels: the level of each rule by namespace.
         stale_after: seconds after which a fleet that was not refreshed counts as unknown.
+        digest: changes when a setting does.
     """
 
     settings: Settings
     levels: LevelTable
     stale_after: int
+    digest: str
     _declared: tuple["_Declared", ...]
 
     def declared(self, config: VgpuConfig) -> Iterator[Shape]:
@@ -71,13 +83,18 @@ def _known_rules(levels: dict[str, Level]) -> dict[str, Level]:
     return levels
 
 
+def _off(value: Any) -> Any:
+    return "off" if value is False else value
+
+
+_OFF_IS_A_WORD = BeforeValidator(_off)  # YAML reads a bare `off` as false
 _Version = Annotated[str, AfterValidator(_version)]
-_Levels = Annotated[dict[str, Level], AfterValidator(_known_rules)]
-_Positive = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Levels = Annotated[dict[str, Annotated[Level, _OFF_IS_A_WORD]], AfterValidator(_known_rules)]
+_Positive = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]  # `true` is no 1
 
 
 class _Toleration(_Section):
-    key: Annotated[str, Field(min_length=1)] = "volcano.sh/vgpu"
+    key: Annotated[str, Field(min_length=1)] = names.VGPU_TAINT
     operator: Literal["Exists", "Equal"] = "Exists"
     value: str = ""
     effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", ""] = "NoSchedule"
@@ -101,7 +118,7 @@ class _Percentage(_Section):
 class _Namespaces(_Section):
     match: Annotated[list[str], Field(min_length=1)]
     rules: _Levels = Field(default_factory=dict)
-    exempt: bool = False
+    exempt: StrictBool = False
 
 
 class _Cards(_Section):
@@ -128,7 +145,7 @@ class _Declared(_Section):
 
 
 class _Fleet(_Section):
-    autoscaled: bool = False
+    autoscaled: StrictBool = False
     stale_after_seconds: _Positive = 600
     declared: list[_Declared] = Field(default_factory=list)
 
@@ -140,7 +157,7 @@ class _Policy(_Section):
     target: _Target = _Target()
     percentage: _Percentage = _Percentage()
     memory_above_card: MemoryAboveCard = MemoryAboveCard.CLAMP
-    workloads: Literal["warn", "deny", "off"] = "warn"
+    workloads: Annotated[Literal["warn", "deny", "off"], _OFF_IS_A_WORD] = "warn"
     rules: _Levels = Field(default_factory=dict)
     namespaces: list[_Namespaces] = Field(default_factory=list)
     trusted_users: list[str] = list(DEFAULT_TRUSTED_USERS)
@@ -189,7 +206,8 @@ def parse_policy(document: object, source: str) -> Policy:
         ),
         autoscaled=model.fleet.autoscaled,
     )
-    return Policy(settings, levels, model.fleet.stale_after_seconds, tuple(model.fleet.declared))
+    digest = hashlib.sha256(model.model_dump_json().encode()).hexdigest()[:12]
+    return Policy(settings, levels, model.fleet.stale_after_seconds, digest, tuple(model.fleet.declared))
 
 
 def _explain(error: ValidationError) -> str:

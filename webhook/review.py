@@ -1,7 +1,7 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,8 +12,8 @@ from webhook.errors import Malformed
 from webhook.pod.patch import Draft, Edit
 from webhook.pod.templates import WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.rules.base import Context, Finding, Level, Settings, Validation
-from webhook.rules.levels import Effective, LevelTable
+from webhook.rules.base import Context, Finding, Level, Mutation, Settings
+from webhook.rules.levels import Active, Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
 from webhook.wire.codec import Answer
 from webhook.wire.models import Request
@@ -62,7 +62,8 @@ class Outcome:
         operations: the JSON patch.
         notices: (rule, sentence) where the author's own words were changed.
         object: the pod after mutation; the object itself where nothing was mutated.
-        pods: the pods that were judged, with the field path at which they stand.
+        pods: the pods that were judged, after mutation, each with the field path at which it stands; none in `mutate`.
+        received: the pods as they came in, likewise.
         touched: False if the request is none of this webhook's business.
     """
 
@@ -74,6 +75,7 @@ class Outcome:
     notices: tuple[tuple[str, str], ...] = ()
     object: Mapping[str, Any] = field(default_factory=dict)
     pods: tuple[tuple[str, DevicePod], ...] = ()
+    received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
 
     @property
@@ -128,17 +130,18 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     """
     effective = snapshot.levels.of(request.namespace)
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
-        return _untouched(request)
+        return _untouched(request, "mutate")
     raw = _object(request)
     context = _context(request, snapshot, effective)
-    draft, pod, rules, notices = _repair(raw, context)
+    received = PodView(raw)
+    repair = _Repair(received, context)
     return Outcome(
         id=_decision_id(request, "mutate"),
-        mutations=rules,
-        operations=tuple(draft.operations()),
-        notices=notices,
-        object=draft.object,
-        pods=(("", pod),),
+        mutations=tuple(repair.rules),
+        operations=tuple(repair.draft.operations()),
+        notices=tuple(repair.notices),
+        object=repair.draft.object,
+        received=(("", received),),
     )
 
 
@@ -151,11 +154,11 @@ def validate(request: Request, snapshot: Snapshot) -> Outcome:
     effective = snapshot.levels.of(request.namespace)
     kind = _kind(request)
     if kind is None or effective.exempt or request.operation not in ("CREATE", "UPDATE"):
-        return _untouched(request)
+        return _untouched(request, "validate")
     if kind == "pod":
         return _validate_pod(request, snapshot, effective)
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
-        return _untouched(request)
+        return _untouched(request, "validate")
     return _validate_workload(request, snapshot, effective)
 
 
@@ -177,18 +180,20 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
 
 
 def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
-    active = effective.active
+    rules: frozenset[str] | None = None
     previous = None
     if request.operation == "UPDATE":
         rules = {"": UPDATE_RULES, "ephemeralcontainers": EPHEMERAL_RULES}.get(request.sub_resource)
         if rules is None:
-            return _untouched(request)
-        active = tuple(entry for entry in active if entry[0].id in rules)
+            return _untouched(request, "validate")
         previous = PodView(request.old_object or {})
     elif request.sub_resource:
-        return _untouched(request)
+        return _untouched(request, "validate")
     context = _context(request, snapshot, effective)
     pod = DevicePod(PodView(_object(request)), snapshot.config, previous)
+    active = effective.for_families(pod.asked)
+    if rules is not None:
+        active = tuple(entry for entry in active if entry[0].id in rules)
     violations = _Violations()
     violations.judge(pod, context, active)
     return Outcome(
@@ -197,22 +202,26 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         violations=tuple(violations.kept),
         object=pod.view.raw,
         pods=(("", pod),),
+        received=(("", pod.view),),
     )
 
 
 def _validate_workload(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
-        return _untouched(request)
+        return _untouched(request, "validate")
     context = replace(_context(request, snapshot, effective), operation="CREATE")
     violations = _Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
+    received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
     for template in templates:
-        _, pod, _, told = _repair(template.pod, context)
-        pods.append((template.path, pod))
-        notices += [(rule, f"{template.path}: {detail}") for rule, detail in told]
-        violations.judge(pod, context, effective.active, template)
+        view = PodView(template.pod)
+        repair = _Repair(view, context)
+        received.append((template.path, view))
+        pods.append((template.path, repair.pod))
+        notices += [(rule, f"{template.path}: {detail}") for rule, detail in repair.notices]
+        violations.judge(repair.pod, context, effective.for_families(repair.pod.asked), template)
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied,
@@ -220,31 +229,45 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         notices=tuple(notices),
         object=request.object or {},
         pods=tuple(pods),
+        received=tuple(received),
     )
 
 
-def _repair(
-    raw: dict[str, Any], context: Context
-) -> tuple[Draft, DevicePod, tuple[str, ...], tuple[tuple[str, str], ...]]:
-    """Run all mutations in order, each on what the ones before it left."""
-    draft = Draft(raw)
-    pod = DevicePod(PodView(raw), context.config)
-    rules: list[str] = []
-    notices: list[tuple[str, str]] = []
-    for rule in MUTATIONS:
-        if rule.families is not None and rule.families.isdisjoint(pod.asked):
-            continue
+class _Repair:
+    """Runs all mutations in order, each on what the ones before it left."""
+
+    __slots__ = ("_context", "_pod", "draft", "notices", "rules")
+
+    def __init__(self, received: PodView, context: Context) -> None:
+        self._context = context
+        self._pod: DevicePod | None = DevicePod(received, context.config)
+        self.draft = Draft(received.raw)
+        self.rules: list[str] = []
+        self.notices: list[tuple[str, str]] = []
+        for rule in MUTATIONS:
+            if rule.enabled(context.config, context.settings) and (
+                rule.families is None or not rule.families.isdisjoint(self.pod.asked)
+            ):
+                self._run(rule)
+
+    @property
+    def pod(self) -> DevicePod:
+        """The pod as it is now; read again only when somebody looks."""
+        if self._pod is None:
+            self._pod = DevicePod(PodView(self.draft.object), self._context.config)
+        return self._pod
+
+    def _run(self, rule: Mutation) -> None:
         edits: list[Edit] = []
-        for said in rule.propose(pod, context):
+        for said in rule.propose(self.pod, self._context):
             if isinstance(said, Edit):
                 edits.append(said)
-            elif len(notices) < MAX_FINDINGS:
-                notices.append((rule.id, said.detail))
+            elif len(self.notices) < MAX_FINDINGS:
+                self.notices.append((rule.id, said.detail))
         if edits:
-            draft.apply(edits)
-            pod = DevicePod(PodView(draft.object), context.config)
-            rules.append(rule.id)
-    return draft, pod, tuple(rules), tuple(notices)
+            self.draft.apply(edits)
+            self.rules.append(rule.id)
+            self._pod = None
 
 
 class _Violations:
@@ -261,16 +284,13 @@ class _Violations:
         self,
         pod: DevicePod,
         context: Context,
-        active: Iterable[tuple[Validation, Level]],
+        active: Active,
         template: Template | None = None,
     ) -> None:
         """Run the rules on one pod."""
-        asked = pod.asked
         for rule, level in active:
-            families = rule.families
-            if families is None or not families.isdisjoint(asked):
-                for finding in rule.check(pod, context):
-                    self._add(rule.id, level, finding, template)
+            for finding in rule.check(pod, context):
+                self._add(rule.id, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
         if level is Level.DENY and self._ceiling is not None:
@@ -310,8 +330,8 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
     )
 
 
-def _untouched(request: Request) -> Outcome:
-    return Outcome(id="", object=request.object or {}, touched=False)
+def _untouched(request: Request, half: str) -> Outcome:
+    return Outcome(id=_decision_id(request, half), object=request.object or {}, touched=False)
 
 
 def _decision_id(request: Request, half: str) -> str:

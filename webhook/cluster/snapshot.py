@@ -27,9 +27,9 @@ def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] |
     fleet = None
     if nodes is not None or declared:
         fleet = build_fleet(nodes, config.vgpu, policy.settings.target, declared)
-    digests = {"config": _digest(config), "policy": _digest(policy), "fleet": fleet.digest if fleet else "unknown"}
+    digests = {"config": _digest(config), "policy": policy.digest, "fleet": fleet.digest if fleet else "unknown"}
     return Snapshot(config, policy.settings, policy.levels, fleet, MappingProxyType(digests))
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
+def _digest(config: DeviceConfig) -> str:
+    return hashlib.sha256(repr((config.vgpu, dict(config.roles))).encode()).hexdigest()[:12]

@@ -1,10 +1,10 @@
 """What a pod asks of the device families, read once and shared by all rules."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.config import DeviceConfig, Roles, VgpuConfig
+from webhook.devices.config import DeviceConfig, Roles
 from webhook.devices.families import Family, Role
 from webhook.pod import quantity
 from webhook.pod.view import REGULAR, Container, PodView
@@ -12,38 +12,50 @@ from webhook.pod.view import REGULAR, Container, PodView
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 
 
+class Amount(NamedTuple):
+    """One device resource of one container.
+
+    Attributes:
+        container: who asks.
+        resource: the name.
+        family, role: what the name means.
+        raw: what is written: in limits, else in requests.
+        value: the number if it is a usable one, a whole number from 0 to 2147483647; else None.
+    """
+
+    container: Container
+    resource: str
+    family: Family
+    role: Role
+    raw: Any
+    value: int | None
+
+
 class Ask:
-    """What one container asks of the vgpu family.
+    """What one regular container asks of the vgpu family.
 
     Attributes:
         container: who asks.
         number, memory, cores, percentage: the value if it is a usable one; None if absent or unusable.
-        written: the roles that stand in limits or requests, with what is written there.
+        written: the roles that stand in limits or requests.
+        usable: every written quantity could be read.
     """
 
-    __slots__ = ("container", "cores", "memory", "number", "percentage", "written")
+    __slots__ = ("container", "cores", "memory", "number", "percentage", "usable", "written")
 
-    def __init__(self, container: Container, config: VgpuConfig) -> None:
+    def __init__(self, container: Container, amounts: Mapping[Role, int | None]) -> None:
         self.container = container
-        self.written: dict[Role, Any] = {}
-        self.number = self._read(Role.NUMBER, config.number_name)
-        self.memory = self._read(Role.MEMORY, config.memory_name)
-        self.cores = self._read(Role.CORES, config.cores_name)
-        self.percentage = self._read(Role.PERCENTAGE, config.percentage_name)
+        self.written = frozenset(amounts)
+        self.usable = None not in amounts.values()
+        self.number = amounts.get(Role.NUMBER)
+        self.memory = amounts.get(Role.MEMORY)
+        self.cores = amounts.get(Role.CORES)
+        self.percentage = amounts.get(Role.PERCENTAGE)
 
-    @property
-    def usable(self) -> bool:
-        """Tell whether every written quantity could be read."""
-        return all(getattr(self, role) is not None for role in self.written)
-
-    def _read(self, role: Role, resource: str) -> int | None:
-        container = self.container
-        if resource not in container.limits and resource not in container.requests:
-            return None
-        raw = container.quantity(resource)
-        self.written[role] = raw
-        value = quantity.whole(raw)
-        return value if value is not None and 0 <= value <= MAX_QUANTITY else None
+    def amount(self, role: Role) -> int:
+        """The number asked of a role; 0 if absent or unusable."""
+        value: int | None = getattr(self, role)
+        return value or 0
 
 
 class DevicePod:
@@ -51,63 +63,73 @@ class DevicePod:
 
     Attributes:
         view: the pod.
-        asked: the families that some container asks for, each with the containers that do, init containers first.
+        amounts: every device resource of every container, init containers first.
+        asked: the families that some container asks for, each with the containers that do.
         vgpu: the vgpu asks of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
+        memo: scratch space for facts that several rules share, such as the feasibility verdict.
     """
 
-    __slots__ = ("_memo", "asked", "judged", "previous", "vgpu", "view")
+    __slots__ = ("amounts", "asked", "judged", "memo", "previous", "vgpu", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
         self.previous = previous
-        self.judged = tuple(_judged(view, previous))
+        self.judged = view.every_container() if previous is None else _new_ephemeral(view, previous)
         self.asked: dict[Family, list[Container]] = {}
-        roles = config.roles
+        self.memo: dict[str, Any] = {}
+        amounts: list[Amount] = []
         vgpu: list[Ask] = []
         for container in view.every_container():
-            for family in families_of(container, roles):
-                self.asked.setdefault(family, []).append(container)
-                if family is Family.VGPU and container.kind == REGULAR:
-                    vgpu.append(Ask(container, config.vgpu))
+            own = amounts_of(container, config.roles)
+            if own:
+                amounts += own
+                self._note(container, own, vgpu)
+        self.amounts = tuple(amounts)
         self.vgpu = tuple(vgpu)
-        self._memo: dict[Any, Any] = {}
 
     def asks(self, family: Family) -> bool:
         """Tell whether some container asks for a family."""
         return family in self.asked
 
-    @property
-    def memo(self) -> dict[Any, Any]:
-        """Scratch space for facts that several rules share, such as the feasibility verdict."""
-        return self._memo
+    def _note(self, container: Container, amounts: list[Amount], vgpu: list[Ask]) -> None:
+        for family in dict.fromkeys([amount.family for amount in amounts]):
+            self.asked.setdefault(family, []).append(container)
+            if family is Family.VGPU and container.kind == REGULAR:
+                vgpu.append(Ask(container, {a.role: a.value for a in amounts if a.family is family}))
 
 
-def _judged(view: PodView, previous: PodView | None) -> Iterator[Container]:
-    if previous is None:
-        yield from view.every_container()
-    else:
-        known = {container.name for container in previous.ephemeral_containers}
-        yield from (container for container in view.ephemeral_containers if container.name not in known)
-
-
-def families_of(container: Container, roles: Roles) -> list[Family]:
-    """The families that a container asks for, in limits or requests, each once."""
-    found: list[Family] = []
-    for resources in (container.limits, container.requests):
-        for resource in resources:
-            entry = roles.get(resource)
-            if entry is not None and entry[0] not in found:
-                found.append(entry[0])
+def amounts_of(container: Container, roles: Roles) -> list[Amount]:
+    """The device resources of one container, each once: limits first, then what stands in requests alone."""
+    found = []
+    for resource, raw in container.limits.items():
+        meaning = roles.get(resource)
+        if meaning is not None:
+            found.append(Amount(container, resource, *meaning, raw, usable(raw)))
+    for resource, raw in container.requests.items():
+        meaning = roles.get(resource)
+        if meaning is not None and resource not in container.limits:
+            found.append(Amount(container, resource, *meaning, raw, usable(raw)))
     return found
+
+
+def usable(raw: Any) -> int | None:
+    """The number that the scheduler can count with; None for every other quantity."""
+    value = quantity.whole(raw)
+    return value if value is not None and 0 <= value <= MAX_QUANTITY else None
+
+
+def _new_ephemeral(view: PodView, previous: PodView) -> tuple[Container, ...]:
+    known = {container.name for container in previous.ephemeral_containers}
+    return tuple([container for container in view.ephemeral_containers if container.name not in known])
+
+
+def families_of(container: Container, roles: Roles) -> set[Family]:
+    """The families that a container asks for."""
+    return {amount.family for amount in amounts_of(container, roles)}
 
 
 def asks_native_gpu(container: Container, roles: Roles) -> bool:
     """Tell whether a container asks NVIDIA's own device plugin for whole GPUs."""
     return names.NVIDIA_GPU not in roles and container.has(names.NVIDIA_GPU)
-
-
-def family_resources(resources: Mapping[str, Any], roles: Roles) -> list[str]:
-    """The family names among some limits or requests, in order."""
-    return [resource for resource in resources if resource in roles]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
 
 from webhook import names
@@ -74,10 +74,12 @@ class DeviceConfig:
     Attributes:
         vgpu: the `nvidia:` section.
         roles: every resource name of every family, with its family and role.
+        resources: all names that some rule reads: those of the families, and NVIDIA's own.
     """
 
     vgpu: VgpuConfig
     roles: Roles
+    resources: frozenset[str]
 
 
 class _Section(BaseModel):
@@ -88,7 +90,7 @@ def _none_is_empty(value: Any) -> Any:
     return [] if value is None else value
 
 
-_Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+_Count = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]  # quoted digits and booleans are no numbers to Go
 
 
 class _Instance(_Section):
@@ -112,7 +114,7 @@ class _Nvidia(_Section):
     resource_memory_name: str = ""
     resource_core_name: str = ""
     resource_memory_percentage_name: str = ""
-    overwrite_env: bool = False
+    overwrite_env: StrictBool = False
     default_memory: _Count = 0
     default_cores: _Count = 0
     default_number: _Count = Field(0, validation_alias=AliasChoices("defaultGPUNum"))
@@ -158,7 +160,8 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
             f"{source}: {place}: {first['msg']}; Volcano would fall back to its built-in defaults"
         ) from error
     vgpu = _vgpu(model.nvidia)
-    return DeviceConfig(vgpu=vgpu, roles=_roles(vgpu, model.vnpus))
+    roles = _roles(vgpu, model.vnpus)
+    return DeviceConfig(vgpu=vgpu, roles=roles, resources=frozenset({*roles, names.NVIDIA_GPU}))
 
 
 def _vgpu(section: _Nvidia) -> VgpuConfig:

@@ -11,11 +11,12 @@ from webhook.devices.asks import Ask
 from webhook.devices.cards import Card
 from webhook.devices.constraints import Constraints
 from webhook.devices.families import Role
-from webhook.devices.fleet import Fleet, Shape
+from webhook.devices.fleet import Fleet, Shape, count_kinds
 from webhook.devices.placement import EMPTY, Budget, Need, Placement, enough_slices, place, takes
 from webhook.devices.target import Target
 
 WORK_LIMIT = 40_000  # looks at a card in one review: some 20 ms
+MAX_REMEMBERED = 256  # constraints; they come from strangers
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
 
 
@@ -60,10 +61,17 @@ Feasibility = Fits | FitsTightly | Never | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A shape, or some nodes of one, with the cards that a pod's constraints leave there."""
+    """A shape, or some nodes of one, with what a pod's constraints leave there.
+
+    Attributes:
+        shape: the shape.
+        cards: the eligible cards, in the scheduler's order.
+        kinds: the different ones among them, each with its number.
+    """
 
     shape: Shape
     cards: tuple[Card, ...]
+    kinds: tuple[tuple[Card, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +116,7 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
             return Unknown("the pod names cards on too many nodes")
         if not offers(candidate.shape, asked.totals):
             continue
-        placement = place(candidate.cards, asked.needs, budget)
+        placement = place(candidate.cards, candidate.kinds, asked.needs, budget)
         if placement is Placement.FITS:
             return Fits()
         if placement is Placement.TIGHT:
@@ -121,8 +129,20 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
     return Never(_cause(asked, fleet))
 
 
-def candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
-    """The shapes in the asked mode with the cards that type and UUID leave; None where there are too many to tell."""
+def candidates(constraints: Constraints, fleet: Fleet) -> Sequence[Candidate | None]:
+    """The shapes in the asked mode with the cards that type and UUID leave; None where there are too many to tell.
+
+    Remembered in the fleet: most pods have no constraints, or those of their many siblings.
+    """
+    found: Sequence[Candidate | None] | None = fleet.memo.get(constraints)
+    if found is None:
+        if len(fleet.memo) >= MAX_REMEMBERED:
+            fleet.memo.clear()
+        found = fleet.memo[constraints] = tuple(_candidates(constraints, fleet))
+    return found
+
+
+def _candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
     shapes = [s for s in fleet.shapes if constraints.mode is None or s.mode == constraints.mode]
     if constraints.names_uuids:
         yield from _named_cards(constraints, fleet)
@@ -130,13 +150,13 @@ def candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | N
             return
         untouched = _untouched(constraints, fleet)
         shapes = [s for s in shapes if s in untouched]
-    by_type = constraints.use_types is not None or constraints.nouse_types is not None
     for shape in shapes:
-        if by_type or not _all_nvidia(shape):
-            accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
-            yield Candidate(shape, tuple([card for card in shape.cards if accepted[card]]))
-        else:
-            yield Candidate(shape, shape.cards)
+        accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
+        yield _candidate(shape, [card for card in shape.cards if accepted[card]])
+
+
+def _candidate(shape: Shape, cards: Sequence[Card]) -> Candidate:
+    return Candidate(shape, tuple(cards), count_kinds(cards))
 
 
 def offers(shape: Shape, totals: Mapping[Role, int]) -> bool:
@@ -151,7 +171,8 @@ def largest_capacity(constraints: Constraints, fleet: Fleet) -> int | None:
 
 def eligible_cards(constraints: Constraints, fleet: Fleet) -> set[Card]:
     """The kinds of cards that mode, type and UUID leave."""
-    return {card for candidate in candidates(constraints, fleet) if candidate for card in candidate.cards if card.split}
+    found = candidates(constraints, fleet)
+    return {card for candidate in found if candidate for card, _ in candidate.kinds if card.split}
 
 
 def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
@@ -161,10 +182,6 @@ def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
             if role is Role.NUMBER or target.fits_every_name:
                 totals[role] = totals.get(role, 0) + ask.amount(role)
     return totals
-
-
-def _all_nvidia(shape: Shape) -> bool:
-    return all(["NVIDIA" in card.type for card, _ in shape.kinds])
 
 
 def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
@@ -189,7 +206,7 @@ def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate |
             continue
         seen.add((index, positions))
         left = [card for position, card in enumerate(shape.cards) if position in positions]
-        yield Candidate(shape, tuple(card for card in left if constraints.accepts_type(card.type)))
+        yield _candidate(shape, [card for card in left if constraints.accepts_type(card.type)])
 
 
 def _untouched(constraints: Constraints, fleet: Fleet) -> list[Shape]:

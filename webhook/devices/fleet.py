@@ -1,6 +1,7 @@
 """The fleet as shapes: nodes that a pod cannot tell apart are one shape, so cost grows with kinds of nodes only."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -55,10 +56,7 @@ class Shape:
     kinds: tuple[tuple[Card, int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        kinds: dict[Card, int] = {}
-        for card in self.cards:
-            kinds[card] = kinds.get(card, 0) + 1
-        object.__setattr__(self, "kinds", tuple(kinds.items()))  # the dataclass is frozen
+        object.__setattr__(self, "kinds", count_kinds(self.cards))  # the dataclass is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,7 @@ class Fleet:
         slots: card UUID to its places; empty where the target version does not read UUIDs.
         gated: nodes that register cards which the scheduler ignores, with the resource name they lack.
         digest: changes when a shape does.
+        memo: what was worked out from this fleet and is worth keeping as long as it.
     """
 
     shapes: tuple[Shape, ...]
@@ -87,11 +86,17 @@ class Fleet:
     gated: tuple[tuple[str, str], ...]
     digest: str
     complete: bool = True
+    memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def nodes(self) -> int:
         """How many real nodes have usable cards."""
         return sum(shape.nodes for shape in self.shapes if not shape.declared)
+
+
+def count_kinds(cards: Iterable[Card]) -> tuple[tuple[Card, int], ...]:
+    """The different cards, each with its number, in order of first appearance."""
+    return tuple(Counter(cards).items())
 
 
 def read_node(raw: Mapping[str, Any], config: VgpuConfig) -> Node | None:

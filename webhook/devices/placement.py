@@ -20,6 +20,7 @@ EMPTY: Used = (0, 0, 0)
 State = tuple[
     tuple[int, Used], ...
 ]  # a node: (kind of card, use) of each card, sorted; equal cards are interchangeable
+Kinds = Sequence[tuple[Card, int]]
 Order = Callable[[list[Used]], Sequence[int]]
 
 
@@ -66,11 +67,12 @@ class Budget:
         return self.left >= 0
 
 
-def place(cards: Sequence[Card], needs: Sequence[Need], budget: Budget) -> Placement:
+def place(cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Budget) -> Placement:
     """Decide for one empty node.
 
     Args:
         cards: the node's cards that the pod's constraints accept, in the scheduler's order.
+        kinds: the different ones among them, each with its number.
         needs: one for each container that asks, in the order of the specification.
         budget: shared by all nodes of a review.
     """
@@ -78,7 +80,7 @@ def place(cards: Sequence[Card], needs: Sequence[Need], budget: Budget) -> Place
         return Placement.NEVER  # before anything slower: a pod of 10,000 containers ends here
     if len(needs) > 1 and not budget.spend(len(needs) * len(cards)):
         return Placement.UNKNOWN
-    if not _may_fit(cards, needs):
+    if not _may_fit(kinds, needs):
         return Placement.NEVER
     if len(needs) == 1:
         return Placement.FITS  # every card that takes the slice alone takes it: nobody else is there
@@ -122,21 +124,24 @@ def enough_slices(splits: Sequence[int], numbers: Sequence[int]) -> bool:
     return True
 
 
-def _may_fit(cards: Sequence[Card], needs: Sequence[Need]) -> bool:
-    """Necessary conditions, cheap: each container alone, slices, memory and cores in total."""
-    memory = cores = 0
+def _may_fit(kinds: Kinds, needs: Sequence[Need]) -> bool:
+    """Necessary conditions, cheap: each container alone; slices, memory and cores in total."""
     for need in needs:
-        able = [need.of(card) for card in cards if takes(card, EMPTY, need) is not None]
-        if len(able) < need.number:
+        able = 0
+        for card, count in kinds:
+            if takes(card, EMPTY, need) is not None:
+                able += count
+        if able < need.number:
             return False
-        memory += sum(sorted(able)[: need.number]) if need.memory is None else need.memory * need.number
-        cores += need.cores * need.number
     if len(needs) == 1:
         return True
-    if cores > CARD_CORES * len(cards):
+    cards = [card for card, count in kinds for _ in range(count)]
+    if sum([need.cores * need.number for need in needs]) > CARD_CORES * len(cards):
         return False
-    # In MIG the last slice may overdraw a card: what is booked is larger than what is asked.
-    if memory > sum([card.memory for card in cards]):
+    # In MIG the last slice may overdraw a card: what is booked is more than what is asked, so asks are summed.
+    least = min([card.memory for card in cards])
+    asked = sum([(least if need.memory is None else need.memory) * need.number for need in needs])
+    if asked > sum([card.memory for card in cards]):
         return False
     return enough_slices([card.split for card in cards], [need.number for need in needs])
 

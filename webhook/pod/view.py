@@ -64,11 +64,12 @@ class Container:
         name = raw.get("name")
         self.name = name if isinstance(name, str) else ""
         resources = raw.get("resources")
-        if resources:
+        if resources is not None:
             if not isinstance(resources, dict):
                 raise Malformed(f"{self.where}.resources", "an object", resources)
-            self.limits = resources.get("limits") or _EMPTY
-            self.requests = resources.get("requests") or _EMPTY
+            limits, requests = resources.get("limits"), resources.get("requests")
+            self.limits = _EMPTY if limits is None else limits
+            self.requests = _EMPTY if requests is None else requests
             if not isinstance(self.limits, dict) or not isinstance(self.requests, dict):
                 self._refuse()
         else:
@@ -122,7 +123,7 @@ class PodView:
 
     __slots__ = ("annotations", "containers", "ephemeral_containers", "init_containers", "metadata", "raw", "spec")
 
-    def __init__(self, raw: Mapping[str, Any]) -> None:
+    def __init__(self, raw: dict[str, Any]) -> None:
         """Read a pod.
 
         Raises:
@@ -152,11 +153,9 @@ class PodView:
         """The nodeName, empty if absent."""
         return self._text("nodeName")
 
-    def every_container(self) -> Iterator[Container]:
+    def every_container(self) -> tuple[Container, ...]:
         """All containers: init, regular, ephemeral."""
-        yield from self.init_containers
-        yield from self.containers
-        yield from self.ephemeral_containers
+        return self.init_containers + self.containers + self.ephemeral_containers
 
     def tolerations(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The tolerations."""

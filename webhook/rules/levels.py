@@ -1,12 +1,15 @@
 """Which level each validation has in a namespace."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 
+from webhook.devices.families import Family
 from webhook.rules.base import Level, Validation
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+
+Active = tuple[tuple[Validation, Level], ...]
 
 _REMEMBERED = 1024  # namespaces; names come from strangers
 
@@ -36,7 +39,19 @@ class Effective:
 
     exempt: bool
     levels: Mapping[str, Level]
-    active: tuple[tuple[Validation, Level], ...]
+    active: Active
+    _by_families: dict[tuple[Family, ...], Active] = field(default_factory=dict, compare=False, repr=False)
+
+    def for_families(self, asked: Iterable[Family]) -> Active:
+        """The active validations that concern pods which ask for these families."""
+        key = tuple(asked)
+        found = self._by_families.get(key)
+        if found is None:
+            wanted = frozenset(key)
+            found = self._by_families[key] = tuple(
+                entry for entry in self.active if entry[0].families is None or not entry[0].families.isdisjoint(wanted)
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)

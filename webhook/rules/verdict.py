@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.constraints import Constraints, clean_words, read_constraints, type_words
+from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
 from webhook.devices.feasibility import Feasibility, Question, Unknown, judge, question
 from webhook.rules.base import Context
 
@@ -19,18 +19,18 @@ def constraints(pod: DevicePod, context: Context) -> Constraints:
     """
     memo = pod.memo
     if "constraints" not in memo:
-        memo["constraints"] = _corrected(read_constraints(pod.view, context.settings.target), pod, context)
-    found: Constraints = memo["constraints"]
-    return found
+        found = read_constraints(pod.view, context.settings.target)
+        memo["constraints"] = found if found is UNCONSTRAINED else _corrected(found, pod, context)
+    known: Constraints = memo["constraints"]
+    return known
 
 
 def asked(pod: DevicePod, context: Context) -> Question | None:
     """The pod's question to the fleet; None if a static rule has to answer first."""
     found = question(pod.vgpu, constraints(pod, context), context.settings.target)
-    if found is not None and context.denies("cores-range"):
-        needs = tuple(replace(need, cores=min(need.cores, 100)) for need in found.needs)
-        return found if needs == found.needs else replace(found, needs=needs)
-    return found
+    if found is None or all([need.cores <= 100 for need in found.needs]) or not context.denies("cores-range"):
+        return found
+    return replace(found, needs=tuple(replace(need, cores=min(need.cores, 100)) for need in found.needs))
 
 
 def verdict(pod: DevicePod, context: Context) -> Feasibility:

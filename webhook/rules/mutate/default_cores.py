@@ -17,15 +17,15 @@ from webhook.rules.resources import set_amount
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Add the cores where nothing says how many."""
     config = context.config.vgpu
-    if config.default_cores > 0:
-        for ask in pod.vgpu:
-            if ask.number and Role.CORES not in ask.written:
-                yield from set_amount(ask.container, config.cores_name, config.default_cores)
+    for ask in pod.vgpu:
+        if ask.number and Role.CORES not in ask.written:
+            yield from set_amount(ask.container, config.cores_name, config.default_cores)
 
 
 RULE = Mutation(
     id="default-cores",
     summary="a count without cores: the cores become `defaultCores`, when that is set",
     propose=propose,
+    enabled=lambda config, _: config.vgpu.default_cores > 0,
     families=VGPU_ONLY,
 )

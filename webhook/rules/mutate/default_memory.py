@@ -17,15 +17,15 @@ from webhook.rules.resources import set_amount
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Add the memory where nothing says how much."""
     config = context.config.vgpu
-    if config.default_memory > 0:
-        for ask in pod.vgpu:
-            if ask.number and Role.MEMORY not in ask.written and Role.PERCENTAGE not in ask.written:
-                yield from set_amount(ask.container, config.memory_name, config.default_memory)
+    for ask in pod.vgpu:
+        if ask.number and Role.MEMORY not in ask.written and Role.PERCENTAGE not in ask.written:
+            yield from set_amount(ask.container, config.memory_name, config.default_memory)
 
 
 RULE = Mutation(
     id="default-memory",
     summary="a count without memory: the memory becomes `defaultMemory`, when that is set",
     propose=propose,
+    enabled=lambda config, _: config.vgpu.default_memory > 0,
     families=VGPU_ONLY,
 )

@@ -18,15 +18,15 @@ from webhook.rules.resources import set_amount
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Add the count where it is missing."""
     config = context.config.vgpu
-    if config.default_number > 0:
-        for ask in pod.vgpu:
-            if Role.NUMBER not in ask.written:
-                yield from set_amount(ask.container, config.number_name, config.default_number)
+    for ask in pod.vgpu:
+        if Role.NUMBER not in ask.written:
+            yield from set_amount(ask.container, config.number_name, config.default_number)
 
 
 RULE = Mutation(
     id="default-number",
     summary="memory, cores or percentage without a count: the count becomes `defaultGPUNum`",
     propose=propose,
+    enabled=lambda config, _: config.vgpu.default_number > 0,
     families=VGPU_ONLY,
 )

@@ -22,8 +22,6 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Set NVIDIA_VISIBLE_DEVICES=none where no NVIDIA device is asked for."""
-    if not context.config.vgpu.overwrite_env:
-        return
     roles = context.config.roles
     for container in (*pod.view.init_containers, *pod.view.containers):
         if _SERVED.isdisjoint(families_of(container, roles)) and not asks_native_gpu(container, roles):
@@ -45,5 +43,6 @@ RULE = Mutation(
     id="hide-devices",
     summary="with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that asks for no vGPU",
     propose=propose,
+    enabled=lambda config, _: config.vgpu.overwrite_env,
     families=EVERY_POD,
 )

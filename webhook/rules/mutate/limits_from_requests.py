@@ -7,17 +7,16 @@ Why:      a pod that only requests a device would be refused after this webhook,
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod, family_resources
+from webhook.devices.asks import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules.base import Context, Mutation
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Copy each family name that stands in requests alone."""
-    for container in pod.view.every_container():
-        for resource in family_resources(container.requests, context.config.roles):
-            if resource not in container.limits:
-                yield Edit((*container.path, "resources", "limits", resource), container.requests[resource])
+    for amount in pod.amounts:
+        if amount.resource not in amount.container.limits:
+            yield Edit((*amount.container.path, "resources", "limits", amount.resource), amount.raw)
 
 
 RULE = Mutation(

@@ -41,5 +41,6 @@ RULE = Mutation(
     id="toleration",
     summary="adds the toleration of the vGPU taint, unless the pod tolerates every value of it (policy `toleration`)",
     propose=propose,
+    enabled=lambda _, settings: settings.toleration is not None,
     families=VGPU_ONLY,
 )
