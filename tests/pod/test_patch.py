@@ -1,0 +1,168 @@
+"""Edits and the JSON patch that repeats them."""
+
+import copy
+import json
+
+import jsonpatch
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import json_objects, json_values, keys
+from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, pointer
+
+
+def drafted(original, *edits):
+    draft = Draft(original)
+    draft.apply(edits)
+    return draft
+
+
+def exact(value):
+    """JSON text: to Python 1 == True, to JSON not."""
+    return json.dumps(value, sort_keys=True)
+
+
+@st.composite
+def edits_of(draw, root):
+    """One edit that makes sense for the object as it is now."""
+    path, here = [], root
+    while True:
+        if isinstance(here, list):
+            if not here or draw(st.booleans()):
+                return Edit((*path, APPEND), draw(json_values))
+            key = draw(st.integers(0, len(here) - 1))
+        else:
+            key = draw(st.sampled_from(sorted(here)) | keys if here else keys)
+        path.append(key)
+        child = here[key] if isinstance(here, list) else here.get(key)
+        if child is None and draw(st.booleans()):
+            # Parents that are missing: objects, or a list in the end.
+            below = draw(st.lists(keys.filter(lambda k: k != APPEND), max_size=2))
+            return Edit((*path, *below, draw(st.just(APPEND) | st.just("new"))), draw(json_values))
+        if not isinstance(child, dict | list) or draw(st.booleans()):
+            removable = not isinstance(here, list)
+            return Edit(tuple(path), draw(st.just(REMOVE) | json_values) if removable else draw(json_values))
+        here = child
+
+
+@given(json_objects, st.data())
+def test_the_patch_makes_the_draft_of_the_original(original, data):
+    kept = copy.deepcopy(original)
+    draft = Draft(original)
+    for _ in range(data.draw(st.integers(1, 6))):
+        draft.apply([data.draw(edits_of(draft.object))])
+    operations = draft.operations()
+    assert exact(original) == exact(kept)
+    assert jsonpatch.apply_patch(kept, operations) == draft.object
+    assert {operation["op"] for operation in operations} <= {"add", "replace", "remove"}
+    assert operations == draft.operations()
+
+
+@given(json_objects, st.data())
+def test_edits_that_cancel_out_give_no_operation(original, data):
+    present = sorted(original)
+    draft = Draft(original)
+    for key in present:
+        draft.apply([Edit((key,), data.draw(json_values)), Edit((key,), original[key])])
+    draft.apply([Edit(("brand new", "below"), 1), Edit(("brand new",), REMOVE)])
+    assert draft.operations() == []
+    assert draft.object == original
+
+
+def test_nothing_edited_nothing_to_do():
+    original = {"a": {"b": 1}}
+    draft = Draft(original)
+    assert draft.object is original
+    assert draft.operations() == []
+
+
+@pytest.mark.parametrize(
+    "original, edits, operations",
+    [
+        ({}, [Edit(("a",), 1)], [{"op": "add", "path": "/a", "value": 1}]),
+        ({"a": 1}, [Edit(("a",), 2)], [{"op": "replace", "path": "/a", "value": 2}]),
+        ({"a": 1}, [Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
+        ({"a": 1}, [Edit(("a",), 1)], []),
+        ({"a": 1}, [Edit(("a",), 2), Edit(("a",), 3)], [{"op": "replace", "path": "/a", "value": 3}]),
+        ({"a": None}, [Edit(("a",), None)], []),
+        ({"a": None}, [Edit(("a",), 1)], [{"op": "replace", "path": "/a", "value": 1}]),
+        ({"a": None}, [Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
+        ({}, [Edit(("a",), None)], [{"op": "add", "path": "/a", "value": None}]),
+        ({}, [Edit(("a",), REMOVE)], []),
+        ({}, [Edit(("a", "b"), REMOVE)], []),
+        ({"a": None}, [Edit(("a", "b"), REMOVE)], []),
+        # a null parent is replaced as a whole: the API server cannot add below it
+        ({"a": None}, [Edit(("a", "b"), 1)], [{"op": "replace", "path": "/a", "value": {"b": 1}}]),
+        # missing parents come once, with all that is put below them
+        (
+            {},
+            [Edit(("a", "b", "c"), 1), Edit(("a", "b", "d"), 2), Edit(("a", "e"), 3)],
+            [{"op": "add", "path": "/a", "value": {"b": {"c": 1, "d": 2}, "e": 3}}],
+        ),
+        ({}, [Edit(("l", APPEND), 1)], [{"op": "add", "path": "/l", "value": [1]}]),
+        (
+            {"l": [1]},
+            [Edit(("l", APPEND), 2), Edit(("l", APPEND), 3)],
+            [{"op": "add", "path": "/l/-", "value": 2}, {"op": "add", "path": "/l/-", "value": 3}],
+        ),
+        (
+            {"l": [1]},
+            [Edit(("l", APPEND), {"x": 1}), Edit(("l", 1, "x"), 2)],
+            [{"op": "add", "path": "/l/-", "value": {"x": 2}}],
+        ),
+        ({"l": [{"x": 1}]}, [Edit(("l", 0, "x"), 2)], [{"op": "replace", "path": "/l/0/x", "value": 2}]),
+        # a parent that is set brings its children along: appending again would double the element
+        ({"l": []}, [Edit(("l",), [1]), Edit(("l", APPEND), 2)], [{"op": "replace", "path": "/l", "value": [1, 2]}]),
+        ({"a": {"x": 1}}, [Edit(("a",), {"x": 1, "y": 2}), Edit(("a", "x"), REMOVE)],
+         [{"op": "replace", "path": "/a", "value": {"y": 2}}]),
+        ({"a": {"x": 1}}, [Edit(("a", "x"), 2), Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
+        # a child that changes leaves its neighbours alone
+        (
+            {"a": {"x": 1, "unknown": {"deep": [1, 2]}}},
+            [Edit(("a", "x"), 2)],
+            [{"op": "replace", "path": "/a/x", "value": 2}],
+        ),
+    ],
+)  # fmt: skip
+def test_operations(original, edits, operations):
+    draft = drafted(original, *edits)
+    assert draft.operations() == operations
+    assert jsonpatch.apply_patch(original, operations) == draft.object
+
+
+def test_the_value_of_an_edit_is_never_changed():
+    value = {"x": [1]}
+    draft = drafted({}, Edit(("a",), value), Edit(("a", "x", APPEND), 2), Edit(("b",), value))
+    assert value == {"x": [1]}
+    assert draft.object == {"a": {"x": [1, 2]}, "b": {"x": [1]}}
+
+
+def test_the_original_is_untouched_at_any_depth():
+    original = {"spec": {"containers": [{"resources": {"limits": {"a": 1}}}]}}
+    kept = copy.deepcopy(original)
+    drafted(
+        original,
+        Edit(("spec", "containers", 0, "resources", "limits", "a"), 2),
+        Edit(("spec", "containers", APPEND), {}),
+        Edit(("spec", "containers", 0, "resources", "limits", "b"), 2),
+        Edit(("spec", "containers", 0, "resources", "limits", "a"), REMOVE),
+    )
+    assert original == kept
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        (("a",), "/a"),
+        (("volcano.sh/vgpu-number",), "/volcano.sh~1vgpu-number"),
+        (("a~b",), "/a~0b"),
+        (("~1",), "/~01"),
+        (("/~",), "/~1~0"),
+        (("l", 0, APPEND), "/l/0/-"),
+        (("",), "/"),
+        (("é",), "/é"),
+    ],
+)
+def test_pointers_are_escaped(path, text):
+    assert pointer(path) == text

@@ -1,0 +1,122 @@
+"""Quantities: every form of Kubernetes, exactly, and a plain refusal of all else."""
+
+import time
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import SUFFIXES, anything_as_quantity, quantities
+from webhook.pod.quantity import binary_suffix, parse, whole
+
+
+@pytest.mark.parametrize(
+    "text, number",
+    [
+        ("0", 0),
+        ("007", 7),
+        ("+5", 5),
+        ("-5", -5),
+        ("3.0", 3),
+        ("3.", 3),
+        (".5", Fraction(1, 2)),
+        ("-.5k", -500),
+        ("5n", Fraction(5, 10**9)),
+        ("5u", Fraction(5, 10**6)),
+        ("1500m", Fraction(3, 2)),
+        ("3k", 3000),
+        ("2M", 2 * 10**6),
+        ("2G", 2 * 10**9),
+        ("2T", 2 * 10**12),
+        ("2P", 2 * 10**15),
+        ("1E", 10**18),
+        ("3Ki", 3072),
+        ("1.5Mi", 3 * 2**19),
+        ("8Gi", 8 * 2**30),
+        ("1Ti", 2**40),
+        ("1Pi", 2**50),
+        ("1Ei", 2**60),
+        ("3e3", 3000),
+        ("3E3", 3000),
+        ("3e+3", 3000),
+        ("3000e-3", 3),
+        ("1e400", 10**400),
+    ],
+)
+def test_reads_every_form_of_kubernetes(text, number):
+    assert parse(text) == number
+
+
+@pytest.mark.parametrize("text", ["3000", "3k", "3e3", "3E3", "3.0e3", "3000000m", "3000.0", "+3000", "0.003M"])
+def test_one_number_in_many_spellings(text):
+    assert parse(text) == 3000
+    assert type(parse(text)) is int
+    assert whole(text) == 3000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "", " ", "1 ", " 1", "1\n", "k", "Ki", ".", "+", "-", "+-1", "--1", "1.2.3", "1,5", "1_000", "0x10", "1K", "1ki",
+        "1kk", "1Kib", "1e", "1e3k", "1e1000", "e3", "NaN", "inf", "Infinity", "١٢٣", "١k", "１", "²", "9" * 65, "9" * 400,
+        "1" + "0" * 400 + "k", True, False, None, [], {}, ["1"], float("inf"), float("-inf"), float("nan"),
+    ],
+)  # fmt: skip
+def test_refuses_what_kubernetes_refuses(value):
+    with pytest.raises(ValueError, match="not a quantity"):
+        parse(value)
+    assert whole(value) is None
+
+
+@pytest.mark.parametrize(
+    "value, number", [(3, 3), (-3, -3), (10**30, 10**30), (3.0, 3), (0.5, Fraction(1, 2)), (1e22, 10**22)]
+)
+def test_takes_bare_numbers_as_yaml_gives_them(value, number):
+    assert parse(value) == number
+
+
+def test_a_decimal_float_is_read_as_it_was_written():
+    assert parse(0.1) == Fraction(1, 10)
+
+
+@pytest.mark.parametrize("value", ["0.5", "1500m", "1n", 0.5, "1e-1"])
+def test_a_fraction_is_not_whole(value):
+    assert whole(value) is None
+
+
+@pytest.mark.parametrize(
+    "value, binary",
+    [("8Gi", True), ("1Ki", True), ("8G", False), ("8", False), ("", False), (8, False), (None, False)],
+)
+def test_binary_suffix(value, binary):
+    assert binary_suffix(value) is binary
+
+
+@given(anything_as_quantity)
+def test_no_value_causes_another_error(value):
+    try:
+        number = parse(value)
+    except ValueError:
+        assert whole(value) is None
+    else:
+        assert isinstance(number, int | Fraction)
+        assert not isinstance(number, bool)
+        assert whole(value) == (number if number == int(number) else None)
+
+
+@given(quantities())
+def test_every_spelling_that_kubernetes_knows_is_read(text):
+    assert parse(text) == -parse("-" + text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
+
+
+@given(st.integers(0, 10**6), st.sampled_from(SUFFIXES))
+def test_a_suffix_multiplies(number, suffix):
+    assert parse(f"{number}{suffix}") == number * parse(f"1{suffix}")
+
+
+def test_time_is_bounded():
+    started = time.perf_counter()
+    for text in ("9" * 10**6, "1" * 63 + "E", "." * 10**6, "1e999", "1e-999", "0." + "0" * 61 + "1n", "-" * 10**6):
+        whole(text)
+    assert time.perf_counter() - started < 1

@@ -1,0 +1,164 @@
+"""Reading a pod: lenient about what nobody asks for, exact about what rules read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import json_values, pods
+from webhook.errors import Malformed
+from webhook.pod.view import Container, PodView
+
+REVIEWS = Path(__file__).parent.parent / "data" / "reviews"
+
+
+def container(**fields):
+    return Container("containers", 0, fields)
+
+
+def read_all(view):
+    """Ask every question that rules ask."""
+    answers = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
+    answers += list(view.volumes())
+    for each in view.every_container():
+        answers += [each.name, each.path, each.quantity("cpu"), each.has("cpu"), list(each.env())]
+        answers += [list(each.volume_mounts()), each.security_context()]
+    return answers
+
+
+def test_an_empty_pod_has_nothing():
+    view = PodView({})
+    assert (view.name, view.scheduler, view.node_name) == ("", "", "")
+    assert view.annotations == {}
+    assert not list(view.every_container())
+    assert view.annotation("a") is None
+
+
+def test_a_name_may_be_still_to_come():
+    assert PodView({"metadata": {"generateName": "web-"}}).name == "web-"
+    assert PodView({"metadata": {"name": "web-1", "generateName": "web-"}}).name == "web-1"
+
+
+def test_containers_come_in_the_order_init_regular_ephemeral():
+    spec = {
+        "ephemeralContainers": [{"name": "e"}],
+        "containers": [{"name": "a"}, {"name": "b"}],
+        "initContainers": [{"name": "i"}],
+    }
+    view = PodView({"spec": spec})
+    found = [(each.name, each.kind, each.index, each.where) for each in view.every_container()]
+    assert found == [
+        ("i", "initContainers", 0, "spec.initContainers[0]"),
+        ("a", "containers", 0, "spec.containers[0]"),
+        ("b", "containers", 1, "spec.containers[1]"),
+        ("e", "ephemeralContainers", 0, "spec.ephemeralContainers[0]"),
+    ]
+    assert view.containers[1].path == ("spec", "containers", 1)
+
+
+@pytest.mark.parametrize(
+    "limits, requests, value, has",
+    [
+        (None, None, None, False),
+        ({"n": 1}, {"n": 2}, 1, True),
+        ({}, {"n": 2}, 2, True),
+        ({"n": None}, {"n": 2}, 2, True),
+        ({"n": 0}, {"n": 2}, 0, True),
+        ({"m": 1}, {}, None, False),
+    ],
+)
+def test_limits_come_before_requests(limits, requests, value, has):
+    asked = container(resources={"limits": limits, "requests": requests})
+    assert asked.quantity("n") == value
+    assert asked.has("n") is has
+
+
+@pytest.mark.parametrize("fields", [{}, {"resources": None}, {"resources": {}}, {"resources": {"limits": None}}])
+def test_no_resources_are_empty_ones(fields):
+    assert container(**fields).limits == container(**fields).requests == {}
+
+
+@pytest.mark.parametrize(
+    "pod, path",
+    [
+        ({"metadata": []}, "metadata"),
+        ({"spec": "x"}, "spec"),
+        ({"spec": False}, "spec"),
+        ({"metadata": {"annotations": []}}, "metadata.annotations"),
+        ({"metadata": {"annotations": {"a": 1}}}, "metadata.annotations[a]"),
+        ({"spec": {"containers": {}}}, "spec.containers"),
+        ({"spec": {"containers": "c"}}, "spec.containers"),
+        ({"spec": {"containers": [{}, "c"]}}, "spec.containers[1]"),
+        ({"spec": {"containers": [None]}}, "spec.containers[0]"),
+        ({"spec": {"initContainers": [1]}}, "spec.initContainers[0]"),
+        ({"spec": {"ephemeralContainers": 0}}, "spec.ephemeralContainers"),
+        ({"spec": {"containers": [{"resources": "x"}]}}, "spec.containers[0].resources"),
+        ({"spec": {"containers": [{"resources": []}]}}, "spec.containers[0].resources"),
+        ({"spec": {"containers": [{"resources": {"limits": [1]}}]}}, "spec.containers[0].resources.limits"),
+        ({"spec": {"containers": [{"resources": {"limits": []}}]}}, "spec.containers[0].resources.limits"),
+        ({"spec": {"containers": [{"resources": {"requests": ""}}]}}, "spec.containers[0].resources.requests"),
+        ({"spec": {"containers": [{"env": {}}]}}, "spec.containers[0].env"),
+        ({"spec": {"containers": [{"env": [{}, 1]}]}}, "spec.containers[0].env[1]"),
+        ({"spec": {"containers": [{"volumeMounts": 1}]}}, "spec.containers[0].volumeMounts"),
+        ({"spec": {"containers": [{"securityContext": []}]}}, "spec.containers[0].securityContext"),
+        ({"spec": {"schedulerName": 1}}, "spec.schedulerName"),
+        ({"spec": {"nodeName": []}}, "spec.nodeName"),
+        ({"spec": {"tolerations": [[]]}}, "spec.tolerations[0]"),
+        ({"spec": {"volumes": {}}}, "spec.volumes"),
+    ],
+)
+def test_a_wrong_shape_is_named(pod, path):
+    with pytest.raises(Malformed) as caught:
+        read_all(PodView(pod))
+    assert caught.value.path == path
+    assert str(caught.value).startswith(f"{path} must be ")
+
+
+@pytest.mark.parametrize(
+    "value, word",
+    [
+        ("s", "a string"),
+        (True, "a boolean"),
+        (1, "a number"),
+        (1.5, "a number"),
+        ([], "a list"),
+    ],
+)
+def test_a_wrong_shape_is_called_by_its_json_type(value, word):
+    with pytest.raises(Malformed, match=f"spec must be an object, not {word}"):
+        PodView({"spec": value})
+
+
+def test_fields_that_nobody_reads_may_be_anything():
+    pod = {"spec": {"containers": [{"name": 7, "ports": "x", "image": []}], "volumes": None, "hostPID": "yes"}}
+    assert PodView(pod).containers[0].name == ""
+    assert read_all(PodView(pod))
+
+
+@given(st.dictionaries(st.sampled_from(["metadata", "spec"]), json_values))
+def test_any_json_is_read_or_refused(raw):
+    try:
+        read_all(PodView(raw))
+    except Malformed as refused:
+        assert "must be" in str(refused)
+
+
+@given(pods())
+def test_a_pod_is_read_whole(pod):
+    view = PodView(pod)
+    assert len(view.containers) == len(pod["spec"]["containers"])
+    assert [each.raw for each in view.init_containers] == pod["spec"].get("initContainers", [])
+
+
+@pytest.mark.parametrize("path", sorted(REVIEWS.glob("*.json")), ids=lambda path: path.stem)
+def test_every_recorded_pod_can_be_read(path):
+    request = json.loads(path.read_bytes())["request"]
+    for side in ("object", "oldObject"):
+        raw = request[side]
+        if raw and raw["kind"] == "Pod":
+            view = PodView(raw)
+            assert read_all(view)
+            assert view.containers
+            assert [each.raw for each in view.containers] == raw["spec"]["containers"]
