@@ -1,0 +1,160 @@
+"""Why nodes of a shape do not take a pod, the nearest single change that would help, or where its slices go.
+
+Values only. Every verdict, also that a change helps, is an answer of the placement engine, never a guess.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from webhook.devices.changes import Change, Search, nearest_change
+from webhook.devices.families import Role
+from webhook.devices.feasibility import UUID_NODE_LIMIT, Fits, FitsTightly, Never, Question, judge, offers
+from webhook.devices.fleet import Fleet, Shape
+from webhook.devices.placement import Placement
+from webhook.devices.target import Target
+from webhook.devices.walk import POLICIES, Place, Slices, Stuck, Test, walk
+
+MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What refuses.
+
+    Attributes:
+        test: by which the first refusal happened.
+        stuck: where the walk ended; None if the whole pod was refused before any card was asked.
+        role: whose node total is exceeded, if that is the test.
+    """
+
+    test: Test
+    stuck: Stuck | None = None
+    role: Role | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What one shape says to a pod.
+
+    Attributes:
+        shape: the shape.
+        placement: the engine's answer for an empty node of it.
+        policy: the scheduler's SchedulePolicy whose walk is told: `default` wherever that one succeeds.
+        slices: where that walk puts each container's slices; None if the pod is refused.
+        refusal: what refuses in the default walk; None if the pod fits.
+        change: the nearest single change with which a node of this shape takes the pod.
+        searched: False if the search for a change was cut short.
+    """
+
+    shape: Shape
+    placement: Placement
+    policy: str = ""
+    slices: Slices | None = None
+    refusal: Refusal | None = None
+    change: Change | None = None
+    searched: bool = True
+
+
+def explain(asked: Question, fleet: Fleet, target: Target) -> Iterator[Explanation]:
+    """Explain each shape of a fleet, the first fifty."""
+    search = Search(target)
+    for index, shape in enumerate(fleet.shapes[:MAX_SHAPES]):
+        yield _explain(asked, shape, _alone(fleet, index, asked), search)
+
+
+def _explain(asked: Question, shape: Shape, alone: Fleet, search: Search) -> Explanation:
+    placement = _placement(asked, alone)
+    views = list(_views(asked, alone))
+    if placement is Placement.FITS:
+        for policy, order in POLICIES:
+            for places in views:
+                found = walk(places, asked.needs, order)
+                if not isinstance(found, Stuck):
+                    return Explanation(shape, placement, policy, found)
+    refusal = _refusal(asked, shape, max(views, key=_open_cards))
+    if placement is Placement.UNKNOWN:
+        return Explanation(shape, placement, refusal=refusal, searched=False)
+    change, searched = nearest_change(asked, alone, search)
+    return Explanation(shape, placement, refusal=refusal, change=change, searched=searched)
+
+
+def _placement(asked: Question, alone: Fleet) -> Placement:
+    match judge(asked, alone):
+        case Fits():
+            return Placement.FITS
+        case FitsTightly():
+            return Placement.TIGHT
+        case Never():
+            return Placement.NEVER
+        case _:
+            return Placement.UNKNOWN
+
+
+def _refusal(asked: Question, shape: Shape, places: tuple[Place, ...]) -> Refusal | None:
+    """Name the first test that refuses: mode, then the cards, then the node's totals."""
+    if asked.constraints.mode not in (None, shape.mode):
+        return Refusal(Test.MODE)
+    found = walk(places, asked.needs, POLICIES[0][1])
+    if isinstance(found, Stuck):
+        need = asked.needs[found.container]
+        if found.card is None or need.number > len(places):
+            return Refusal(Test.NUMBER, found)
+        return Refusal(found.refusals[found.card] or Test.NUMBER, found)
+    if not offers(shape, asked.totals):
+        short = next(role for role, amount in asked.totals.items() if amount > shape.allocatable.get(role, 0))
+        return Refusal(Test.TOTALS, role=short)
+    return None
+
+
+def _open_cards(places: tuple[Place, ...]) -> int:
+    return sum(place.excluded is None for place in places)
+
+
+def _alone(fleet: Fleet, index: int, asked: Question) -> Fleet:
+    """A fleet of one shape."""
+    named = asked.constraints.use_uuids | asked.constraints.nouse_uuids
+    slots = {
+        uuid: tuple(replace(slot, shape=0) for slot in fleet.slots.get(uuid, ()) if slot.shape == index)
+        for uuid in named
+    }
+    return Fleet((fleet.shapes[index],), slots, (), fleet.digest)
+
+
+def _views(asked: Question, alone: Fleet) -> Iterator[tuple[Place, ...]]:
+    """The cards as the pod's words leave them, for each different node of the shape; at least one."""
+    shape, words = alone.shapes[0], asked.constraints
+    for named in _uuid_choices(asked, alone):
+        yield tuple(
+            [
+                Place(card, _excluded(typed=words.accepts_type(card.type), named=position in named))
+                for position, card in enumerate(shape.cards)
+            ]
+        )
+
+
+def _excluded(*, typed: bool, named: bool) -> Test | None:
+    if not typed:
+        return Test.TYPE
+    return None if named else Test.UUID
+
+
+def _uuid_choices(asked: Question, alone: Fleet) -> Iterator[frozenset[int]]:
+    """The positions that the UUID words leave, for each different node of the shape."""
+    words = asked.constraints
+    everything = frozenset(range(len(alone.shapes[0].cards)))
+    used, refused = _by_node(words.use_uuids, alone), _by_node(words.nouse_uuids, alone)
+    if words.use_uuids:
+        choices = [used[node] - refused.get(node, frozenset()) for node in list(used)[:UUID_NODE_LIMIT]]
+    else:
+        choices = [everything - positions for positions in list(refused.values())[:UUID_NODE_LIMIT]]
+        if len(refused) < alone.shapes[0].nodes:
+            choices.append(everything)
+    yield from dict.fromkeys(choices or [frozenset[int]()])
+
+
+def _by_node(uuids: frozenset[str], alone: Fleet) -> dict[str, frozenset[int]]:
+    found: dict[str, frozenset[int]] = {}
+    for uuid in sorted(uuids):
+        for slot in alone.slots.get(uuid, ()):
+            found[slot.node] = found.get(slot.node, frozenset()) | {slot.position}
+    return found
