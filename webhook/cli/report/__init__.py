@@ -1,0 +1,1 @@
+"""How outcomes are told: to a person at a terminal, or to a program. Decides nothing."""

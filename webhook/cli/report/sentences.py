@@ -1,0 +1,123 @@
+"""Explanations in words, for people: what each kind of node says to a pod."""
+
+from collections.abc import Iterator
+
+from webhook.cli.report.terminal import Piece, Style
+from webhook.devices.changes import Change
+from webhook.devices.config import DeviceConfig
+from webhook.devices.explain import Explanation, Refusal
+from webhook.devices.families import Role
+from webhook.devices.feasibility import Question
+from webhook.devices.fleet import Shape
+from webhook.devices.placement import CARD_CORES, Placement
+from webhook.devices.walk import Stuck, Test
+from webhook.rules import wording
+
+
+def sentences(answer: Explanation, question: Question, config: DeviceConfig) -> Iterator[tuple[Piece, str]]:
+    """Where the slices go; or what refuses, and what would help. Each sentence with its mark."""
+    if answer.slices is not None:
+        policy = (
+            "" if answer.policy == "default" else f" (with SchedulePolicy {answer.policy}; the default walk misses it)"
+        )
+        for ask, cards in zip(question.asks, answer.slices, strict=True):
+            yield (Style.PLAIN, ""), f"{wording.container(ask.container)} on {_cards_named(cards)}{policy}"
+        return
+    if answer.refusal is not None:
+        yield (Style.PLAIN, ""), refusal_sentence(answer.refusal, answer.shape, question, config)
+    if answer.placement is Placement.TIGHT:
+        yield (
+            (Style.PLAIN, ""),
+            "another order of containers or cards would fit; the scheduler does not try it on an empty node",
+        )
+    if answer.change is not None:
+        yield (Style.GOOD, "→ "), f"{_change(answer.change, question, config)} it fits"
+    elif answer.placement is not Placement.UNKNOWN:
+        yield (
+            (Style.DIM, "→ "),
+            "no single change helps" if answer.searched else "the search for a change was cut short",
+        )
+
+
+def _cards_named(cards: tuple[int, ...]) -> str:
+    return f"card{'s' if len(cards) > 1 else ''} {', '.join(map(str, sorted(cards)))}"
+
+
+def refusal_sentence(refusal: Refusal, shape: Shape, question: Question, config: DeviceConfig) -> str:
+    """What refused first."""
+    if refusal.test is Test.MODE:
+        return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(question.constraints.mode)}"
+    if refusal.role is not None:
+        total, offered = question.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
+        name = resource_name(refusal.role, config)
+        return f"{refusal.test}: the containers ask for {name} {total} in total, the node offers {offered}"
+    stuck = refusal.stuck
+    if stuck is None:
+        return f"{refusal.test}"
+    who, need = wording.container(question.asks[stuck.container].container), question.needs[stuck.container]
+    if refusal.test is Test.NUMBER or stuck.card is None:
+        return f"{refusal.test}: {who} wants {need.number} different cards, the node has {len(shape.cards)}"
+    card = f"card {stuck.card} ({wording.card_type(shape.cards[stuck.card])})"
+    why = _by_card(refusal.test, stuck, shape, question, config)
+    return f"{refusal.test}: {who} is refused first by {card}{why}; {_tally(stuck, need.number)}"
+
+
+def _by_card(test: Test, stuck: Stuck, shape: Shape, question: Question, config: DeviceConfig) -> str:
+    """What the first card says."""
+    at = stuck.card or 0
+    card, need = shape.cards[at], question.needs[stuck.container]
+    slices, memory, cores = stuck.used[at]
+    match test:
+        case Test.TYPE:
+            return ""
+        case Test.UUID:
+            return ", whose UUID is not wanted"
+        case Test.SPLIT:
+            return f", whose {slices} slices are taken" if slices else ", which is cut into 0 slices"
+        case Test.MEMORY:
+            return f": {wording.memory(need.of(card), config)} wanted, {card.memory - memory} free"
+        case Test.CORES:
+            return f": {need.cores} cores wanted, {CARD_CORES - cores} free"
+        case Test.EXCLUSIVE:
+            return ": 100 cores want a card alone" if need.cores else ": all its 100 cores are given away"
+        case _:
+            return f": no MIG instance of it has {wording.memory(need.of(card), config)}"
+
+
+def _tally(stuck: Stuck, wanted: int) -> str:
+    """How many cards refused, by test."""
+    counts: dict[Test, int] = {}
+    for test in stuck.refusals:
+        if test is not None:
+            counts[test] = counts.get(test, 0) + 1
+    refused = sum(counts.values())
+    by = f" ({', '.join(f'{test} {count}' for test, count in counts.items())})" if len(counts) > 1 else ""
+    return f"{refused} of {len(stuck.refusals)} cards refuse{by}, {wanted} wanted"
+
+
+def _change(change: Change, question: Question, config: DeviceConfig) -> str:
+    if change.role is None:
+        return f"without {change.annotation}"
+    where = ""
+    if len(question.asks) > 1 and change.container is not None:
+        where = f" in {wording.container(question.asks[change.container].container)}"
+    if change.role is Role.NUMBER:
+        return (
+            f"with {change.value} vGPU{'s' if change.value > 1 else ''}{' or fewer' if change.value > 1 else ''}{where}"
+        )
+    if change.role is Role.CORES and change.value == 0:
+        return f"without {config.vgpu.cores_name}{where}"
+    if change.role is Role.CORES:
+        return f"with {change.value} cores or fewer{where}"
+    return f"with {config.vgpu.memory_name} {change.value} or less{where}"
+
+
+def resource_name(role: Role, config: DeviceConfig) -> str:
+    """What a role is called here."""
+    vgpu = config.vgpu
+    return {
+        Role.NUMBER: vgpu.number_name,
+        Role.MEMORY: vgpu.memory_name,
+        Role.CORES: vgpu.cores_name,
+        Role.PERCENTAGE: vgpu.percentage_name,
+    }[role]

@@ -1,0 +1,176 @@
+"""`vgpu-webhook review`: what the webhook would do with manifests or recorded reviews, offline, by the same engine."""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Protocol
+
+from webhook.cli.documents import Document, read_documents, shown_name, to_review
+from webhook.cli.report.explanation import explain_pods
+from webhook.cli.report.formats import FORMATS
+from webhook.cli.report.terminal import Terminal, visible
+from webhook.cli.report.text import Reviewed, TextReport
+from webhook.cluster.files import load_device_config, load_nodes, load_policy
+from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.errors import ConfigError, WebhookError
+from webhook.policy import default_policy
+from webhook.review import Snapshot, review
+from webhook.rules.base import Context
+from webhook.wire.models import Request
+
+EXIT_ADMITTED = 0
+EXIT_DENIED = 1
+EXIT_BAD_INPUT = 2
+EXIT_WARNED = 3
+
+_EXITS = """exit codes:
+  0  all admitted
+  1  something is refused
+  2  bad input or configuration; what could be read is reported all the same
+  3  admitted with warnings, under --warnings-as-errors
+"""
+
+
+class Report(Protocol):
+    """Tells outcomes."""
+
+    def add(self, reviewed: Reviewed) -> None:
+        """Tell one outcome."""
+
+    def finish(self, unread: int) -> None:
+        """End; so many documents could not be read."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Review every document of every file and return the exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.explain and not (arguments.fleet or arguments.sample):
+        parser.error("--explain needs --fleet: it tells what each node says")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
+    try:
+        snapshot = _snapshot(arguments)
+    except WebhookError as error:
+        _complain(str(error))
+        return EXIT_BAD_INPUT
+    report: Report
+    if arguments.output == "text":
+        report = TextReport(Terminal(sys.stdout, os.environ), snapshot)
+    else:
+        report = FORMATS[arguments.output](sys.stdout)
+    return _Run(arguments, snapshot, report).exit_code()
+
+
+class _Run:
+    """One run over all files."""
+
+    def __init__(self, arguments: argparse.Namespace, snapshot: Snapshot, report: Report) -> None:
+        self._arguments = arguments
+        self._snapshot = snapshot
+        self._report = report
+        self._unread = 0
+
+    def exit_code(self) -> int:
+        denied = warned = False
+        for document in self._documents():
+            try:
+                reviewed = self._review(document)
+            except WebhookError as error:
+                self._unreadable(f"{document.place}: {error}")
+                continue
+            denied |= not reviewed.outcome.allowed
+            warned |= bool(reviewed.outcome.warnings)
+            self._report.add(reviewed)
+        self._report.finish(self._unread)
+        sys.stdout.flush()
+        if self._unread:
+            return EXIT_BAD_INPUT
+        if denied:
+            return EXIT_DENIED
+        return EXIT_WARNED if warned and self._arguments.warnings_as_errors else EXIT_ADMITTED
+
+    def _documents(self) -> Iterator[Document]:
+        """The documents of all files; a bad file is named and left out."""
+        for path in self._arguments.files:
+            try:
+                found = read_documents(path)
+            except ConfigError as error:
+                self._unreadable(str(error))
+            else:
+                yield from found
+
+    def _review(self, document: Document) -> Reviewed:
+        request = to_review(document)
+        outcome = review(request, self._snapshot)
+        explanations = None
+        if self._arguments.explain:
+            explanations = explain_pods(outcome.pods, _context(request, self._snapshot))
+        return Reviewed(document.place, shown_name(request), request, outcome, explanations)
+
+    def _unreadable(self, complaint: str) -> None:
+        self._unread += 1
+        sys.stdout.flush()  # keeps the order where both streams are one terminal
+        _complain(complaint)
+
+
+def _snapshot(arguments: argparse.Namespace) -> Snapshot:
+    fleet, device_config = arguments.fleet, arguments.device_config
+    if arguments.sample:
+        samples = Path(str(files("webhook") / "samples"))
+        fleet = fleet or samples / "fleet.yaml"
+        device_config = device_config or samples / "device-config.yaml"
+    config = load_device_config(device_config) if device_config else default_device_config()
+    policy = load_policy(arguments.policy) if arguments.policy else default_policy()
+    return build_snapshot(config, policy, load_nodes(fleet, config.vgpu) if fleet else None)
+
+
+def _context(request: Request, snapshot: Snapshot) -> Context:
+    """What the rules knew, for the explanation."""
+    return Context(
+        request.namespace,
+        request.operation,
+        request.user,
+        request.dry_run,
+        snapshot.config,
+        snapshot.fleet,
+        snapshot.settings,
+        snapshot.levels.of(request.namespace).levels,
+    )
+
+
+def _complain(text: str) -> None:
+    print(f"vgpu-webhook review: {visible(text)}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook review",
+        description="Say what the webhook would do with pods, workloads, lists and recorded AdmissionReviews.",
+        epilog=_EXITS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="YAML or JSON, several documents if you like; - is standard input")
+    add("--fleet", metavar="FILE", help="what `kubectl get nodes -o yaml` prints; without it the fleet is unknown")
+    add("--device-config", metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
+    add("--policy", metavar="FILE", help="the policy; without it the defaults hold")
+    add("--sample", action="store_true", help="use the sample fleet and device config that ship with the webhook")
+    add(
+        "-o",
+        "--output",
+        choices=["text", *FORMATS],
+        default="text",
+        help="text (the default), one line of json or patch a document, or yaml",
+    )
+    add(
+        "--explain",
+        action="store_true",
+        help="say of each kind of node why it refuses, what would help, or where slices go",
+    )
+    add("--warnings-as-errors", action="store_true", help="exit with 3 if something is admitted with warnings")
+    return parser
