@@ -29,7 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         epilog="commands:\n" + "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()),
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {version('volcano-vgpu-webhook')}")
-    parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help="one of those below; COMMAND --help says more")
+    parser.add_argument(
+        "command", choices=COMMANDS, metavar="COMMAND", help="one of those below; COMMAND --help says more"
+    )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
     try:

@@ -1,6 +1,7 @@
 """What a pod asks of the device families, read once and shared by all rules."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from webhook import names
@@ -45,7 +46,7 @@ class Ask:
 
     def __init__(self, container: Container, amounts: Mapping[Role, int | None]) -> None:
         self.container = container
-        self.written = frozenset(amounts)
+        self.written = amounts.keys()
         self.usable = None not in amounts.values()
         self.number = amounts.get(Role.NUMBER)
         self.memory = amounts.get(Role.MEMORY)
@@ -79,25 +80,28 @@ class DevicePod:
         self.judged = view.every_container() if previous is None else _new_ephemeral(view, previous)
         self.asked: dict[Family, list[Container]] = {}
         self.memo: dict[str, Any] = {}
-        amounts: list[Amount] = []
-        vgpu: list[Ask] = []
+        self.amounts: list[Amount] = []
+        self.vgpu: list[Ask] = []
         for container in view.every_container():
             own = amounts_of(container, config.roles)
             if own:
-                amounts += own
-                self._note(container, own, vgpu)
-        self.amounts = tuple(amounts)
-        self.vgpu = tuple(vgpu)
+                self._note(container, own)
 
     def asks(self, family: Family) -> bool:
         """Tell whether some container asks for a family."""
         return family in self.asked
 
-    def _note(self, container: Container, amounts: list[Amount], vgpu: list[Ask]) -> None:
-        for family in dict.fromkeys([amount.family for amount in amounts]):
-            self.asked.setdefault(family, []).append(container)
-            if family is Family.VGPU and container.kind == REGULAR:
-                vgpu.append(Ask(container, {a.role: a.value for a in amounts if a.family is family}))
+    def _note(self, container: Container, amounts: list[Amount]) -> None:
+        self.amounts += amounts
+        vgpu: dict[Role, int | None] = {}
+        for amount in amounts:
+            askers = self.asked.setdefault(amount.family, [])
+            if not askers or askers[-1] is not container:
+                askers.append(container)
+            if amount.family is Family.VGPU:
+                vgpu[amount.role] = amount.value
+        if vgpu and container.kind == REGULAR:
+            self.vgpu.append(Ask(container, vgpu))
 
 
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
@@ -116,7 +120,19 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
 
 def usable(raw: Any) -> int | None:
     """The number that the scheduler can count with; None for every other quantity."""
-    value = quantity.whole(raw)
+    return (
+        _usable_text(raw)
+        if isinstance(raw, str) and len(raw) <= quantity.MAX_LENGTH
+        else _in_range(quantity.whole(raw))
+    )
+
+
+@lru_cache(maxsize=4096)  # the API server sends the same few forms again and again
+def _usable_text(raw: str) -> int | None:
+    return _in_range(quantity.whole(raw))
+
+
+def _in_range(value: int | None) -> int | None:
     return value if value is not None and 0 <= value <= MAX_QUANTITY else None
 
 

@@ -75,6 +75,23 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Eligible:
+    """What some constraints leave of the fleet.
+
+    Attributes:
+        candidates: the shapes in the asked mode, with the cards that type and UUID leave.
+        cards: the kinds of cards among them that can be cut at all.
+        capacity: the most memory that one slice can have on any of them, in config units; None if there is none.
+        complete: False if the pod names cards on too many nodes to look at each.
+    """
+
+    candidates: tuple[Candidate, ...]
+    cards: frozenset[Card]
+    capacity: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked of the fleet.
 
@@ -111,9 +128,8 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
     budget = Budget(WORK_LIMIT)
     tight: str | None = None
     unknown = False
-    for candidate in candidates(asked.constraints, fleet):
-        if candidate is None:
-            return Unknown("the pod names cards on too many nodes")
+    left = eligible(asked.constraints, fleet)
+    for candidate in left.candidates:
         if not offers(candidate.shape, asked.totals):
             continue
         placement = place(candidate.cards, candidate.kinds, asked.needs, budget)
@@ -122,6 +138,8 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
         if placement is Placement.TIGHT:
             tight = candidate.shape.names[0]
         unknown = unknown or placement is Placement.UNKNOWN
+    if not left.complete:
+        return Unknown("the pod names cards on too many nodes")
     if tight is not None:
         return FitsTightly(tight)
     if unknown:
@@ -129,17 +147,25 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
     return Never(_cause(asked, fleet))
 
 
-def candidates(constraints: Constraints, fleet: Fleet) -> Sequence[Candidate | None]:
-    """The shapes in the asked mode with the cards that type and UUID leave; None where there are too many to tell.
+def eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
+    """What the constraints leave of the fleet.
 
     Remembered in the fleet: most pods have no constraints, or those of their many siblings.
     """
-    found: Sequence[Candidate | None] | None = fleet.memo.get(constraints)
+    found: Eligible | None = fleet.memo.get(constraints)
     if found is None:
         if len(fleet.memo) >= MAX_REMEMBERED:
             fleet.memo.clear()
-        found = fleet.memo[constraints] = tuple(_candidates(constraints, fleet))
+        found = fleet.memo[constraints] = _eligible(constraints, fleet)
     return found
+
+
+def _eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
+    found = tuple(_candidates(constraints, fleet))
+    known = tuple(candidate for candidate in found if candidate is not None)
+    cards = frozenset(card for candidate in known for card, _ in candidate.kinds if card.split > 0)
+    capacity = max((card.capacity for card in cards), default=None)
+    return Eligible(known, cards, capacity, complete=len(known) == len(found))
 
 
 def _candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
@@ -162,17 +188,6 @@ def _candidate(shape: Shape, cards: Sequence[Card]) -> Candidate:
 def offers(shape: Shape, totals: Mapping[Role, int]) -> bool:
     """The ordinary node fit: what a node offers of each name covers what the pod asks in total."""
     return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
-
-
-def largest_capacity(constraints: Constraints, fleet: Fleet) -> int | None:
-    """The most memory that one slice can have on any eligible card, in config units; None if there is no such card."""
-    return max((card.capacity for card in eligible_cards(constraints, fleet)), default=None)
-
-
-def eligible_cards(constraints: Constraints, fleet: Fleet) -> set[Card]:
-    """The kinds of cards that mode, type and UUID leave."""
-    found = candidates(constraints, fleet)
-    return {card for candidate in found if candidate for card, _ in candidate.kinds if card.split}
 
 
 def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
@@ -230,8 +245,8 @@ def _cause(asked: Question, fleet: Fleet) -> Cause:
         return Cause.NO_ELIGIBLE_CARD
     if greatest > max(len(shape.cards) for shape in shapes):
         return Cause.CARD_COUNT
-    left = [candidate.cards for candidate in candidates(asked.constraints, fleet) if candidate]
-    usable = [[card for card in cards if card.split > 0] for cards in left]
+    left = eligible(asked.constraints, fleet).candidates
+    usable = [[card for card in candidate.cards if card.split > 0] for candidate in left]
     if greatest > max(map(len, usable), default=0):
         return Cause.NO_ELIGIBLE_CARD
     for memory in _hardest(asked.needs):

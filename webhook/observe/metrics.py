@@ -1,5 +1,7 @@
 """What Prometheus scrapes. Every label has a bounded set of values: none comes from a pod."""
 
+from typing import Any
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
@@ -36,27 +38,26 @@ class Metrics:
         self._nodes = self._gauge("fleet_nodes", "Nodes with usable vGPU cards.")
         self._shapes = self._gauge("fleet_shapes", "Kinds of such nodes.")
         self._cards = self._gauge("fleet_cards", "Cards of such nodes.")
-        # Looking a child up by its labels costs more than counting it; these are bounded as the labels are.
-        self._request_children: dict[tuple[str, str, str, bool], Counter] = {}
-        self._seconds_children: dict[str, Histogram] = {}
+        # Looking a child up by its labels costs more than counting it; there are as few as there are labels.
+        self._children: dict[Any, Any] = {}
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
         """Count one answered review."""
         word = outcome.word if outcome.touched else "untouched"
-        key = (endpoint, request.operation, word, request.dry_run)
-        child = self._request_children.get(key)
-        if child is None:
-            labels = (*key[:3], "true" if request.dry_run else "false")
-            child = self._request_children[key] = self._requests.labels(*labels)
-        child.inc()
-        seconds = self._seconds_children.get(endpoint)
-        if seconds is None:
-            seconds = self._seconds_children[endpoint] = self._seconds.labels(endpoint)
-        seconds.observe(duration_ns / 1e9)
+        dry_run = "true" if request.dry_run else "false"
+        self._child(self._requests, endpoint, request.operation, word, dry_run).inc()
+        self._child(self._seconds, endpoint).observe(duration_ns / 1e9)
         for violation in outcome.violations:
-            self._findings.labels(violation.rule, violation.level).inc()
+            self._child(self._findings, violation.rule, violation.level).inc()
         for rule in outcome.mutations:
-            self._mutations.labels(rule).inc()
+            self._child(self._mutations, rule).inc()
+
+    def _child(self, metric: Any, *labels: str) -> Any:
+        key = (metric, labels)
+        found = self._children.get(key)
+        if found is None:
+            found = self._children[key] = metric.labels(*labels)
+        return found
 
     def refused_bytes(self, endpoint: str, code: int) -> None:
         """Count a request that got an HTTP error instead of a verdict."""

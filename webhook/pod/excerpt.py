@@ -62,7 +62,7 @@ def _container(container: Container, resources: Collection[str]) -> dict[str, An
     asked = {
         part: chosen
         for part, amounts in (("limits", container.limits), ("requests", container.requests))
-        if (chosen := {name: _scalar(value) for name, value in amounts.items() if name in resources})
+        if amounts and (chosen := {name: _scalar(amounts[name]) for name in amounts if name in resources})
     }
     if asked:
         kept["resources"] = asked

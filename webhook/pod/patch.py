@@ -96,7 +96,8 @@ class Draft:
         before: Any = self.original
         after: Any = self.object
         for depth, key in enumerate(path, start=1):
-            before, after = _child(before, key), _child(after, key)
+            after = _child(after, key)
+            before = _child(before, key)
             if before is None or before is REMOVE:
                 path = path[:depth]  # everything below is new: one operation brings it all
                 break
@@ -106,11 +107,10 @@ class Draft:
         if after is REMOVE:
             return None if before is REMOVE else {"op": "remove", "path": pointer(path)}
         if before is REMOVE:
-            return {"op": "add", "path": pointer(self._appending(path)), "value": after}
+            if isinstance(path[-1], int):
+                path = (*path[:-1], APPEND)
+            return {"op": "add", "path": pointer(path), "value": after}
         return None if before == after else {"op": "replace", "path": pointer(path), "value": after}
-
-    def _appending(self, path: Path) -> Path:
-        return (*path[:-1], APPEND) if isinstance(path[-1], int) else path
 
 
 def pointer(path: Path) -> str:

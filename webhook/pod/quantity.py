@@ -7,10 +7,9 @@ k8s.io/apimachinery/pkg/api/resource is read: plain, decimal suffix, binary suff
 import math
 import re
 from fractions import Fraction
-from functools import lru_cache
 
 _QUANTITY = re.compile(r"([+-]?)([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:([eE][+-]?[0-9]{1,3})|([numkMGTPE]|[KMGTPE]i)?)")
-_MAX_LENGTH = 64  # no sane quantity is longer; keeps the arithmetic small
+MAX_LENGTH = 64  # no sane quantity is longer; keeps the arithmetic small
 
 _SUFFIXES: dict[str, Fraction] = {
     "": Fraction(1),
@@ -32,9 +31,9 @@ def parse(value: object) -> int | Fraction:
         ValueError: it is no Kubernetes quantity.
     """
     if isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) <= _MAX_LENGTH:
+        if value.isascii() and value.isdigit() and len(value) <= MAX_LENGTH:
             return int(value)  # by far the most common form
-        if len(value) <= _MAX_LENGTH:
+        if len(value) <= MAX_LENGTH:
             return _parse_text(value)
     elif isinstance(value, int) and not isinstance(value, bool):
         return value
@@ -57,7 +56,6 @@ def binary_suffix(value: object) -> bool:
     return isinstance(value, str) and value[-1:] == "i"
 
 
-@lru_cache(maxsize=4096)  # the API server sends the same few forms again and again
 def _parse_text(text: str) -> int | Fraction:
     match = _QUANTITY.fullmatch(text)
     if match is None:

@@ -173,7 +173,8 @@ class PodView:
         raise Malformed(f"metadata.annotations[{key}]", "a string", value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
-        if kind not in self.spec:
+        found = self.spec.get(kind)
+        if found is None or found == []:
             return ()
         return tuple([Container(kind, index, item) for index, item in objects(self.spec, kind, "spec.")])
 

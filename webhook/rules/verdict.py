@@ -5,7 +5,7 @@ from dataclasses import replace
 from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
-from webhook.devices.feasibility import Feasibility, Question, Unknown, judge, question
+from webhook.devices.feasibility import Cause, Feasibility, Never, Question, Unknown, judge, question
 from webhook.rules.base import Context
 
 MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)
@@ -40,6 +40,12 @@ def verdict(pod: DevicePod, context: Context) -> Feasibility:
         memo["verdict"] = _verdict(pod, context)
     found: Feasibility = memo["verdict"]
     return found
+
+
+def never(pod: DevicePod, context: Context) -> Cause | None:
+    """Why no node can ever take the pod; None if one can, or nothing is known."""
+    found = verdict(pod, context)
+    return found.cause if isinstance(found, Never) else None
 
 
 def _verdict(pod: DevicePod, context: Context) -> Feasibility:

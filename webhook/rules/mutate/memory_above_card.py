@@ -9,7 +9,7 @@ Why:      users are promised that such a request gets the largest card; Volcano 
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import largest_capacity
+from webhook.devices.feasibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
@@ -22,7 +22,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     fleet = context.fleet
     if fleet is None or not fleet.complete or not any([ask.memory for ask in pod.vgpu]):
         return
-    largest = largest_capacity(constraints(pod, context), fleet)
+    largest = eligible(constraints(pod, context), fleet).capacity
     if largest is None or largest <= 0:
         return
     for ask in pod.vgpu:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import Ask, DevicePod
 from webhook.devices.families import Role
-from webhook.devices.feasibility import eligible_cards
+from webhook.devices.feasibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
@@ -22,7 +22,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     asks = [ask for ask in pod.vgpu if ask.percentage is not None and 1 <= ask.percentage <= 100]
     if not asks or context.fleet is None:
         return
-    sizes = sorted({card.memory for card in eligible_cards(constraints(pod, context), context.fleet)})
+    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet).cards})
     for ask in asks:
         yield from _convert(ask, sizes, context)
 

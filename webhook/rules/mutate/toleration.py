@@ -23,13 +23,15 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
 
 def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:
     """Tell whether a toleration tolerates all that the wanted one would, by Kubernetes' matching."""
-    effect, key = own.get("effect") or "", own.get("key") or ""
-    operator = own.get("operator") or "Equal"
-    if effect not in ("", wanted.effect):
+    key = own.get("key")
+    if key and key != wanted.key:
+        return False
+    effect, operator = own.get("effect"), own.get("operator") or "Equal"
+    if effect and effect != wanted.effect:
         return False
     if operator == "Exists":
-        return key in ("", wanted.key)
-    return operator == wanted.operator == "Equal" and key == wanted.key and (own.get("value") or "") == wanted.value
+        return True
+    return operator == wanted.operator == "Equal" and bool(key) and (own.get("value") or "") == wanted.value
 
 
 def _as_json(wanted: Toleration) -> dict[str, str]:

@@ -8,15 +8,15 @@ Why:      the allocatable 80 of an eight-card node counts slices; a container ca
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause, Never
+from webhook.devices.feasibility import Cause
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import constraints, verdict
+from webhook.rules.verdict import constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name each container that asks for more cards than any node has."""
-    if verdict(pod, context) != Never(Cause.CARD_COUNT) or context.fleet is None:
+    if never(pod, context) is not Cause.CARD_COUNT or context.fleet is None:
         return
     mode = constraints(pod, context).mode
     shapes = [shape for shape in context.fleet.shapes if mode in (None, shape.mode)]

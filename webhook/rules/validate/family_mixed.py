@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.asks import DevicePod, asks_native_gpu
 from webhook.devices.families import Family
+from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the other family beside the first vgpu container."""
-    first = wording.container(pod.asked[Family.VGPU][0])
     for container in pod.asked.get(Family.GPUSHARE, ())[:1]:
-        yield _finding(container.where, first, wording.container(container), names.GPUSHARE_NAMES)
+        yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
     for container in pod.view.every_container():
         if asks_native_gpu(container, context.config.roles):
-            path = wording.resource_path(container, names.NVIDIA_GPU)
-            yield _finding(path, first, wording.container(container), names.NVIDIA_GPU)
+            yield _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
             return
 
 
-def _finding(path: str, first: str, second: str, other: str) -> Finding:
+def _finding(path: str, pod: DevicePod, container: Container, other: str) -> Finding:
+    first, second = wording.container(pod.asked[Family.VGPU][0]), wording.container(container)
     return Finding(path, f"{first} asks for a vGPU and {second} for {other}, but no node offers both; use one of them")
 
 

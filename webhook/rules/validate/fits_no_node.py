@@ -9,16 +9,16 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Cause, Never, Question, candidates, offers
+from webhook.devices.feasibility import Cause, Question, eligible, offers
 from webhook.devices.fleet import Fleet
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import asked, verdict
+from webhook.rules.verdict import asked, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Say what binds, as far as one sum shows it."""
-    if verdict(pod, context) != Never(Cause.FITS_NO_NODE) or context.fleet is None:
+    if never(pod, context) is not Cause.FITS_NO_NODE or context.fleet is None:
         return
     question = asked(pod, context)
     if question is not None:
@@ -30,7 +30,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 
 def _why(question: Question, fleet: Fleet, context: Context) -> str:
-    found = [candidate for candidate in candidates(question.constraints, fleet) if candidate]
+    found = eligible(question.constraints, fleet).candidates
     shapes = [candidate.shape for candidate in found]
     names = {
         Role.NUMBER: context.config.vgpu.number_name,

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.cards import Card
-from webhook.devices.feasibility import Cause, Never, eligible_cards, memory_suffices
+from webhook.devices.feasibility import Cause, eligible, memory_suffices
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import asked, constraints, verdict
+from webhook.rules.verdict import asked, constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name each container whose memory no card has."""
-    if verdict(pod, context) != Never(Cause.MEMORY_ABOVE_CARD) or context.fleet is None:
+    if never(pod, context) is not Cause.MEMORY_ABOVE_CARD or context.fleet is None:
         return
     question = asked(pod, context)
-    cards = eligible_cards(constraints(pod, context), context.fleet)
+    cards = eligible(constraints(pod, context), context.fleet).cards
     if question is None or not cards:
         return
     best = max(cards, key=lambda card: card.capacity)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause, Never, candidates
+from webhook.devices.feasibility import Cause, eligible
 from webhook.devices.fleet import Fleet
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import constraints, verdict
+from webhook.rules.verdict import constraints, never
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
@@ -21,7 +21,7 @@ _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPU
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name the words that leave too little, and what there is."""
     fleet = context.fleet
-    if verdict(pod, context) != Never(Cause.NO_ELIGIBLE_CARD) or fleet is None:
+    if never(pod, context) is not Cause.NO_ELIGIBLE_CARD or fleet is None:
         return
     if not fleet.shapes:
         yield Finding(pod.vgpu[0].container.where, _no_cards(fleet))
@@ -35,7 +35,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         )
         return
     words = _words(pod, context)
-    left = [[c for c in found.cards if c.split] for found in candidates(constraints(pod, context), fleet) if found]
+    left = [[c for c in found.cards if c.split] for found in eligible(constraints(pod, context), fleet).candidates]
     most = max(map(len, left), default=0)
     ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
     number = ask.number or 1

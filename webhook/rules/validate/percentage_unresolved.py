@@ -8,7 +8,7 @@ Why:      Volcano from 1.13 on never schedules a pod that keeps it: no node offe
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import eligible_cards
+from webhook.devices.feasibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import constraints
@@ -29,7 +29,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 def _why(pod: DevicePod, context: Context) -> str:
     if context.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
-    sizes = sorted({card.memory for card in eligible_cards(constraints(pod, context), context.fleet)})
+    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet).cards})
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:

@@ -8,21 +8,21 @@ Why:      each container takes a slice of each of its cards; the scheduler gives
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause, Never, candidates
+from webhook.devices.feasibility import Cause, eligible
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import asked, constraints, verdict
+from webhook.rules.verdict import asked, constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Say what the containers need together, and what the best node has."""
-    if verdict(pod, context) != Never(Cause.SPLIT_COUNT) or context.fleet is None:
+    if never(pod, context) is not Cause.SPLIT_COUNT or context.fleet is None:
         return
     question = asked(pod, context)
     if question is None:
         return
     wanted = sum(need.number for need in question.needs)
     best = max(
-        (found for found in candidates(constraints(pod, context), context.fleet) if found),
+        eligible(constraints(pod, context), context.fleet).candidates,
         key=lambda found: sum(card.split for card in found.cards),
     )
     slices = sum(card.split for card in best.cards)

@@ -18,9 +18,9 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     target = context.settings.target
     if target.reads_uuids:
         return
-    version = ".".join(map(str, target.volcano))
     for key in (names.USE_GPUUUID, names.NOUSE_GPUUUID):
         if key in pod.view.annotations:
+            version = ".".join(map(str, target.volcano))
             yield Finding(
                 wording.annotation_path(key),
                 f"Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on",
