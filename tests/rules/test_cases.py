@@ -1,0 +1,130 @@
+"""Runs tests/rules/cases/<rule-id>.yaml: what each rule writes and says, word for word.
+
+A case has a name, a short pod and what is expected. The runner adds what no rule under test should care about: names and
+images, requests equal to limits (as the API server does), Volcano's schedulerName, and a toleration of everything.
+
+    policy, deviceConfig  keys over tests/data/config/device-config.yaml's `nvidia:`, and of the policy file
+    fleet                 a file in tests/data/fleets; absent: the fleet is not known
+    operation, subResource, user
+    pod, old              {annotations, containers: [...], init: [...], ephemeral: [...], and any other field of the spec}
+    patch, notices        what the mutating half must answer, exactly; `by` where other rules than this one write, too
+    finds                 what this rule must find after mutation: path, says, level (where it is not the default)
+    also                  other rules that find something; absent: none may
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+import yaml
+
+from webhook.cluster.files import load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.config import parse_device_config
+from webhook.policy import parse_policy
+from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.wire.models import Request
+
+CASES = Path(__file__).parent / "cases"
+DATA = Path(__file__).parents[1] / "data"
+KEYS = {"name", "policy", "deviceConfig", "fleet", "operation", "subResource", "user", "pod", "old"}
+KEYS |= {"patch", "notices", "by", "finds", "also"}
+
+DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
+
+
+def _cases() -> list[Any]:
+    return [
+        pytest.param(file.stem, case, id=f"{file.stem}: {case['name']}")
+        for file in sorted(CASES.glob("*.yaml"))
+        for case in yaml.safe_load(file.read_text())
+    ]
+
+
+@pytest.mark.parametrize("rule, case", _cases())
+def test_case(rule: str, case: dict[str, Any]):
+    assert set(case) <= KEYS
+    assert {"patch", "finds"} & set(case), "a case that expects nothing cannot fail"
+    request, snapshot = _request(case), _snapshot(case)
+    repaired = mutate(request, snapshot)
+    if "patch" in case:
+        _check_patch(rule, case, request, repaired)
+    if "finds" in case:
+        if repaired.touched:
+            request = replace(request, object=dict(repaired.object))
+        _check_findings(rule, case, validate(request, snapshot))
+
+
+def _check_patch(rule: str, case: dict[str, Any], request: Request, outcome: Outcome):
+    assert list(outcome.operations) == case["patch"]
+    assert [detail for _, detail in outcome.notices] == case.get("notices", [])
+    assert {told for told, _ in outcome.notices} <= {rule, *case.get("by", [])}
+    assert list(outcome.mutations) == (case.get("by", [rule]) if case["patch"] else [])
+    assert jsonpatch.apply_patch(request.object, case["patch"]) == outcome.object
+
+
+def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
+    found = [{"path": v.path, "says": v.message, "level": v.level.value} for v in outcome.violations if v.rule == rule]
+    assert found == [{"level": DEFAULT_LEVELS[rule].value, **wanted} for wanted in case["finds"]]
+    assert sorted({v.rule for v in outcome.violations} - {rule}) == sorted(case.get("also", []))
+    assert outcome.allowed == all(v.level.value != "deny" for v in outcome.violations)
+
+
+def _snapshot(case: dict[str, Any]) -> Snapshot:
+    document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
+    config = parse_device_config(document, "the case's device config")
+    nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config.vgpu) if "fleet" in case else None
+    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes)
+
+
+def _request(case: dict[str, Any]) -> Request:
+    return Request(
+        uid="705ab4f5-6393-11e8-b7cc-42010a800002",
+        api_version="admission.k8s.io/v1",
+        operation=case.get("operation", "CREATE"),
+        group="",
+        kind="Pod",
+        sub_resource=case.get("subResource", ""),
+        namespace="team-a",
+        name="pod",
+        user=case.get("user", "alice"),
+        dry_run=False,
+        object=_pod(case["pod"]),
+        old_object=_pod(case["old"]) if "old" in case else None,
+    )
+
+
+def _pod(short: dict[str, Any]) -> dict[str, Any]:
+    short = dict(short)
+    metadata = {"name": "pod", "annotations": short.pop("annotations", {})}
+    spec = {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
+    for key, kind in (("init", "initContainers"), ("containers", "containers"), ("ephemeral", "ephemeralContainers")):
+        if key in short:
+            spec[kind] = [_container(container, key, index) for index, container in enumerate(short.pop(key))]
+    spec.update(short)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": _without_none(spec)}
+
+
+def _container(short: dict[str, Any], key: str, index: int) -> dict[str, Any]:
+    short = dict(short)
+    names = {"containers": ["main", "second", "third"], "init": ["warm-up"], "ephemeral": ["debug"]}[key]
+    full = {"name": names[index] if index < len(names) else f"{key}-{index}", "image": "example.com/cuda"}
+    limits, requests = _amounts(short.pop("limits", None)), _amounts(short.pop("requests", None))
+    if limits is not None and requests is None:
+        requests = dict(limits)
+    resources = {"limits": limits, "requests": requests}
+    return {**full, "resources": _without_none(resources), **short}
+
+
+def _amounts(short: Any) -> Any:
+    """Numbers as the API server sends them: as strings."""
+    if not isinstance(short, dict):
+        return short
+    return {name: str(value) if isinstance(value, int) else value for name, value in short.items()}
+
+
+def _without_none(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if item is not None}

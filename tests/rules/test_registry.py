@@ -1,0 +1,101 @@
+"""The registry, the rule files, the case files and the table of defaults name the same rules."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import webhook.rules
+from webhook.rules.base import EVERY_POD, Mutation, Validation
+from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
+
+RULES = Path(webhook.rules.__file__).parent
+CASES = Path(__file__).parent / "cases"
+
+# The documented order and levels. A level that changes here changes what clusters refuse.
+MUTATION_ORDER = [
+    "limits-from-requests",
+    "default-number",
+    "percentage-to-memory",
+    "default-memory",
+    "default-cores",
+    "memory-above-card",
+    "scheduler-name",
+    "toleration",
+    "hide-devices",
+]
+
+LEVELS = {
+    "quantity-invalid": "deny",
+    "number-zero": "deny",
+    "cores-range": "deny",
+    "percentage-range": "deny",
+    "percentage-unresolved": "deny",
+    "mode-invalid": "deny",
+    "gputype-malformed": "deny",
+    "gputype-shadowed": "warn",
+    "uuid-unsupported": "warn",
+    "family-mixed": "deny",
+    "init-container-device": "deny",
+    "several-device-containers": "warn",
+    "foreign-scheduler": "deny",
+    "node-name-set": "deny",
+    "privileged-device": "deny",
+    "isolation-env": "deny",
+    "isolation-mount": "deny",
+    "host-access": "warn",
+    "visible-devices": "warn",
+    "reserved-annotation": "deny",
+    "card-count": "deny",
+    "no-eligible-card": "deny",
+    "memory-above-card": "deny",
+    "split-count": "deny",
+    "fits-no-node": "deny",
+    "fits-tightly": "warn",
+    "gputype-unknown": "warn",
+}
+FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("card-count") :])
+
+EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
+
+
+def test_the_levels_and_their_order_are_those_of_the_table():
+    assert [(rule.id, rule.level.value) for rule in VALIDATIONS] == list(LEVELS.items())
+
+
+def test_mutations_run_in_the_documented_order():
+    assert [rule.id for rule in MUTATIONS] == MUTATION_ORDER
+
+
+def test_what_follows_from_the_fleet_says_so():
+    assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
+
+
+def test_updates_and_ephemeral_containers_are_judged_by_rules_that_exist():
+    assert set(LEVELS) > EPHEMERAL_RULES > set()
+    assert set(LEVELS) > UPDATE_RULES > set()
+
+
+@pytest.mark.parametrize("room, registered", [("mutate", MUTATIONS), ("validate", VALIDATIONS)])
+def test_every_rule_file_is_registered_once(room: str, registered: tuple[Mutation | Validation, ...]):
+    files = {file.stem for file in (RULES / room).glob("*.py")} - {"__init__"}
+    assert sorted(rule.id.replace("-", "_") for rule in registered) == sorted(files)
+
+
+def test_every_rule_has_a_case_file_and_every_case_file_a_rule():
+    assert {file.stem for file in CASES.iterdir()} == {rule.id for _, rule in EVERY_RULE}
+    assert {file.suffix for file in CASES.iterdir()} == {".yaml"}
+
+
+@pytest.mark.parametrize("room, rule", EVERY_RULE, ids=[f"{room}/{rule.id}" for room, rule in EVERY_RULE])
+def test_a_rule_is_told_in_the_fixed_words(room: str, rule: Mutation | Validation):
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
+    module = import_module(f"webhook.rules.{room}.{rule.id.replace('-', '_')}")
+    assert rule is module.RULE
+    title, _, rest = (module.__doc__ or "").partition("\n\n")
+    assert re.fullmatch(r"[^\n]+\.", title)
+    words = ["Reads", "Writes" if room == "mutate" else "Refuses", "Why"]
+    assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == words
+    assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
+    assert rule.families is EVERY_POD or rule.families
