@@ -1,7 +1,7 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +31,7 @@ class Snapshot:
         config, settings, levels: the device config and the policy.
         fleet: None if unknown or stale.
         digests: of config, policy and fleet, so that a decision can be replayed.
+        mutations: those that device config and policy want, in order.
     """
 
     config: DeviceConfig
@@ -38,6 +39,11 @@ class Snapshot:
     levels: LevelTable
     fleet: Fleet | None
     digests: Mapping[str, str]
+    mutations: tuple[Mutation, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
+        object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     raw = _object(request)
     context = _context(request, snapshot, effective)
     received = PodView(raw)
-    repair = _Repair(received, context)
+    repair = _Repair(received, context, snapshot.mutations)
     return Outcome(
         id=_decision_id(request, "mutate"),
         mutations=tuple(repair.rules),
@@ -217,7 +223,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     notices: list[tuple[str, str]] = []
     for template in templates:
         view = PodView(template.pod)
-        repair = _Repair(view, context)
+        repair = _Repair(view, context, snapshot.mutations)
         received.append((template.path, view))
         pods.append((template.path, repair.pod))
         notices += [(rule, f"{template.path}: {detail}") for rule, detail in repair.notices]
@@ -238,16 +244,14 @@ class _Repair:
 
     __slots__ = ("_context", "_pod", "draft", "notices", "rules")
 
-    def __init__(self, received: PodView, context: Context) -> None:
+    def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
         self._pod: DevicePod | None = DevicePod(received, context.config)
         self.draft = Draft(received.raw)
         self.rules: list[str] = []
         self.notices: list[tuple[str, str]] = []
-        for rule in MUTATIONS:
-            if rule.enabled(context.config, context.settings) and (
-                rule.families is None or not rule.families.isdisjoint(self.pod.asked)
-            ):
+        for rule in mutations:
+            if rule.families is None or not rule.families.isdisjoint(self.pod.asked):
                 self._run(rule)
 
     @property

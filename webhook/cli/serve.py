@@ -74,7 +74,7 @@ def _options(arguments: argparse.Namespace, certificate: Path, key: Path) -> Opt
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="vgpu-webhook serve",
-        description="Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Files are read again when they change.",
+        description="Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files are read again.",
     )
     add = parser.add_argument
     add("--standalone", action="store_true", help="needs no cluster: make a CA and a certificate, use the sample fleet")

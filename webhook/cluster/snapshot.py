@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from types import MappingProxyType
 
 from webhook.devices.config import DeviceConfig, parse_device_config
 from webhook.devices.fleet import Node, build_fleet
@@ -28,7 +27,7 @@ def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] |
     if nodes is not None or declared:
         fleet = build_fleet(nodes, config.vgpu, policy.settings.target, declared)
     digests = {"config": _digest(config), "policy": policy.digest, "fleet": fleet.digest if fleet else "unknown"}
-    return Snapshot(config, policy.settings, policy.levels, fleet, MappingProxyType(digests))
+    return Snapshot(config, policy.settings, policy.levels, fleet, digests)
 
 
 def _digest(config: DeviceConfig) -> str:

@@ -77,12 +77,13 @@ class DevicePod:
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
         self.previous = previous
-        self.judged = view.every_container() if previous is None else _new_ephemeral(view, previous)
+        containers = view.every_container()
+        self.judged = containers if previous is None else _new_ephemeral(view, previous)
         self.asked: dict[Family, list[Container]] = {}
         self.memo: dict[str, Any] = {}
         self.amounts: list[Amount] = []
         self.vgpu: list[Ask] = []
-        for container in view.every_container():
+        for container in containers:
             own = amounts_of(container, config.roles)
             if own:
                 self._note(container, own)
@@ -112,9 +113,10 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
         if meaning is not None:
             found.append(Amount(container, resource, *meaning, raw, usable(raw)))
     for resource, raw in container.requests.items():
-        meaning = roles.get(resource)
-        if meaning is not None and resource not in container.limits:
-            found.append(Amount(container, resource, *meaning, raw, usable(raw)))
+        if resource not in container.limits:
+            meaning = roles.get(resource)
+            if meaning is not None:
+                found.append(Amount(container, resource, *meaning, raw, usable(raw)))
     return found
 
 

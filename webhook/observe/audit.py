@@ -18,6 +18,7 @@ from webhook.review import Outcome, Snapshot
 from webhook.wire.models import Request
 
 MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out
+LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 REPORT_EVERY = 60.0  # seconds between two complaints about the same sink
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class AuditLog:
 def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, duration_ns: int) -> bytes:
     """Spell one decision as a line of the audit log."""
     record: dict[str, Any] = {
-        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "time": datetime.now(UTC),
         "id": outcome.id,
         "uid": request.uid,
         "endpoint": endpoint,
@@ -93,16 +94,16 @@ def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, 
         ],
         "patch": outcome.operations,
         "request": _received(request, outcome, snapshot.config.resources),
-        "digests": dict(snapshot.digests),
+        "digests": snapshot.digests,
         "durationUs": duration_ns // 1000,
     }
-    spelled = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    spelled = orjson.dumps(record, option=LINE_FORMAT)
     if len(spelled) <= MAX_LINE:
         return spelled
     record["request"] = {"omitted": "too large"}
     record["patch"] = record["patch"][:20]
     record["findings"] = record["findings"][:20]
-    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
+    return orjson.dumps(record, option=LINE_FORMAT)
 
 
 def _received(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:

@@ -115,7 +115,11 @@ class Draft:
 
 def pointer(path: Path) -> str:
     """Spell a path as an RFC 6901 JSON Pointer."""
-    return "".join(["/" + str(key).replace("~", "~0").replace("/", "~1") for key in path])
+    return "".join(["/" + _escaped(key) if isinstance(key, str) else f"/{key}" for key in path])
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1") if "/" in key or "~" in key else key
 
 
 def _child(container: Any, key: str | int) -> Any:

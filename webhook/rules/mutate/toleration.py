@@ -16,8 +16,11 @@ from webhook.rules.base import VGPU_ONLY, Context, Mutation, Toleration
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Add the toleration unless one of the pod's own covers it."""
     wanted = context.settings.toleration
-    if wanted is None or any(covers(own, wanted) for _, own in pod.view.tolerations()):
+    if wanted is None:
         return
+    for _, own in pod.view.tolerations():
+        if covers(own, wanted):
+            return
     yield Edit(("spec", "tolerations", APPEND), _as_json(wanted))
 
 
@@ -35,8 +38,12 @@ def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:
 
 
 def _as_json(wanted: Toleration) -> dict[str, str]:
-    fields = {"key": wanted.key, "operator": wanted.operator, "value": wanted.value, "effect": wanted.effect}
-    return {name: value for name, value in fields.items() if value}
+    fields = {"key": wanted.key, "operator": wanted.operator}
+    if wanted.value:
+        fields["value"] = wanted.value
+    if wanted.effect:
+        fields["effect"] = wanted.effect
+    return fields
 
 
 RULE = Mutation(
