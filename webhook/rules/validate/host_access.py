@@ -19,13 +19,15 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find host namespaces and powerful capabilities."""
     for field in ("hostPID", "hostIPC"):
         if pod.view.spec.get(field) is True:
-            yield Finding(f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards")
+            yield Finding(
+                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
+            )
     for container in pod.view.every_container():
         power = _added_power(container) if "securityContext" in container.raw else None
         if power:
             yield Finding(
                 f"{container.where}.securityContext.capabilities.add",
-                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation",
+                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; remove it",
             )
 
 

@@ -31,7 +31,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if mode is not None and mode not in modes:
         yield Finding(
             wording.annotation_path(names.VGPU_MODE),
-            f"no node is in mode {wording.quoted(mode)}; the fleet has {' and '.join(modes)}",
+            f"{names.VGPU_MODE} is {wording.quoted(pod.view.annotation(names.VGPU_MODE))}, but no node is in that mode; write "
+            f"{' or '.join(modes)}, or remove the annotation",
         )
         return
     words = _words(pod, context)

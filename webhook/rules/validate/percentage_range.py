@@ -19,8 +19,12 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if ask.percentage is not None and not 1 <= ask.percentage <= 100:
             yield Finding(
                 wording.resource_path(ask.container, name),
-                f"{wording.container(ask.container)} asks for {name} {ask.percentage}; write 1 to 100",
+                f"{wording.container(ask.container)} asks for {name} {ask.percentage}, {_why(ask.percentage)}; write 1 to 100",
             )
+
+
+def _why(percentage: int) -> str:
+    return "but a card has 100 percent" if percentage else "which the isolation reads as unlimited"
 
 
 RULE = Validation(

@@ -23,7 +23,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 yield Finding(
                     f"{container.where}.env[{index}]",
                     f"{wording.container(container)} sets {names.NVIDIA_VISIBLE_DEVICES} but asks for no device: on a GPU "
-                    "node it sees every card",
+                    "node it sees every card; write none, or remove it",
                 )
 
 
