@@ -1,0 +1,76 @@
+"""What the webhook answers to a recorded request, spelled for people."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from webhook.cluster.files import load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.config import parse_device_config
+from webhook.policy import default_policy
+from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.wire.codec import decode, encode
+from webhook.wire.models import Request
+
+ANSWERS = Path(__file__).parent / "answers"
+DATA = Path(__file__).parents[1] / "data"
+
+# These pods ask for nvidia.com/gpu: also as in a cluster whose device config calls the vGPU count so.
+COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recorded request and the cluster that it goes to."""
+
+    name: str
+    review: Path
+    snapshot: Snapshot
+
+
+def recorded() -> Iterator[Recorded]:
+    usual = _snapshot("mixed")
+    compatible = _snapshot("compatible", resourceCountName="nvidia.com/gpu")
+    for review in sorted((DATA / "reviews").glob("*.json")):
+        yield Recorded(review.stem, review, usual)
+        if review.stem in COMPATIBLE:
+            yield Recorded(f"{review.stem}.compatible", review, compatible)
+
+
+def answer(case: Recorded) -> dict[str, Any]:
+    """Both halves, the validating one on the object that the mutating one leaves."""
+    request = decode(case.review.read_bytes())
+    repaired = mutate(request, case.snapshot)
+    mutated = replace(request, object=dict(repaired.object)) if repaired.touched else request
+    return {
+        "mutate": _response(request, repaired),
+        "validate": _response(mutated, validate(mutated, case.snapshot)),
+    }
+
+
+def spelled(answers: dict[str, Any]) -> str:
+    return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
+
+
+def _response(request: Request, outcome: Outcome) -> dict[str, Any]:
+    review = json.loads(encode(request, outcome.answer()))
+    assert set(review) == {"apiVersion", "kind", "response"}
+    assert (review["apiVersion"], review["kind"]) == (request.api_version, "AdmissionReview")
+    response = review["response"]
+    if "patch" in response:
+        response["patch"] = json.loads(base64.b64decode(response["patch"]))
+    if "status" in response:
+        response["status"]["message"] = response["status"]["message"].split("\n")
+    return response
+
+
+def _snapshot(fleet: str, **nvidia: str) -> Snapshot:
+    document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
+    document["nvidia"].update(nvidia)
+    config = parse_device_config(document, "device-config.yaml")
+    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config.vgpu))
