@@ -59,7 +59,8 @@ def test_one_number_in_many_spellings(text):
     "value",
     [
         "", " ", "1 ", " 1", "1\n", "k", "Ki", ".", "+", "-", "+-1", "--1", "1.2.3", "1,5", "1_000", "0x10", "1K", "1ki",
-        "1kk", "1Kib", "1e", "1e3k", "1e1000", "e3", "NaN", "inf", "Infinity", "١٢٣", "١k", "１", "²", "9" * 65, "9" * 400,
+        "1kk", "1Kib", "1e", "1e3k", "1e1000", "e3", "NaN", "inf", "Infinity",
+        "\u0661\u0662\u0663", "\u0661k", "\uff11", "\u00b2", "9" * 65, "9" * 400,
         "1" + "0" * 400 + "k", True, False, None, [], {}, ["1"], float("inf"), float("-inf"), float("nan"),
     ],
 )  # fmt: skip

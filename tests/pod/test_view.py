@@ -1,5 +1,6 @@
 """Reading a pod: lenient about what nobody asks for, exact about what rules read."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -139,10 +140,8 @@ def test_fields_that_nobody_reads_may_be_anything():
 
 @given(st.dictionaries(st.sampled_from(["metadata", "spec"]), json_values))
 def test_any_json_is_read_or_refused(raw):
-    try:
-        read_all(PodView(raw))
-    except Malformed as refused:
-        assert "must be" in str(refused)
+    with contextlib.suppress(Malformed):
+        assert read_all(PodView(raw))
 
 
 @given(pods())

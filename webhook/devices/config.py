@@ -133,7 +133,7 @@ def _vnpu_list(value: Any) -> Any:
 
 
 class _Model(_Section):
-    nvidia: Annotated[_Nvidia, BeforeValidator(lambda value: value or {})] = _Nvidia()
+    nvidia: Annotated[_Nvidia, BeforeValidator(lambda value: {} if value is None else value)] = _Nvidia()
     vnpus: Annotated[list[_Vnpu], BeforeValidator(_vnpu_list)] = []
 
 

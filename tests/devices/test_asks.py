@@ -1,0 +1,122 @@
+"""What a pod asks of the families, and which quantities count."""
+
+import pytest
+from hypothesis import given
+
+from tests.strategies import pods
+from webhook.devices.asks import DevicePod, asks_native_gpu, families_of
+from webhook.devices.config import parse_device_config
+from webhook.devices.families import Family, Role
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({"vnpus": [{"resourceName": "huawei.com/Ascend910A"}]}, "test")
+NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
+PERCENTAGE = "volcano.sh/vgpu-memory-percentage"
+
+
+def pod(*containers, init=(), ephemeral=()):
+    return PodView(
+        {
+            "spec": {
+                kind: [{"name": f"{kind}{i}", "resources": each} for i, each in enumerate(group)]
+                for kind, group in (
+                    ("containers", containers),
+                    ("initContainers", init),
+                    ("ephemeralContainers", ephemeral),
+                )
+            }
+        }
+    )
+
+
+def only(limits=None, requests=None):
+    (ask,) = DevicePod(pod({"limits": limits, "requests": requests}), CONFIG).vgpu
+    return ask
+
+
+@pytest.mark.parametrize(
+    "written, value",
+    [
+        ("3000", 3000), ("3k", 3000), (3000, 3000), ("3Ki", 3072), ("0", 0), ("2147483647", 2**31 - 1),
+        ("2147483648", None), ("2Gi", None), ("-1", None), ("1500m", None), ("2000m", 2), ("x", None), ("", None),
+        (None, None), (True, None), (1.5, None), ([], None),
+    ],
+)  # fmt: skip
+def test_which_quantities_count(written, value):
+    ask = only({MEMORY: written})
+    assert ask.memory == value
+    assert ask.usable is (value is not None)
+    assert ask.written == {Role.MEMORY}
+
+
+def test_each_name_has_its_role():
+    ask = only({NUMBER: 1, MEMORY: 2, CORES: 3, PERCENTAGE: 4})
+    assert (ask.number, ask.memory, ask.cores, ask.percentage) == (1, 2, 3, 4)
+    assert [ask.amount(role) for role in (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)] == [1, 2, 3, 4]
+
+
+def test_what_is_absent_is_none():
+    ask = only({NUMBER: 1})
+    assert (ask.number, ask.memory, ask.cores, ask.percentage) == (1, None, None, None)
+    assert ask.usable
+    assert ask.amount(Role.MEMORY) == 0
+
+
+@pytest.mark.parametrize(
+    "limits, requests, number", [({NUMBER: 1}, {NUMBER: 2}, 1), (None, {NUMBER: 2}, 2), ({}, {NUMBER: 2}, 2)]
+)
+def test_limits_come_before_requests(limits, requests, number):
+    assert only(limits, requests).number == number
+
+
+def test_one_unusable_quantity_makes_the_ask_unusable():
+    assert not only({NUMBER: 1, MEMORY: "8.5"}).usable
+
+
+def test_families_and_who_asks_for_them():
+    asking = DevicePod(
+        pod(
+            {"limits": {NUMBER: 1, "volcano.sh/gpu-memory": 1}},
+            {"requests": {"huawei.com/Ascend910A": 1}},
+            {"limits": {"cpu": 1, "nvidia.com/gpu": 1}},
+            init=[{"limits": {NUMBER: 1}}],
+            ephemeral=[{"limits": {MEMORY: 1}}],
+        ),
+        CONFIG,
+    )
+    assert {family: [each.name for each in group] for family, group in asking.asked.items()} == {
+        Family.VGPU: ["initContainers0", "containers0", "ephemeralContainers0"],
+        Family.GPUSHARE: ["containers0"],
+        Family.ASCEND: ["containers1"],
+    }
+    assert [ask.container.name for ask in asking.vgpu] == ["containers0"]  # the only ones that the scheduler serves
+    assert asking.asks(Family.ASCEND)
+    assert not DevicePod(pod({}), CONFIG).asks(Family.VGPU)
+
+
+def test_a_native_gpu_is_one_that_is_not_the_configured_count():
+    (container,) = pod({"limits": {"nvidia.com/gpu": 1}}).containers
+    renamed = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
+    assert asks_native_gpu(container, CONFIG.roles)
+    assert not asks_native_gpu(container, renamed.roles)
+    assert list(families_of(container, renamed.roles)) == [Family.VGPU]
+    assert not families_of(container, CONFIG.roles)
+
+
+def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():
+    old = pod({}, ephemeral=[{}])
+    new = pod({}, ephemeral=[{}, {}])
+    assert [each.name for each in DevicePod(new, CONFIG, old).judged] == ["ephemeralContainers1"]
+    assert [each.name for each in DevicePod(new, CONFIG).judged] == [
+        "containers0", "ephemeralContainers0", "ephemeralContainers1",
+    ]  # fmt: skip
+
+
+@given(pods())
+def test_any_pod_can_be_asked(raw):
+    asking = DevicePod(PodView(raw), CONFIG)
+    names = [container.name for container in asking.view.containers]
+    assert len(asking.vgpu) <= len(names)
+    for ask in asking.vgpu:
+        assert ask.usable == all(getattr(ask, role) is not None for role in ask.written)
+        assert ask.written

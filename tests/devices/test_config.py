@@ -1,0 +1,157 @@
+"""The cluster's device config, read as Volcano reads it."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+
+from tests.strategies import json_values
+from webhook import names
+from webhook.devices.config import parse_device_config
+from webhook.devices.families import Family, Role
+from webhook.errors import ConfigError
+
+CONFIGS = Path(__file__).parent.parent / "data" / "config"
+
+
+def parse(document):
+    return parse_device_config(document, "the file")
+
+
+def recorded(name):
+    return parse(yaml.safe_load((CONFIGS / name).read_text()))
+
+
+def test_the_recorded_config():
+    config = recorded("device-config.yaml")
+    assert config.vgpu.default_number == 1
+    assert [entry.models[0] for entry in config.vgpu.mig_models] == ["A30", "A100-SXM4-40GB", "A100-SXM4-80GB"]
+    geometry = config.vgpu.mig_models[2].geometries[1]
+    assert geometry.group == "group2"
+    assert [(i.name, i.memory, i.count) for i in geometry.instances] == [("2g.20gb", 19968, 3), ("1g.10gb", 9728, 1)]
+    assert config.roles["huawei.com/Ascend910A"] == (Family.ASCEND, Role.NUMBER)
+    assert config.roles["huawei.com/Ascend910A-memory"] == (Family.ASCEND, Role.MEMORY)
+    assert config.roles["huawei.com/Ascend910A-core"] == (Family.ASCEND, Role.CORES)
+
+
+def test_the_minimal_config():
+    config = recorded("device-config.minimal.yaml")
+    assert config.vgpu.mig_models == ()
+    assert not any(family is Family.ASCEND for family, _ in config.roles.values())
+
+
+@pytest.mark.parametrize("document", [{}, {"nvidia": None}, {"nvidia": {}}, {"nvidia": {"resourceCountName": ""}}])
+def test_absent_names_take_the_well_known_ones(document):
+    config = parse(document)
+    assert config.vgpu.number_name == "volcano.sh/vgpu-number"
+    assert config.vgpu.memory_name == "volcano.sh/vgpu-memory"
+    assert config.vgpu.cores_name == "volcano.sh/vgpu-cores"
+    assert config.vgpu.percentage_name == "volcano.sh/vgpu-memory-percentage"
+    assert config.vgpu.default_number == 0
+    assert config.roles == {
+        "volcano.sh/vgpu-number": (Family.VGPU, Role.NUMBER),
+        "volcano.sh/vgpu-memory": (Family.VGPU, Role.MEMORY),
+        "volcano.sh/vgpu-cores": (Family.VGPU, Role.CORES),
+        "volcano.sh/vgpu-memory-percentage": (Family.VGPU, Role.PERCENTAGE),
+        "volcano.sh/gpu-number": (Family.GPUSHARE, Role.NUMBER),
+        "volcano.sh/gpu-memory": (Family.GPUSHARE, Role.MEMORY),
+    }
+
+
+def test_names_and_defaults_are_configurable():
+    section = {
+        "resourceCountName": "nvidia.com/gpu",
+        "resourceMemoryName": "x/mem",
+        "resourceCoreName": "x/cores",
+        "resourceMemoryPercentageName": "x/percent",
+        "overwriteEnv": True,
+        "defaultMemory": 1000,
+        "defaultCores": 10,
+        "defaultGPUNum": 2,
+        "gpuMemoryFactor": 10,
+    }
+    config = parse({"nvidia": section})
+    vgpu = config.vgpu
+    assert (vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name) == (
+        "nvidia.com/gpu", "x/mem", "x/cores", "x/percent",
+    )  # fmt: skip
+    assert (vgpu.default_number, vgpu.default_memory, vgpu.default_cores) == (2, 1000, 10)
+    assert vgpu.overwrite_env
+    assert vgpu.memory_factor == 10
+    assert config.roles["nvidia.com/gpu"] == (Family.VGPU, Role.NUMBER)
+    assert names.VGPU_NUMBER not in config.roles
+
+
+@pytest.mark.parametrize("factor, used", [(0, 1), (1, 1), (10, 10)])
+def test_a_factor_below_one_is_one(factor, used):
+    assert parse({"nvidia": {"gpuMemoryFactor": factor}}).vgpu.memory_factor == used
+
+
+def test_unknown_keys_are_ignored():
+    assert parse({"nvidia": {"deviceSplitCount": 10, "new": {}}, "more": 1}) == parse({})
+
+
+@pytest.mark.parametrize("vnpus", [[{"resourceName": "n/a", "resourceMemoryName": "n/b"}], None])
+def test_both_forms_of_the_npus(vnpus):
+    assert parse({"vnpus": vnpus}) == parse({"vnpus": {"hamiVnpuCore": False, "configs": vnpus}})
+
+
+def test_npus_without_names_add_none():
+    assert parse({"vnpus": [{"chipName": "x"}, {"resourceName": "", "resourceMemoryName": ""}]}) == parse({})
+
+
+@pytest.mark.parametrize(
+    "document, place",
+    [
+        ({"nvidia": []}, "nvidia"),
+        ({"nvidia": "x"}, "nvidia"),
+        ({"nvidia": {"resourceCountName": 5}}, "nvidia.resourceCountName"),
+        ({"nvidia": {"defaultGPUNum": "1"}}, "nvidia.defaultGPUNum"),
+        ({"nvidia": {"defaultGPUNum": True}}, "nvidia.defaultGPUNum"),
+        ({"nvidia": {"defaultMemory": -1}}, "nvidia.defaultMemory"),
+        ({"nvidia": {"defaultCores": 1.5}}, "nvidia.defaultCores"),
+        ({"nvidia": {"gpuMemoryFactor": 2**31}}, "nvidia.gpuMemoryFactor"),
+        ({"nvidia": {"overwriteEnv": "true"}}, "nvidia.overwriteEnv"),
+        ({"nvidia": {"knownMigGeometries": {}}}, "nvidia.knownMigGeometries"),
+        ({"nvidia": {"knownMigGeometries": [{"models": "A100"}]}}, "nvidia.knownMigGeometries.0.models"),
+        (
+            {"nvidia": {"knownMigGeometries": [{"allowedGeometries": [{"geometries": [{"memory": "x"}]}]}]}},
+            "nvidia.knownMigGeometries.0.allowedGeometries.0.geometries.0.memory",
+        ),
+        ({"vnpus": "x"}, "vnpus"),
+        ({"vnpus": [1]}, "vnpus.0"),
+    ],
+)
+def test_a_wrong_type_refuses_the_whole(document, place):
+    with pytest.raises(ConfigError) as caught:
+        parse(document)
+    assert str(caught.value).startswith(f"the file: {place}: ")
+
+
+@pytest.mark.parametrize("document", [None, [], "nvidia", 1])
+def test_only_a_mapping_is_a_config(document):
+    with pytest.raises(ConfigError, match="the file: a device config is a mapping"):
+        parse(document)
+
+
+@pytest.mark.parametrize(
+    "card_type, found",
+    [("NVIDIA-NVIDIA A100-SXM4-80GB", 2), ("NVIDIA-NVIDIA A30", 0), ("NVIDIA-A100-PCIE-40GB", 1), ("NVIDIA-T4", None)],
+)
+def test_geometries_by_model(card_type, found):
+    vgpu = recorded("device-config.yaml").vgpu
+    expected = None if found is None else vgpu.mig_models[found].geometries
+    assert vgpu.geometries_of(card_type) == expected
+
+
+@given(json_values)
+def test_any_json_is_a_config_or_refused(document):
+    for whole in (document, {"nvidia": document}, {"vnpus": document}, {"nvidia": {"knownMigGeometries": document}}):
+        try:
+            config = parse(whole)
+        except ConfigError as error:
+            message = str(error)
+            assert message.startswith("the file: ")
+        else:
+            assert config.roles

@@ -1,0 +1,135 @@
+"""Which cards the annotations leave: Volcano's own test tables, and what HAMi's cases give on Volcano."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import annotations
+from webhook import names
+from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
+from webhook.devices.target import Target
+from webhook.errors import Malformed
+from webhook.pod.view import PodView
+
+MASTER, OLDER = Target(volcano=(1, 16, 0)), Target(volcano=(1, 15, 1))
+USE, NOUSE = names.USE_GPUTYPE, names.NOUSE_GPUTYPE
+USE_UUID, NOUSE_UUID = names.USE_GPUUUID, names.NOUSE_GPUUUID
+
+
+def read(found, target=MASTER):
+    return read_constraints(PodView({"metadata": {"annotations": found}}), target)
+
+
+# Volcano's TestCheckGPUtype: the card type is "NVIDIA".
+@pytest.mark.parametrize(
+    "found, accepted",
+    [
+        ({USE: "NVIDIA"}, True),
+        ({USE: "nvidia"}, True),
+        ({USE: "AMD,NVIDIA,INTEL"}, True),
+        ({USE: "AMD,INTEL,MLU"}, False),
+        ({NOUSE: "NVIDIA"}, False),
+        ({NOUSE: "nvidia"}, False),
+        ({NOUSE: "AMD,NVIDIA,INTEL"}, False),
+        ({NOUSE: "AMD,INTEL,MLU"}, True),
+        ({}, True),
+        (None, True),
+    ],
+)
+def test_check_gpu_type(found, accepted):
+    assert read(found).accepts_type("NVIDIA") is accepted
+
+
+# HAMi's cases, with what Volcano answers.
+@pytest.mark.parametrize(
+    "found, card_type, accepted",
+    [
+        ({USE: "A10"}, "NVIDIA A100", True),
+        ({USE: "A10", NOUSE: "A100"}, "NVIDIA A100", True),  # nouse is not read beside use
+        ({USE: "A10", NOUSE: "A100"}, "NVIDIA A10", True),
+        ({NOUSE: "A100"}, "NVIDIA-A100", False),
+        ({NOUSE: "A100"}, "NVIDIA-V100", True),
+        ({USE: ""}, "NVIDIA-A100", True),
+        ({USE: "   "}, "NVIDIA-A100", False),
+        ({NOUSE: ""}, "NVIDIA-A100", False),
+        ({NOUSE: "   "}, "NVIDIA-A100", True),
+        # an empty element matches every card, and nothing is trimmed
+        ({USE: "A100,"}, "NVIDIA-T4", True),
+        ({NOUSE: "T4,"}, "NVIDIA-A100", False),
+        ({USE: "T4, A100"}, "NVIDIA-A100", False),
+        ({USE: "T4, A100"}, "NVIDIA-NVIDIA A100", True),  # here the space is part of the type
+        ({USE: "", NOUSE: "A100"}, "NVIDIA-A100", True),
+        # the vendor's word is compared exactly
+        ({}, "nvidia-A100", False),
+        ({USE: "MI300"}, "AMD-MI300", False),
+        ({}, "AMD-MI300", False),
+    ],
+)
+def test_type_rules(found, card_type, accepted):
+    assert read(found).accepts_type(card_type) is accepted
+
+
+# Volcano's TestCheckGPUUUID.
+@pytest.mark.parametrize(
+    "found, uuid, accepted",
+    [
+        ({}, "GPU-0", True),
+        ({USE_UUID: "  "}, "GPU-0", True),
+        ({USE_UUID: ", ,"}, "GPU-0", True),
+        ({USE_UUID: "GPU-0, GPU-1"}, "GPU-1", True),
+        ({USE_UUID: "GPU-0,, GPU-1,"}, "GPU-1", True),
+        ({USE_UUID: "GPU-10"}, "GPU-1", False),
+        ({USE_UUID: "GPU-0,"}, "", False),
+        ({NOUSE_UUID: "GPU-0, GPU-1"}, "GPU-1", False),
+        ({NOUSE_UUID: "GPU-0,"}, "", False),
+        ({USE_UUID: "GPU-1", NOUSE_UUID: "GPU-1"}, "GPU-1", False),
+        ({NOUSE_UUID: "GPU-0"}, "GPU-1", True),
+        ({USE_UUID: "gpu-1"}, "GPU-1", False),
+        ({}, "", True),
+    ],
+)
+def test_check_gpu_uuid(found, uuid, accepted):
+    assert read(found).accepts_uuid(uuid) is accepted
+
+
+def test_uuids_are_read_from_the_version_on_that_reads_them():
+    found = {USE_UUID: "GPU-0", NOUSE_UUID: "GPU-1"}
+    assert read(found).names_uuids
+    assert not read(found, OLDER).names_uuids
+    assert read(found, OLDER).accepts_uuid("GPU-1")
+
+
+@pytest.mark.parametrize("mode", ["hami-core", "mig", "mps", "", "MIG", " mig"])
+def test_the_mode_is_kept_byte_for_byte(mode):
+    assert read({names.VGPU_MODE: mode}).mode == mode
+
+
+@pytest.mark.parametrize(
+    "found", [None, {}, {"other": "x"}, {"nvidia.com/use-gpuuuid": "GPU-0", "nvidia.com/vgpu-mode": "mig"}]
+)
+def test_other_annotations_demand_nothing(found):
+    assert read(found) == UNCONSTRAINED == Constraints()
+
+
+def test_an_annotation_that_is_no_text_is_refused():
+    with pytest.raises(Malformed):
+        read({USE: ["A100"]})
+
+
+@pytest.mark.parametrize(
+    "text, words", [("a100,t4", ("A100", "T4")), ("", ("",)), ("a,", ("A", "")), (" a ", (" A ",))]
+)
+def test_words_as_the_scheduler_splits_them(text, words):
+    assert type_words(text) == words
+
+
+@pytest.mark.parametrize("text, words", [("a100, t4", ["a100", "t4"]), ("", []), (" , ,", []), ("a,,b", ["a", "b"])])
+def test_words_as_the_author_meant_them(text, words):
+    assert clean_words(text) == words
+
+
+@given(annotations, st.text(max_size=8))
+def test_every_annotation_gives_an_answer(found, card_type):
+    constraints = read(found)
+    assert constraints.accepts_type(card_type) <= ("NVIDIA" in card_type)
+    assert constraints == read(dict(reversed(found.items())))

@@ -1,0 +1,223 @@
+"""Can any empty node ever take a pod, and if not, why."""
+
+import pytest
+
+from tests.strategies import node_json, register
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.cards import Card
+from webhook.devices.config import parse_device_config
+from webhook.devices.constraints import UNCONSTRAINED, Constraints, read_constraints
+from webhook.devices.feasibility import (
+    MAX_REMEMBERED,
+    UUID_NODE_LIMIT,
+    Cause,
+    Fits,
+    FitsTightly,
+    Never,
+    Unknown,
+    eligible,
+    judge,
+    question,
+)
+from webhook.devices.fleet import build_fleet, declared_shape, read_node
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({}, "test")
+MASTER, OLDER, OLDEST = Target(volcano=(1, 16, 0)), Target(), Target(volcano=(1, 12, 0))
+T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-A100", 81920)
+NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
+
+
+def fleet(*items, target=MASTER, declared=()):
+    return build_fleet([read_node(item, CONFIG.vgpu) for item in items], CONFIG.vgpu, target, declared)
+
+
+def ask(*limits, found=None, target=MASTER):
+    containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
+    view = PodView({"metadata": {"annotations": found or {}}, "spec": {"containers": containers}})
+    return question(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
+
+
+def verdict(built, *limits, found=None, target=MASTER):
+    return judge(ask(*limits, found=found, target=target), built)
+
+
+SMALL = node_json("small", register([T4, T4], prefix="S", split=2))
+LARGE = node_json("large", register([A100] * 4, prefix="L", split=2))
+BOTH = fleet(SMALL, LARGE)
+
+
+@pytest.mark.parametrize(
+    "limits, found, cause",
+    [
+        ([{NUMBER: 5}], None, Cause.CARD_COUNT),
+        ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Cause.NO_ELIGIBLE_CARD),
+        ([{NUMBER: 1}], {names.USE_GPUTYPE: "H100"}, Cause.NO_ELIGIBLE_CARD),
+        ([{NUMBER: 1}], {names.NOUSE_GPUTYPE: "T4,A100"}, Cause.NO_ELIGIBLE_CARD),
+        ([{NUMBER: 1}], {names.VGPU_MODE: "mig"}, Cause.NO_ELIGIBLE_CARD),
+        ([{NUMBER: 1}], {names.VGPU_MODE: "Hami-Core"}, Cause.NO_ELIGIBLE_CARD),
+        ([{NUMBER: 1, MEMORY: 81921}], None, Cause.MEMORY_ABOVE_CARD),
+        ([{NUMBER: 1, MEMORY: 15361}], {names.USE_GPUTYPE: "t4"}, Cause.MEMORY_ABOVE_CARD),
+        ([{NUMBER: 1, MEMORY: 1}, {NUMBER: 1, MEMORY: 81921}], None, Cause.MEMORY_ABOVE_CARD),
+        ([{NUMBER: 4, MEMORY: 1}] * 3, None, Cause.SPLIT_COUNT),
+        ([{NUMBER: 1, CORES: 101}], None, Cause.FITS_NO_NODE),
+        ([{NUMBER: 4, MEMORY: 1, CORES: 60}] * 2, None, Cause.FITS_NO_NODE),
+        ([{NUMBER: 4}] * 2, None, Cause.FITS_NO_NODE),
+        ([{NUMBER: 1, MEMORY: 1}] * 101, None, Cause.SPLIT_COUNT),
+    ],
+)
+def test_the_cause_of_a_refusal(limits, found, cause):
+    assert verdict(BOTH, *limits, found=found) == Never(cause)
+
+
+@pytest.mark.parametrize(
+    "limits, found",
+    [
+        ([{NUMBER: 4}], None),
+        ([{MEMORY: 81920}], None),  # memory alone asks for one
+        ([{NUMBER: 2, MEMORY: 15360}], {names.USE_GPUTYPE: "T4"}),
+        ([{NUMBER: 1}], {names.VGPU_MODE: "hami-core"}),
+        ([{NUMBER: 1, MEMORY: 0}], {names.USE_GPUTYPE: "T4"}),  # 0 is unset: the whole card
+        ([{NUMBER: 4, MEMORY: 1, CORES: 50}] * 2, None),
+        ([{CORES: 50}], None),  # no ask: the scheduler does not see such a container
+        ([{"cpu": 1}], None),
+    ],
+)
+def test_what_fits(limits, found):
+    assert verdict(BOTH, *limits, found=found) == Fits()
+
+
+def test_an_unlucky_order_fits_tightly():
+    built = fleet(node_json("tight", register([("NVIDIA-A", 20), ("NVIDIA-B", 10), ("NVIDIA-A", 20)], split=2)))
+    limits = [{NUMBER: 1, MEMORY: amount} for amount in (10, 15, 20)]
+    assert verdict(built, *limits) == FitsTightly("tight")
+    assert verdict(fleet(SMALL), *limits) == Fits()
+
+
+# Volcano's TestGPUUUIDConstraints: two cards of 16384, split 4, 4096 asked.
+@pytest.mark.parametrize(
+    "found, number, expected",
+    [
+        ({names.USE_GPUUUID: "GPU-0"}, 1, Fits()),
+        ({names.USE_GPUUUID: "GPU-0"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.NOUSE_GPUUUID: "GPU-1"}, 1, Fits()),
+        ({names.NOUSE_GPUUUID: "GPU-1"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-unknown"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.NOUSE_GPUUUID: "GPU-0,GPU-1"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.NOUSE_GPUUUID: "GPU-unknown"}, 2, Fits()),
+        ({names.USE_GPUUUID: "GPU-0,GPU-1", names.NOUSE_GPUUUID: "GPU-0"}, 1, Fits()),
+        ({names.USE_GPUUUID: "GPU-0,GPU-1", names.NOUSE_GPUUUID: "GPU-0"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-0", names.USE_GPUTYPE: "T4"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "mig"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "hami-core"}, 1, Fits()),
+    ],
+)
+def test_gpu_uuid_constraints(found, number, expected):
+    built = fleet(node_json("n", register([("NVIDIA-A", 16384)] * 2, split=4)))
+    assert verdict(built, {NUMBER: number, MEMORY: 4096}, found=found) == expected
+
+
+def test_older_schedulers_do_not_read_uuids():
+    built = fleet(SMALL, target=OLDER)
+    assert verdict(built, {NUMBER: 2}, found={names.USE_GPUUUID: "S-0"}, target=OLDER) == Fits()
+
+
+def test_a_card_refused_on_one_node_leaves_its_siblings():
+    built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(3)])
+    refused = {names.NOUSE_GPUUUID: "N0-0,N1-0"}
+    assert verdict(built, {NUMBER: 1}, found=refused) == Fits()
+    refused = {names.NOUSE_GPUUUID: "N0-0,N1-0,N2-0"}
+    assert verdict(built, {NUMBER: 1}, found=refused) == Never(Cause.NO_ELIGIBLE_CARD)
+
+
+def test_cards_named_on_too_many_nodes_are_not_judged():
+    nodes = UUID_NODE_LIMIT + 1
+    built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(nodes)])
+    named = {names.USE_GPUUUID: ",".join(f"N{i}-0" for i in range(nodes))}
+    assert isinstance(verdict(built, {NUMBER: 2}, found=named), Unknown)
+
+
+def test_the_ordinary_fit_counts_totals_once():
+    """Not multiplied by the number; a name that the node lacks counts as 0."""
+    node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "100"})
+    assert verdict(fleet(node), {NUMBER: 4, MEMORY: 1000}) == Fits()
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1001}) == Never(Cause.FITS_NO_NODE)
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 501}, {NUMBER: 1, MEMORY: 500}) == Never(Cause.FITS_NO_NODE)
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1}, {CORES: 101}) == Never(Cause.FITS_NO_NODE)
+    assert verdict(fleet(node), {NUMBER: 3}, {NUMBER: 2}) == Never(Cause.FITS_NO_NODE)
+
+
+def test_before_1_13_only_the_count_went_through_the_ordinary_fit():
+    node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "1"})
+    built = fleet(node, target=OLDEST)
+    assert verdict(built, {NUMBER: 1, MEMORY: 1001, CORES: 2}, target=OLDEST) == Fits()
+    assert verdict(built, {NUMBER: 3, MEMORY: 1}, {NUMBER: 2, MEMORY: 1}, target=OLDEST) == Never(Cause.FITS_NO_NODE)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {NUMBER: 0, MEMORY: 1},
+        {NUMBER: "x"},
+        {NUMBER: 1, MEMORY: "8Gi"},
+        {NUMBER: 1, CORES: -1},
+        {NUMBER: 1, names.VGPU_MEMORY_PERCENTAGE: 50},
+    ],
+)
+def test_what_another_rule_refuses_is_no_question(limits):
+    assert ask(limits) is None
+    assert ask({NUMBER: 1}, limits) is None
+
+
+def test_too_many_containers_are_unknown():
+    built = fleet(
+        node_json("n", register([("NVIDIA-A", 1000 + i) for i in range(16)], split=1000), offers={NUMBER: "1M"})
+    )
+    assert isinstance(verdict(built, *[{NUMBER: 1, MEMORY: 77 + i % 7} for i in range(200)]), Unknown)
+
+
+def test_a_declared_shape_may_take_the_pod():
+    declared = declared_shape("h100", "hami-core", 1, [Card("NVIDIA-H100", 95000, 4)] * 2)
+    assert verdict(fleet(SMALL), {NUMBER: 1, MEMORY: 90000}) == Never(Cause.MEMORY_ABOVE_CARD)
+    assert verdict(fleet(SMALL, declared=[declared]), {NUMBER: 1, MEMORY: 90000}) == Fits()
+
+
+def test_an_empty_fleet_has_no_card():
+    assert verdict(fleet(), {NUMBER: 1}) == Never(Cause.NO_ELIGIBLE_CARD)
+    left = eligible(UNCONSTRAINED, fleet())
+    assert (left.cards, left.capacity, left.complete) == (frozenset(), None, True)
+
+
+@pytest.mark.parametrize(
+    "found, types, capacity",
+    [
+        ({}, {T4[0], A100[0]}, 81920),
+        ({names.USE_GPUTYPE: "T4"}, {T4[0]}, 15360),
+        ({names.NOUSE_GPUTYPE: "T4"}, {A100[0]}, 81920),
+        ({names.USE_GPUUUID: "S-1"}, {T4[0]}, 15360),
+        ({names.VGPU_MODE: "mig"}, set(), None),
+        ({names.USE_GPUTYPE: "x"}, set(), None),
+    ],
+)
+def test_the_eligible_cards(found, types, capacity):
+    constraints = read_constraints(PodView({"metadata": {"annotations": found}}), MASTER)
+    left = eligible(constraints, BOTH)
+    assert {card.type for card in left.cards} == types
+    assert left.capacity == capacity
+    assert left.complete
+    assert eligible(constraints, BOTH) == left
+
+
+def test_a_card_without_slices_is_not_eligible():
+    left = eligible(UNCONSTRAINED, fleet(node_json("n", register([T4], split=0))))
+    assert (left.cards, left.capacity) == (frozenset(), None)
+
+
+def test_what_is_remembered_of_strangers_stays_small():
+    built = fleet(SMALL)
+    for index in range(3 * MAX_REMEMBERED):
+        assert eligible(Constraints(use_types=(f"T{index}",)), built).complete
+        assert len(built.memo) <= MAX_REMEMBERED
+    assert eligible(Constraints(use_types=("T4",)), built).capacity == 15360

@@ -1,0 +1,35 @@
+"""Verdicts that the scheduler's own allocation code gave: none may differ."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.devices.constraints import read_constraints
+from webhook.devices.feasibility import Fits, FitsTightly, Never, judge, question
+from webhook.devices.fleet import build_fleet, read_node
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CASES = Path(__file__).parent.parent / "data" / "oracle" / "cases.jsonl"
+MASTER = Target(volcano=(1, 16, 0))
+
+
+def oracle():
+    for line in CASES.read_text().splitlines():
+        given = json.loads(line)
+        yield pytest.param(given, id=given["id"])
+
+
+@pytest.mark.parametrize("given", list(oracle()))
+def test_verdicts_are_those_of_the_scheduler(given):
+    config = parse_device_config(given["deviceConfig"], "oracle")
+    nodes = [node for item in given["nodes"] if (node := read_node(item, config.vgpu)) is not None]
+    built = build_fleet(nodes, config.vgpu, MASTER)
+    said = {"allow": Fits, "either": FitsTightly, "deny": Never}
+    for case in given["cases"]:
+        view = PodView(case["pod"])
+        asked = question(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
+        assert type(judge(asked, built)) is said[case["expect"]], case["why"]

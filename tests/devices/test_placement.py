@@ -1,0 +1,223 @@
+"""Placement against a naive search that tries everything, written from the scheduler's rules alone."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import hami_cards, mig_cards, needs, nodes_of
+from webhook.devices.cards import Card
+from webhook.devices.config import Geometry, Instance
+from webhook.devices.feasibility import WORK_LIMIT
+from webhook.devices.fleet import count_kinds
+from webhook.devices.placement import Budget, Need, Placement, enough_slices, place
+
+PLENTY = 10**7
+thorough = settings(max_examples=1500, deadline=None)
+
+
+def decide(cards, wanted, steps=PLENTY):
+    return place(tuple(cards), count_kinds(cards), tuple(wanted), Budget(steps))
+
+
+def after(card, use, need):
+    """The use (slices, memory, cores) of a card after one more slice, None if it refuses: rule by rule."""
+    slices, memory, cores = use
+    amount = card.memory if need.memory is None else need.memory
+    if card.split <= slices:
+        return None
+    if card.memory - memory < amount:
+        return None
+    if cores + need.cores > 100:
+        return None
+    if need.cores == 100 and slices > 0:
+        return None
+    if cores == 100 and need.cores == 0:
+        return None
+    if card.geometries is not None:
+        for geometry in card.geometries:
+            large_enough = [i.memory for i in geometry.instances if i.memory >= amount * card.factor]
+            if large_enough:
+                amount = min(large_enough) // card.factor
+                break
+        else:
+            return None
+    return slices + 1, memory + amount, cores + need.cores
+
+
+def exists(cards, wanted, uses=None):
+    """Try every choice of cards for every container, in the order of the containers."""
+    uses = [(0, 0, 0)] * len(cards) if uses is None else uses
+    if not wanted:
+        return True
+    for chosen in combinations(range(len(cards)), wanted[0].number):
+        following = list(uses)
+        for index in chosen:
+            following[index] = after(cards[index], uses[index], wanted[0])
+        if None not in following and exists(cards, wanted[1:], following):
+            return True
+    return False
+
+
+def greedy(cards, wanted, policy):
+    """The scheduler's walk under one SchedulePolicy."""
+    uses = [(0, 0, 0)] * len(cards)
+    for need in wanted:
+        walk = list(range(len(cards)))
+        if policy == "binpack":
+            walk.sort(key=lambda index: -uses[index][1])
+        elif policy == "spread":
+            walk.sort(key=lambda index: uses[index][0])
+        else:
+            walk.reverse()
+        able = [index for index in walk if after(cards[index], uses[index], need)][: need.number]
+        if len(able) < need.number:
+            return False
+        for index in able:
+            uses[index] = after(cards[index], uses[index], need)
+    return True
+
+
+def expected(cards, wanted):
+    if any(greedy(cards, wanted, policy) for policy in ("", "binpack", "spread")):
+        return Placement.FITS
+    return Placement.TIGHT if exists(cards, wanted) else Placement.NEVER
+
+
+few_needs = st.lists(needs, min_size=1, max_size=4)
+
+
+@thorough
+@given(nodes_of(hami_cards), few_needs)
+def test_hami_core_agrees_with_brute_force(cards, wanted):
+    assert decide(cards, wanted) is expected(cards, wanted)
+
+
+@thorough
+@given(nodes_of(mig_cards), few_needs)
+def test_mig_agrees_with_brute_force(cards, wanted):
+    assert decide(cards, wanted) is expected(cards, wanted)
+
+
+@thorough
+@given(nodes_of(hami_cards), st.lists(st.builds(Need, st.integers(1, 2), st.just(1), needs.map(lambda n: n.cores))))
+def test_cores_in_order_agree_with_brute_force(cards, wanted):
+    wanted = wanted[:5]
+    if wanted:
+        assert decide(cards, wanted) is expected(cards, wanted)
+
+
+@thorough
+@given(nodes_of(hami_cards | mig_cards, largest=3), few_needs, hami_cards | mig_cards, st.integers(0, 3))
+def test_one_more_card_never_makes_it_impossible(cards, wanted, extra, position):
+    if decide(cards, wanted) is not Placement.NEVER:
+        assert decide([*cards[:position], extra, *cards[position:]], wanted) is not Placement.NEVER
+
+
+@given(nodes_of(hami_cards), few_needs)
+def test_one_container_less_never_makes_it_impossible(cards, wanted):
+    if len(wanted) > 1 and decide(cards, wanted) is not Placement.NEVER:
+        assert decide(cards, wanted[:-1]) is not Placement.NEVER
+
+
+@given(nodes_of(hami_cards), few_needs, st.integers(1, 60))
+def test_a_small_budget_gives_the_same_answer_or_none(cards, wanted, steps):
+    assert decide(cards, wanted, steps) in (decide(cards, wanted), Placement.UNKNOWN)
+
+
+@thorough
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=4), st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def test_enough_slices_agrees_with_brute_force(splits, numbers):
+    plenty = [Card("NVIDIA-A", 100, split) for split in splits]
+    assert enough_slices(splits, numbers) is exists(plenty, [Need(number, 1, 0) for number in numbers])
+
+
+CARD = Card("NVIDIA-A", 100, 10)
+
+
+@pytest.mark.parametrize(
+    "cores, placement",
+    [
+        ([0, 60, 40], Placement.FITS),
+        ([60, 40, 0], Placement.NEVER),
+        ([60, 0, 40], Placement.FITS),
+        ([0, 100], Placement.NEVER),
+        ([100, 0], Placement.NEVER),
+        ([100], Placement.FITS),
+        ([60, 50], Placement.NEVER),
+        ([50, 50], Placement.FITS),
+        ([0] * 10, Placement.FITS),
+        ([0] * 11, Placement.NEVER),
+        ([101], Placement.NEVER),
+    ],
+)
+def test_cores_on_one_card(cores, placement):
+    assert decide([CARD], [Need(1, 1, each) for each in cores]) is placement
+
+
+def test_a_container_never_gets_two_slices_of_one_card():
+    assert decide([CARD], [Need(2, 1, 0)]) is Placement.NEVER
+    assert decide([CARD, CARD], [Need(2, 1, 0)]) is Placement.FITS
+    assert decide([CARD], [Need(1, 1, 0)] * 2) is Placement.FITS
+
+
+def test_without_memory_each_card_gives_all_of_its_own():
+    """Test_FilterNode of Volcano: 30000, 20000, 30000; three cards, all cores, no memory."""
+    cards = [Card("NVIDIA-A", memory, 10) for memory in (30000, 20000, 30000)]
+    assert decide(cards, [Need(3, None, 100)]) is Placement.FITS
+    assert decide(cards, [Need(3, 20001, 100)]) is Placement.NEVER
+
+
+@pytest.mark.parametrize("policy", ["", "binpack", "spread"])
+def test_an_order_that_the_scheduler_misses_is_told(policy):
+    """10 belongs on the small card and 15 and 20 on the large ones, which no policy sees when it comes to the 10."""
+    large, small = Card("NVIDIA-A", 20, 2), Card("NVIDIA-B", 10, 2)
+    cards, wanted = [large, small, large], [Need(1, 10, 0), Need(1, 15, 0), Need(1, 20, 0)]
+    assert not greedy(cards, wanted, policy)
+    assert decide(cards, wanted) is Placement.TIGHT
+    assert decide(cards, wanted[::-1]) is Placement.FITS
+
+
+@pytest.mark.parametrize(
+    "need, booked",
+    [(5000, 10240), (10, 10240), (10240, 10240), (10241, 24576), (20000, 24576), (24577, None), (0, 10240)],
+)
+def test_find_match(need, booked):
+    """TestFindMatch of Volcano, idle card: groups in order, in a group the smallest instance that is large enough."""
+    groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
+    assert Card("NVIDIA-A100", 40960, 7, groups).booked(need) == booked
+    assert Card("NVIDIA-A100", 40960, 7, ()).booked(need) is None
+    assert Card("NVIDIA-A100", 40960, 7, None).booked(need) == need
+
+
+class Watched(Need):
+    """A need that counts how often a card was looked at for it."""
+
+    looks = 0
+
+    def of(self, card):
+        Watched.looks += 1
+        return super().of(card)
+
+
+@pytest.mark.parametrize("containers", [8, 30, 64, 65, 200, 20_000])
+def test_work_stays_within_the_budget(containers):
+    """16 different cards, nearly full: the search would try more placements than there are atoms."""
+    cards = [Card("NVIDIA-A", 1000 + index, 1000) for index in range(16)]
+    total = sum(card.memory for card in cards)
+    wanted = [Watched(1, total // containers - index % 3, index % 2) for index in range(containers)]
+    Watched.looks = 0
+    budget = Budget(WORK_LIMIT)
+    verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), budget)
+    assert verdict in (Placement.FITS, Placement.TIGHT, Placement.NEVER, Placement.UNKNOWN)
+    assert Watched.looks <= 2 * WORK_LIMIT
+    assert WORK_LIMIT - budget.left <= WORK_LIMIT + len(cards) * containers  # no step is taken after the last
+
+
+def test_200_containers_on_16_cards_are_answered():
+    cards = [Card("NVIDIA-A", 1000 + index, 1000) for index in range(16)]
+    assert decide(cards, [Need(1, 1, 0)] * 200, WORK_LIMIT) is Placement.FITS
+    assert decide(cards, [Need(1, 81, 0)] * 200, WORK_LIMIT) is Placement.NEVER
+    assert decide(cards, [Need(1, 1, 0)] * 16_001, WORK_LIMIT) is Placement.NEVER
+    assert decide(cards, [Need(1, 77 + index % 7, 0) for index in range(200)], WORK_LIMIT) is Placement.UNKNOWN
