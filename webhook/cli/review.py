@@ -63,7 +63,14 @@ def main(argv: Sequence[str]) -> int:
         report = TextReport(Terminal(sys.stdout, os.environ), snapshot)
     else:
         report = FORMATS[arguments.output](sys.stdout)
-    return _Run(arguments, snapshot, report).exit_code()
+    try:
+        return _Run(arguments, snapshot, report).exit_code()
+    except BrokenPipeError:
+        raise  # the reader has seen enough: no mistake
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
+        _complain(f"cannot write the report: {error.strerror}")
+        return EXIT_BAD_INPUT
 
 
 class _Run:

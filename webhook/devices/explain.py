@@ -12,7 +12,7 @@ from webhook.devices.feasibility import UUID_NODE_LIMIT, Fits, FitsTightly, Neve
 from webhook.devices.fleet import Fleet, Shape
 from webhook.devices.placement import Placement
 from webhook.devices.target import Target
-from webhook.devices.walk import POLICIES, Place, Slices, Stuck, Test, walk
+from webhook.devices.walk import POLICIES, Place, Reason, Slices, Stuck, walk
 
 MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
 
@@ -22,12 +22,12 @@ class Refusal:
     """What refuses.
 
     Attributes:
-        test: by which the first refusal happened.
+        reason: of the first refusal.
         stuck: where the walk ended; None if the whole pod was refused before any card was asked.
-        role: whose node total is exceeded, if that is the test.
+        role: whose node total is exceeded, if that is the reason.
     """
 
-    test: Test
+    reason: Reason
     stuck: Stuck | None = None
     role: Role | None = None
 
@@ -93,16 +93,16 @@ def _placement(asked: Question, alone: Fleet) -> Placement:
 def _refusal(asked: Question, shape: Shape, places: tuple[Place, ...]) -> Refusal | None:
     """Name the first test that refuses: mode, then the cards, then the node's totals."""
     if asked.constraints.mode not in (None, shape.mode):
-        return Refusal(Test.MODE)
+        return Refusal(Reason.MODE)
     found = walk(places, asked.needs, POLICIES[0][1])
     if isinstance(found, Stuck):
         need = asked.needs[found.container]
         if found.card is None or need.number > len(places):
-            return Refusal(Test.NUMBER, found)
-        return Refusal(found.refusals[found.card] or Test.NUMBER, found)
+            return Refusal(Reason.NUMBER, found)
+        return Refusal(found.refusals[found.card] or Reason.NUMBER, found)
     if not offers(shape, asked.totals):
         short = next(role for role, amount in asked.totals.items() if amount > shape.allocatable.get(role, 0))
-        return Refusal(Test.TOTALS, role=short)
+        return Refusal(Reason.TOTALS, role=short)
     return None
 
 
@@ -132,10 +132,10 @@ def _views(asked: Question, alone: Fleet) -> Iterator[tuple[Place, ...]]:
         )
 
 
-def _excluded(*, typed: bool, named: bool) -> Test | None:
+def _excluded(*, typed: bool, named: bool) -> Reason | None:
     if not typed:
-        return Test.TYPE
-    return None if named else Test.UUID
+        return Reason.TYPE
+    return None if named else Reason.UUID
 
 
 def _uuid_choices(asked: Question, alone: Fleet) -> Iterator[frozenset[int]]:

@@ -1,6 +1,6 @@
 """The scheduler's walk over one empty node, retold: which card takes which slice, and which test refuses.
 
-The same tests as in `placement`, with their names; slower, and for explanations only.
+The tests of `placement`, with a name each; slower, and for explanations only.
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
 """
 
@@ -12,7 +12,7 @@ from webhook.devices.cards import Card
 from webhook.devices.placement import CARD_CORES, EMPTY, ORDERS, Need, Order, Used, takes
 
 
-class Test(StrEnum):
+class Reason(StrEnum):
     """What may refuse a slice, a container, or the whole pod."""
 
     MODE = "mode"
@@ -33,11 +33,11 @@ class Place:
 
     Attributes:
         card: the card.
-        excluded: the test by which the pod's words exclude it, whatever is free; None if they do not.
+        excluded: why the pod's words exclude it, whatever is free; None if they do not.
     """
 
     card: Card
-    excluded: Test | None = None
+    excluded: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class Stuck:
     Attributes:
         container: the index of the ask that found too few cards.
         card: the index of the first card that refused it; None if the node has too few cards to begin with.
-        refusals: the test by which each card refused, by card index; None for one that took a slice.
+        refusals: why each card refused, by card index; None for one that took a slice or was not asked.
         used: what each card had given away before this container came.
     """
 
     container: int
     card: int | None
-    refusals: tuple[Test | None, ...]
+    refusals: tuple[Reason | None, ...]
     used: tuple[Used, ...]
 
 
@@ -69,7 +69,7 @@ def walk(places: Sequence[Place], needs: Sequence[Need], order: Order) -> Slices
     for container, need in enumerate(needs):
         before = tuple(used)
         taken: list[int] = []
-        refusals: list[Test | None] = [None] * len(places)
+        refusals: list[Reason | None] = [None] * len(places)
         first: int | None = None
         for index in order(used):
             place = places[index]
@@ -88,15 +88,15 @@ def walk(places: Sequence[Place], needs: Sequence[Need], order: Order) -> Slices
     return tuple(slices)
 
 
-def refusal(card: Card, used: Used, need: Need) -> Test | None:
-    """The first test by which a card refuses a slice, in the scheduler's order; None if it takes it."""
+def refusal(card: Card, used: Used, need: Need) -> Reason | None:
+    """Why a card refuses a slice: the first test that fails, in the scheduler's order; None if it takes it."""
     slices, memory, cores = used
     if slices >= card.split:
-        return Test.SPLIT
+        return Reason.SPLIT
     if card.memory - memory < need.of(card):
-        return Test.MEMORY
+        return Reason.MEMORY
     if cores + need.cores > CARD_CORES:
-        return Test.CORES
+        return Reason.CORES
     if (slices and need.cores == CARD_CORES) or (cores == CARD_CORES and need.cores == 0):
-        return Test.EXCLUSIVE
-    return Test.MIG_INSTANCE if takes(card, used, need) is None else None
+        return Reason.EXCLUSIVE
+    return Reason.MIG_INSTANCE if takes(card, used, need) is None else None

@@ -153,7 +153,7 @@ def _shape_value(answer: Explanation, question: Question, config: DeviceConfig) 
 def _refusal_value(refusal: Refusal, shape: Shape, question: Question, config: DeviceConfig) -> dict[str, Any]:
     stuck = refusal.stuck
     return {
-        "test": refusal.test,
+        "reason": refusal.reason,
         "card": stuck.card if stuck else None,
         "container": question.asks[stuck.container].container.name if stuck else None,
         "message": refusal_sentence(refusal, shape, question, config),

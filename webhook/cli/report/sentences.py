@@ -10,7 +10,7 @@ from webhook.devices.families import Role
 from webhook.devices.feasibility import Question
 from webhook.devices.fleet import Shape
 from webhook.devices.placement import CARD_CORES, Placement
-from webhook.devices.walk import Stuck, Test
+from webhook.devices.walk import Reason, Stuck
 from webhook.rules import wording
 
 
@@ -45,53 +45,53 @@ def _cards_named(cards: tuple[int, ...]) -> str:
 
 def refusal_sentence(refusal: Refusal, shape: Shape, question: Question, config: DeviceConfig) -> str:
     """What refused first."""
-    if refusal.test is Test.MODE:
+    if refusal.reason is Reason.MODE:
         return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(question.constraints.mode)}"
     if refusal.role is not None:
         total, offered = question.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
         name = resource_name(refusal.role, config)
-        return f"{refusal.test}: the containers ask for {name} {total} in total, the node offers {offered}"
+        return f"{refusal.reason}: the containers ask for {name} {total} in total, the node offers {offered}"
     stuck = refusal.stuck
     if stuck is None:
-        return f"{refusal.test}"
+        return f"{refusal.reason}"
     who, need = wording.container(question.asks[stuck.container].container), question.needs[stuck.container]
-    if refusal.test is Test.NUMBER or stuck.card is None:
-        return f"{refusal.test}: {who} wants {need.number} different cards, the node has {len(shape.cards)}"
+    if refusal.reason is Reason.NUMBER or stuck.card is None:
+        return f"{refusal.reason}: {who} wants {need.number} different cards, the node has {len(shape.cards)}"
     card = f"card {stuck.card} ({wording.card_type(shape.cards[stuck.card])})"
-    why = _by_card(refusal.test, stuck, shape, question, config)
-    return f"{refusal.test}: {who} is refused first by {card}{why}; {_tally(stuck, need.number)}"
+    why = _by_card(refusal.reason, stuck, shape, question, config)
+    return f"{refusal.reason}: {who} is refused first by {card}{why}; {_tally(stuck, need.number)}"
 
 
-def _by_card(test: Test, stuck: Stuck, shape: Shape, question: Question, config: DeviceConfig) -> str:
+def _by_card(reason: Reason, stuck: Stuck, shape: Shape, question: Question, config: DeviceConfig) -> str:
     """What the first card says."""
     at = stuck.card or 0
     card, need = shape.cards[at], question.needs[stuck.container]
     slices, memory, cores = stuck.used[at]
-    match test:
-        case Test.TYPE:
+    match reason:
+        case Reason.TYPE:
             return ""
-        case Test.UUID:
+        case Reason.UUID:
             return ", whose UUID is not wanted"
-        case Test.SPLIT:
+        case Reason.SPLIT:
             return f", whose {slices} slices are taken" if slices else ", which is cut into 0 slices"
-        case Test.MEMORY:
+        case Reason.MEMORY:
             return f": {wording.memory(need.of(card), config)} wanted, {card.memory - memory} free"
-        case Test.CORES:
+        case Reason.CORES:
             return f": {need.cores} cores wanted, {CARD_CORES - cores} free"
-        case Test.EXCLUSIVE:
+        case Reason.EXCLUSIVE:
             return ": 100 cores want a card alone" if need.cores else ": all its 100 cores are given away"
         case _:
             return f": no MIG instance of it has {wording.memory(need.of(card), config)}"
 
 
 def _tally(stuck: Stuck, wanted: int) -> str:
-    """How many cards refused, by test."""
-    counts: dict[Test, int] = {}
-    for test in stuck.refusals:
-        if test is not None:
-            counts[test] = counts.get(test, 0) + 1
+    """How many cards refused, by reason."""
+    counts: dict[Reason, int] = {}
+    for reason in stuck.refusals:
+        if reason is not None:
+            counts[reason] = counts.get(reason, 0) + 1
     refused = sum(counts.values())
-    by = f" ({', '.join(f'{test} {count}' for test, count in counts.items())})" if len(counts) > 1 else ""
+    by = f" ({', '.join(f'{reason} {count}' for reason, count in counts.items())})" if len(counts) > 1 else ""
     return f"{refused} of {len(stuck.refusals)} cards refuse{by}, {wanted} wanted"
 
 

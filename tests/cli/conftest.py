@@ -1,0 +1,94 @@
+"""Running commands as a user does, and small pods to run them on."""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.cli.main import main
+
+DATA = Path(__file__).parent.parent / "data"
+FLEETS = DATA / "fleets"
+REVIEWS = DATA / "reviews"
+CONFIG = DATA / "config" / "device-config.yaml"
+
+
+@dataclass
+class Ran:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[Any]:
+        """Standard output as JSON lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a command in this process."""
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*argv: object) -> Ran:
+        code = main([str(argument) for argument in argv])
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write a file: text as it is, documents as JSON (which is YAML) in a row."""
+
+    def write(name: str, *documents: Any) -> Path:
+        path = tmp_path / name
+        texts = [d if isinstance(d, str) else json.dumps(d, ensure_ascii=False) for d in documents]
+        path.write_text("\n---\n".join(texts), encoding="utf-8")
+        return path
+
+    return write
+
+
+def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run the real command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "webhook.cli.main", *map(str, argv)],
+        input=stdin,
+        capture_output=True,
+        env=env,
+        timeout=120,
+        check=False,
+    )
+
+
+def pod(name: str = "train", *, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
+    """A pod of one container, with what the webhook would add already there."""
+    container = {"name": "main", "image": "cuda"}
+    if limits is not None:
+        container["resources"] = {"limits": limits, "requests": limits}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name} | fields.pop("metadata", {}),
+        "spec": {
+            "schedulerName": "volcano",
+            "containers": [container],
+            "tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"}],
+        }
+        | fields,
+    }
+
+
+def vgpus(number: int, memory: int | None = None, cores: int | None = None) -> dict[str, str]:
+    """Limits of so many vGPUs."""
+    amounts = {"vgpu-number": number, "vgpu-memory": memory, "vgpu-cores": cores}
+    return {f"volcano.sh/{name}": str(amount) for name, amount in amounts.items() if amount is not None}

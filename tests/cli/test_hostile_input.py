@@ -1,0 +1,166 @@
+"""Files that are broken, huge, or made to harm: a clear sentence and exit 2, never a traceback, never a raw escape."""
+
+import json
+import time
+
+import pytest
+import yaml
+
+from tests.cli.conftest import pod, vgpus
+
+OUTPUTS = ["text", "json", "yaml", "patch"]
+HOSTILE = "x\x1b]0;owned\x07\x1b[31m\u202egnp.\x9b2J\r\n"
+
+
+def refused(ran) -> str:
+    """The complaint about one bad file."""
+    assert ran.code == 2
+    assert ran.out == ""
+    (line,) = ran.err.splitlines()
+    assert line.startswith("vgpu-webhook review: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    "text,says",
+    [
+        ("", "no document in it"),
+        ("# nothing\n---\n", "no document in it"),
+        ("just text", "a bare value, not a Kubernetes object"),
+        ("- 1\n- 2", "a list, not a Kubernetes object"),
+        ("kind: Pod", "it has no apiVersion"),
+        ("apiVersion: v1\nkind: [Pod]", "it has no kind"),
+        ("a: 1\na: 2", "the key 'a' stands twice"),
+        ('{"kind": "Pod", "kind": "Job"}', "the key 'kind' stands twice"),
+        ('{"a": [1,}', "not JSON that can be read"),
+        ('{"apiVersion": "v1", "kind": "Pod", "x": NaN}', "nan is no number"),
+        ("apiVersion: v1\nkind: Pod\nx: .inf", "inf is no number"),
+        ('{"apiVersion": "v1", "kind": "Pod", "x": "\\ud800"}', "half a character"),
+        ('{"apiVersion": "v1", "kind": "Pod", "x": 123456789012345678901234567890}', "beyond 64 bits"),
+        ("apiVersion: v1\nkind: !!bool maybe", "does not suit its tag"),
+        ("a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
+        ("a: &a [*a]", "explodes"),
+        ("[" * 100_000, "nested"),
+        ('{"a":' * 100_000, "nested"),
+        ('{"a":' * 120 + "1" + "}" * 120, "nested more than 100 deep"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: 5}", "metadata.name must be a string"),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {namespace: [a]}", "metadata.namespace must be a string"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: text}", "spec.containers must be a list"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{resources: {limits: 5}}]}", "limits must be an object"),
+        ("apiVersion: admission.k8s.io/v1\nkind: AdmissionReview", "not an AdmissionReview that can be answered"),
+    ],
+)
+def test_bad_documents_are_named(text, says, run, write):
+    line = refused(run("review", write("bad.yaml", text)))
+    assert "bad.yaml" in line
+    assert says in line
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\x00\x01\x02", bytes(range(256)), b"\xff\xfe\x00", b"\x1f\x8b\x08\x00junk", b"{\xff}"]
+)
+def test_binary_junk(junk, run, tmp_path):
+    path = tmp_path / "junk"
+    path.write_bytes(junk)
+    assert "junk: not " in refused(run("review", path))
+
+
+def test_missing_files_and_directories(run, tmp_path):
+    assert "No such file" in refused(run("review", tmp_path / "absent"))
+    assert "Is a directory" in refused(run("review", tmp_path))
+
+
+def test_a_name_of_a_file_may_be_hostile_too(run, tmp_path):
+    line = refused(run("review", tmp_path / "\x1b[31m"))
+    assert "\x1b" not in line
+    assert "\\x1b[31m" in line
+
+
+BOMBS = {
+    "lists": "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
+    "merges": "a0: &a0 {k: v}\n"
+    + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 12)),
+    "text": f"a: &a {'x' * 1_000_000}\nb: [{', '.join(['*a'] * 1000)}]\n",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_alias_bombs_stay_small(bomb, run, write):
+    begin = time.monotonic()
+    refused(run("review", write("bomb.yaml", "apiVersion: v1\nkind: Pod\n" + bomb)))
+    assert time.monotonic() - begin < 20
+
+
+def test_aliases_in_measure_are_followed_and_written_out(run, write):
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"
+    text += "  - {name: a, resources: {limits: &l {volcano.sh/vgpu-number: 1}, requests: *l}}\n"
+    out = run("review", "-o", "yaml", write("alias.yaml", text)).out
+    assert out.count("volcano.sh/vgpu-number: 1") == 2
+    assert "&" not in out
+
+
+def test_too_large_files_are_not_read_whole(run, tmp_path):
+    path = tmp_path / "large.yaml"
+    path.write_bytes(b"a: b\n" * (11 << 18))
+    assert "larger than 10 MiB" in refused(run("review", path))
+
+
+def test_a_file_of_almost_ten_megabytes(run, write):
+    padding = {"annotations": {f"key-{n}": "x" * 90 for n in range(90_000)}}
+    raw = pod(limits=vgpus(1, 1000), metadata=padding)
+    path = write("large.json", raw)
+    assert 9 << 20 < path.stat().st_size < 10 << 20
+    begin = time.monotonic()
+    ran = run("review", "-o", "json", path)
+    assert (ran.code, ran.lines[0]["object"]) == (0, raw)
+    assert time.monotonic() - begin < 20
+
+
+# --- what reaches the terminal --------------------------------------------------------------------------------------
+
+
+def hostile_pod():
+    raw = pod(HOSTILE, limits=vgpus(1, 1000, 101), metadata={"namespace": HOSTILE, "annotations": {HOSTILE: HOSTILE}})
+    raw["spec"]["containers"][0]["name"] = HOSTILE
+    raw["spec"]["schedulerName"] = "default-scheduler"
+    raw["spec"]["serviceAccountName"] = HOSTILE
+    return raw
+
+
+def harmless(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_escape_sequences_never_reach_the_terminal(output, run, write):
+    ran = run("review", "-o", output, write("h.json", hostile_pod()), write("good.json", hostile_kind()))
+    assert harmless(ran.out)
+    assert harmless(ran.err)
+
+
+def test_nor_with_an_explanation(run, write):
+    ran = run("review", "--sample", "--explain", write("h.json", hostile_pod()))
+    assert "on card" in ran.out
+    assert harmless(ran.out)
+
+
+def hostile_kind():
+    return {"apiVersion": "v1", "kind": HOSTILE, "metadata": {"name": HOSTILE}, "data": {HOSTILE: HOSTILE}}
+
+
+def test_programs_still_get_every_byte(run, write):
+    (line,) = run("review", "-o", "json", write("h.json", hostile_kind())).lines
+    assert line["object"] == hostile_kind()
+    assert line["name"] == HOSTILE
+    assert yaml.safe_load(run("review", "-o", "yaml", write("h.json", hostile_kind())).out) == hostile_kind()
+
+
+def test_unicode_stays_readable(run, write):
+    raw = pod(
+        "训练", metadata={"annotations": {"note": "größer 🚀"}}, schedulerName="default-scheduler", limits=vgpus(1)
+    )
+    path = write("u.json", raw)
+    assert "Pod 训练 in default" in run("review", path).out
+    assert "训练" in run("review", "-o", "json", path).out
+    assert "größer" in run("review", "-o", "yaml", path).out
+    assert json.loads(run("review", "-o", "json", path).out)["object"]["metadata"] == raw["metadata"]

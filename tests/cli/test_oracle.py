@@ -1,0 +1,112 @@
+"""The scheduler's own verdicts, through the command's own path: files in, JSON lines out. None may differ.
+
+The explanations must agree, too: a change that is offered is made, and the pod is reviewed again.
+"""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import DATA, Ran
+
+POLICY = {
+    "memoryAboveCard": "deny",
+    "target": {"volcano": "1.16.0"},
+    "rules": {"several-device-containers": "off"},
+}
+FLEETS = [json.loads(line) for line in (DATA / "oracle" / "cases.jsonl").read_text().splitlines()]
+ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
+
+
+@pytest.fixture
+def review(run, write):
+    """Review some pods against some nodes."""
+
+    def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str) -> Ran:
+        return run(
+            "review",
+            "-o",
+            "json",
+            *options,
+            "--policy",
+            write("policy.yaml", POLICY),
+            "--device-config",
+            write("config.yaml", fleet["deviceConfig"]),
+            "--fleet",
+            write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes}),
+            write("pods.yaml", {"apiVersion": "v1", "kind": "List", "items": pods}),
+        )
+
+    return review
+
+
+def test_the_oracle_is_all_there():
+    cases = [case for fleet in FLEETS for case in fleet["cases"]]
+    assert len(cases) == 2000
+    assert {"allow", "deny"} <= {case["expect"] for case in cases} <= set(ALLOWED)
+
+
+@pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
+def test_verdicts_are_the_schedulers(fleet, review):
+    cases = fleet["cases"]
+    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases], "--explain").lines
+    assert len(told) == len(cases)
+    for case, line in zip(cases, told, strict=True):
+        assert line["allowed"] in ALLOWED[case["expect"]], (case, line["findings"])
+        placements = {shape["placement"] for pod in line["explain"] for shape in pod["shapes"]}
+        if line["explain"] and line["explain"][0]["placeable"]:
+            assert ("fits" in placements) == (case["expect"] == "allow"), (case, line["explain"])
+
+
+@pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
+def test_slices_lie_on_different_cards_of_the_node(fleet, review):
+    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+        counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
+        for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
+            cards = sum(kind["count"] for kind in shape["cards"])
+            taken = [container["cards"] for container in shape["slices"]["containers"]]
+            assert [len(set(one)) for one in taken] == [count for count in counts if count]
+            assert all(0 <= card < cards for one in taken for card in one)
+
+
+@pytest.mark.parametrize("fleet", FLEETS[::3], ids=lambda fleet: fleet["id"])
+def test_offered_changes_help(fleet, review):
+    """Make each change, and for a number also the one that gives up a little less."""
+    nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
+    offers = 0
+    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+        for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["change"]):
+            alone = [nodes[name] for name in shape["names"]]
+            changed, less = _apply(case["pod"], shape["change"], 0), _apply(case["pod"], shape["change"], 1)
+            told = review(fleet, alone, [changed, less]).lines
+            assert told[0]["allowed"], (case["pod"], shape, told[0]["findings"])
+            if "most" in shape["change"]:
+                tight = any(finding["rule"] == "fits-tightly" for finding in told[1]["findings"])
+                assert tight or not told[1]["allowed"], (case["pod"], shape)
+            offers += 1
+            if offers == 12:
+                return
+    assert offers
+
+
+def _explained(fleet, review) -> list[Any]:
+    return review(fleet, fleet["nodes"], [case["pod"] for case in fleet["cases"]], "--explain").lines
+
+
+def _number(container: dict[str, Any]) -> int:
+    limits = container.get("resources", {}).get("limits", {})
+    number, memory = limits.get("volcano.sh/vgpu-number"), limits.get("volcano.sh/vgpu-memory")
+    return int(number) if number is not None else int(memory is not None)
+
+
+def _apply(pod: dict[str, Any], change: dict[str, Any], more: int) -> dict[str, Any]:
+    pod = copy.deepcopy(pod)
+    if "remove" in change:
+        del pod["metadata"]["annotations"][change["remove"]]
+        return pod
+    container = next(c for c in pod["spec"]["containers"] if c["name"] == change["container"])
+    for part in container["resources"].values():
+        part[change["resource"]] = str(change["most"] + more)
+    return pod

@@ -1,0 +1,251 @@
+"""What `vgpu-webhook review` reads, what it answers to programs, and its exit codes."""
+
+import json
+import subprocess
+import sys
+
+import jsonpatch
+import pytest
+import yaml
+
+from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, shell, vgpus
+
+KEYS = ["kind", "namespace", "name", "allowed", "findings", "warnings", "patch", "object"]
+
+
+# --- the contract ---------------------------------------------------------------------------------------------------
+
+
+def test_json_has_exactly_the_keys_of_the_contract(run, write):
+    ran = run("review", "-o", "json", write("pod.yaml", pod(limits=vgpus(1, 1000, 101))))
+    assert ran.code == 1
+    (line,) = ran.lines
+    assert list(line) == KEYS
+    assert (line["kind"], line["namespace"], line["name"], line["allowed"]) == ("Pod", "default", "train", False)
+    assert [list(finding) for finding in line["findings"]] == [["rule", "level", "path", "message"]]
+    assert line["findings"][0]["rule"] == "cores-range"
+    assert line["findings"][0]["level"] == "deny"
+    assert line["findings"][0]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+
+
+def test_the_patch_makes_the_object(run, write):
+    raw = pod(limits={"volcano.sh/vgpu-memory": "1000"}, schedulerName="default-scheduler")
+    (line,) = run("review", "-o", "json", write("pod.yaml", raw)).lines
+    assert line["patch"]
+    assert jsonpatch.apply_patch(raw, line["patch"]) == line["object"]
+    assert line["object"]["spec"]["containers"][0]["resources"]["limits"]["volcano.sh/vgpu-number"] == "1"
+
+
+def test_patch_output_is_one_line_a_document(run, write):
+    whole = pod(limits=vgpus(1, 1000))
+    lines = run("review", "-o", "patch", write("pods.yaml", whole, pod(limits=vgpus(1), tolerations=[]), whole)).lines
+    assert [bool(line) for line in lines] == [False, True, False]
+
+
+def test_yaml_output_can_be_applied_and_leaves_refused_pods_out(run, write):
+    good = pod("good", limits=vgpus(1, 1000), schedulerName="default-scheduler")
+    ran = run("review", "-o", "yaml", write("pods.yaml", good, pod("bad", limits=vgpus(1, 1000, 101))))
+    documents = [document for document in yaml.safe_load_all(ran.out) if document]
+    assert [document["metadata"]["name"] for document in documents] == ["good"]
+    assert documents[0]["spec"]["schedulerName"] == "volcano"
+    assert "# REFUSED, left out: Pod bad in default" in ran.out
+
+
+@pytest.mark.parametrize(
+    "text", ["1e3", "08", "0o7", "y", "N", "-1", "+.5", "10.0.0.1", "1:30", "no", "null", "2026-01-02", ""]
+)
+def test_yaml_output_keeps_text_text_for_every_reader(text, run, write):
+    raw = pod(limits=vgpus(1)) | {"data": {"x": text}}
+    out = run("review", "-o", "yaml", write("pod.json", raw)).out
+    written = next(line for line in out.splitlines() if line.startswith("  x: "))
+    assert written[5] in "'\""
+    assert yaml.safe_load(out)["data"]["x"] == text
+
+
+# --- what is read ---------------------------------------------------------------------------------------------------
+
+
+def test_a_yaml_stream_with_comments_and_empty_documents(run, write):
+    texts = ["# only a comment", yaml.safe_dump(pod("a")), "", yaml.safe_dump(pod("b")), "---"]
+    assert [line["name"] for line in run("review", "-o", "json", write("s.yaml", *texts)).lines] == ["a", "b"]
+
+
+def test_json_documents_in_a_row(run, tmp_path):
+    path = tmp_path / "row.json"
+    path.write_text("\ufeff" + json.dumps(pod("a")) + "\n" + json.dumps(pod("b"), indent=2))
+    assert [line["name"] for line in run("review", "-o", "json", path).lines] == ["a", "b"]
+
+
+def test_lists_are_taken_apart_also_lists_in_lists(run, write):
+    inner = {"apiVersion": "v1", "kind": "List", "items": [pod("b"), pod("c")]}
+    outer = {"apiVersion": "v1", "kind": "List", "items": [pod("a"), inner, pod("d")]}
+    assert [line["name"] for line in run("review", "-o", "json", write("l.yaml", outer)).lines] == ["a", "b", "c", "d"]
+
+
+def test_items_of_a_pod_list_need_not_say_their_kind(run, write):
+    bare = {key: value for key, value in pod("a", limits=vgpus(1, 1000, 101)).items() if key in ("metadata", "spec")}
+    ran = run("review", "-o", "json", write("l.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]}))
+    assert (ran.code, ran.lines[0]["kind"]) == (1, "Pod")
+
+
+def test_an_empty_list_is_no_mistake(run, write):
+    ran = run("review", write("l.yaml", {"apiVersion": "v1", "kind": "List", "items": []}))
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_bad_item_is_named_by_its_place(run, write):
+    outer = {"apiVersion": "v1", "kind": "List", "items": [pod("a"), {"metadata": {}}, pod("c")]}
+    ran = run("review", "-o", "json", write("l.yaml", pod("x"), outer))
+    assert ran.code == 2
+    assert [line["name"] for line in ran.lines] == ["x", "a", "c"]
+    assert "l.yaml: document 2: items[1]: this is not a Kubernetes object: it has no apiVersion and no kind" in ran.err
+
+
+@pytest.mark.parametrize("path", sorted(REVIEWS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_recorded_review_keeps_its_own_words(path, run):
+    request = json.loads(path.read_text())["request"]
+    ran = run("review", "-o", "json", "--device-config", CONFIG, "--fleet", FLEETS / "every-family.yaml", path)
+    (line,) = ran.lines
+    assert ran.code == (0 if line["allowed"] else 1)
+    assert (line["kind"], line["namespace"]) == (request["kind"]["kind"], request["namespace"])
+    if request["operation"] != "CREATE" or request.get("subResource"):
+        assert not line["patch"]
+
+
+def test_a_user_of_a_recorded_review_is_heard(run, write):
+    review = json.loads((REVIEWS / "gpu-pod1.update.json").read_text())
+    review["request"]["object"]["metadata"]["annotations"] = {"volcano.sh/vgpu-node": "gpu-a"}
+    codes = []
+    for user in ("admin", "system:serviceaccount:volcano-system:volcano-scheduler"):
+        review["request"]["userInfo"]["username"] = user
+        codes.append(run("review", write("r.json", review)).code)
+    assert codes == [1, 0]
+
+
+def test_v1beta1_reviews_are_read(run, write):
+    review = json.loads((REVIEWS / "cores-over-100.json").read_text()) | {"apiVersion": "admission.k8s.io/v1beta1"}
+    assert run("review", write("r.json", review)).code == 1
+
+
+def test_workloads_warn_of_what_their_pods_would_meet(run, write):
+    template = {"metadata": {}, "spec": pod(limits=vgpus(1, 1000, 101))["spec"]}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"template": template},
+    }
+    ran = run("review", "-o", "json", write("d.yaml", deployment))
+    (line,) = ran.lines
+    assert (ran.code, line["allowed"]) == (0, True)
+    assert line["object"] == deployment
+    assert [finding["level"] for finding in line["findings"]] == ["warn"]
+    assert run("review", "--warnings-as-errors", write("d.yaml", deployment)).code == 3
+    assert "its pods will be refused: put right cores-range" in run("review", write("d.yaml", deployment)).out
+
+
+def test_other_kinds_pass(run, write):
+    ran = run("review", write("c.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}))
+    assert ran.code == 0
+    assert "nothing to review: neither a pod nor a workload" in ran.out
+
+
+def test_the_namespace_decides(run, write):
+    policy = write("p.yaml", {"namespaces": [{"match": ["kube-*"], "exempt": True}]})
+    bad = pod(limits=vgpus(1, 1000, 101))
+    there = bad | {"metadata": {"name": "x", "namespace": "kube-system"}}
+    lines = run("review", "-o", "json", "--policy", policy, write("pods.yaml", bad, there)).lines
+    assert [(line["namespace"], line["allowed"]) for line in lines] == [("default", False), ("kube-system", True)]
+
+
+# --- exit codes -----------------------------------------------------------------------------------------------------
+
+
+def test_exit_0_and_3_for_warnings(run, write):
+    path = write("pod.yaml", pod(limits=vgpus(1, 1000), hostPID=True))
+    assert run("review", path).code == 0
+    assert run("review", "--warnings-as-errors", path).code == 3
+    assert run("review", "--warnings-as-errors", write("clean.yaml", pod(limits=vgpus(1, 1000)))).code == 0
+
+
+def test_a_refusal_beats_a_warning_and_bad_input_beats_both(run, write, tmp_path):
+    warned, refused = pod(limits=vgpus(1, 1000), hostPID=True), pod(limits=vgpus(1, 1000, 101))
+    path = write("pods.yaml", warned, refused)
+    assert run("review", "--warnings-as-errors", path).code == 1
+    assert run("review", "--warnings-as-errors", path, tmp_path / "absent").code == 2
+
+
+def test_good_files_are_told_among_bad_ones(run, write, tmp_path):
+    broken = write("broken.yaml", "a: [")
+    ran = run("review", "-o", "json", write("a.yaml", pod("a")), broken, tmp_path / "absent", write("b.yaml", pod("b")))
+    assert ran.code == 2
+    assert [line["name"] for line in ran.lines] == ["a", "b"]
+    assert "broken.yaml: not YAML or JSON that can be read" in ran.err
+    assert "absent: No such file or directory" in ran.err
+
+
+@pytest.mark.parametrize(
+    "option,text,says",
+    [
+        ("--policy", "rulez: {}", "rulez"),
+        ("--policy", "rules: {card-cuont: off}", "card-count"),
+        ("--device-config", "[]", "nvidia"),
+        ("--fleet", "kind: Pod", "kubectl get nodes"),
+        ("--fleet", "\x00", "fleet"),
+    ],
+)
+def test_bad_configuration_ends_the_run(option, text, says, run, write):
+    ran = run("review", option, write("fleet-or-config.yaml", text), write("pod.yaml", pod()))
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+
+
+def test_explain_needs_a_fleet(write):
+    ran = shell("review", "--explain", write("pod.yaml", pod()))
+    assert ran.returncode == 2
+    assert b"--explain needs --fleet" in ran.stderr
+
+
+# --- the real command -----------------------------------------------------------------------------------------------
+
+
+def test_standard_input(write):
+    ran = shell("review", "-o", "json", "-", stdin=json.dumps(pod(limits=vgpus(1, 1000, 101))).encode())
+    assert (ran.returncode, json.loads(ran.stdout)["allowed"]) == (1, False)
+    empty = shell("review", "-")
+    assert (empty.returncode, empty.stderr) == (2, b"vgpu-webhook review: standard input: no document in it\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error(write):
+    path = write("many.yaml", *[pod(f"p{n}", limits=vgpus(1)) for n in range(400)])
+    ran = shell_pipe(f"review {path} | head -1; exit ${{PIPESTATUS[0]}}")
+    assert ran.returncode == 0
+    assert ran.stdout.count(b"\n") == 1
+    assert ran.stderr == b""
+
+
+def test_a_full_disk_is_told_without_a_traceback(write):
+    ran = shell_pipe(f"review -o json {write('pod.yaml', pod())} > /dev/full")
+    assert ran.returncode == 2
+    assert ran.stderr == b"vgpu-webhook review: cannot write the report: No space left on device\n"
+
+
+def test_it_starts_without_the_server(write):
+    path = write("pod.yaml", pod(limits=vgpus(1)))
+    code = (
+        "import sys; from webhook.cli.main import main; code = main(['review', sys.argv[1]]); "
+        "heavy = {'gunicorn', 'prometheus_client', 'uvloop', 'asyncio', 'cryptography', 'jsonpatch', 'ssl'}; "
+        "sys.exit(f'imported {heavy & set(sys.modules)}' if heavy & set(sys.modules) else code)"
+    )
+    ran = python("-c", code, path)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+def python(*argv: object):
+    return subprocess.run([sys.executable, *map(str, argv)], capture_output=True, timeout=60, check=False)
+
+
+def shell_pipe(command: str):
+    return subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m webhook.cli.main {command}"], capture_output=True, timeout=60, check=False
+    )

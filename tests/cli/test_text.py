@@ -1,0 +1,226 @@
+"""What a person reads: verdicts, diffs, colour, explanations."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+
+import pytest
+import yaml
+from hypothesis import given
+
+from tests.cli.conftest import FLEETS, Ran, pod, shell, vgpus
+from tests.strategies import json_objects
+from webhook.cli.report.manifest import _compare, difference
+
+
+def test_a_repaired_pod_word_for_word(run, write):
+    raw = pod("train", limits=vgpus(1, 1000), schedulerName="default-scheduler", tolerations=[])
+    path = write("pod.yaml", raw)
+    assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (
+        f"""repaired Pod train in default  ({path})
+  changed by scheduler-name, toleration
+    spec
+        name: train
+      spec:
+    -   schedulerName: default-scheduler
+    +   schedulerName: volcano
+        containers:
+        - name: main
+    spec.tolerations
+              volcano.sh/vgpu-number: '1'
+              volcano.sh/vgpu-memory: '1000'
+    -   tolerations: []
+    +   tolerations:
+    +   - key: volcano.sh/vgpu
+    +     operator: Exists
+    +     effect: NoSchedule
+  next  apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)
+"""
+    )
+
+
+def test_a_refused_pod_word_for_word(run, write):
+    path = write("pod.yaml", pod("train", limits=vgpus(9, 1000)))
+    assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (
+        f"""REFUSED  Pod train in default  ({path})
+  found
+    deny  card-count: container "main" asks for 9 vGPUs, but the largest node (gpu-a) has 8 cards; ask for 8 or fewer
+          at spec.containers[0].resources.limits[volcano.sh/vgpu-number]
+  next  put right what is marked deny; `vgpu-webhook rules card-count` says why
+        add --explain to see what each kind of node says to it
+"""
+    )
+
+
+def test_a_summary_of_several(run, write, tmp_path):
+    documents = [pod(limits=vgpus(1, 1)), pod(limits=vgpus(1, 1, 101)), pod(limits=vgpus(1, 1), hostPID=True), pod()]
+    ran = run("review", write("pods.yaml", *documents), tmp_path / "absent")
+    assert ran.out.endswith("\n5 documents: 1 REFUSED, 1 warned, 2 allowed, 1 not readable\n")
+
+
+def test_one_document_needs_no_summary(run, write):
+    assert "1 allowed" not in run("review", write("pod.yaml", pod())).out
+    assert "2 documents: 2 allowed" in run("review", write("pods.yaml", pod(), pod())).out
+
+
+def test_an_unknown_fleet_is_said_once(run, write):
+    note = "the fleet is unknown"
+    device, plain = pod(limits=vgpus(1, 1)), pod()
+    assert run("review", write("pods.yaml", device, device)).out.count(note) == 1
+    assert note not in run("review", write("pods.yaml", plain, plain)).out
+    assert note not in run("review", "--sample", write("pods.yaml", device)).out
+
+
+def test_what_a_workload_will_give_is_shown(run, write):
+    template = {"spec": pod(limits=vgpus(1, 1), schedulerName="default-scheduler")["spec"]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
+    out = run("review", write("job.yaml", job)).out
+    assert "will change in the pods of spec.template, once they are made" in out
+    assert "+   schedulerName: volcano" in out
+
+
+# --- colour ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "environment,coloured",
+    [
+        ({}, False),
+        ({"FORCE_COLOR": "1"}, True),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ({"FORCE_COLOR": ""}, False),
+    ],
+)
+def test_colour_where_it_is_wanted(environment, coloured, write):
+    ran = shell("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))), env=environment)
+    assert (b"\x1b[1;31mREFUSED " in ran.stdout) is coloured
+    assert (b"\x1b" in ran.stdout) is coloured
+
+
+@pytest.mark.parametrize(
+    "environment,coloured", [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
+)
+def test_a_terminal_gets_colour_and_folded_lines(environment, coloured, write):
+    out = _at_a_terminal(environment, "review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
+    assert ("\x1b" in out) is coloured
+    sentence = out[out.index("cores-range") : out.index("at spec")]
+    assert sentence.count("\n") > 1
+    assert all(len(line) <= 60 for line in sentence.splitlines()[1:])
+
+
+def _at_a_terminal(environment: dict[str, str], *argv: object) -> str:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "webhook.cli.main", *map(str, argv)]
+    child = subprocess.Popen(command, stdout=theirs, env={"COLUMNS": "60", "TERM": "xterm"} | environment)
+    os.close(theirs)
+    data = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            data += chunk
+    except OSError:  # Linux tells the end of a terminal so
+        pass
+    os.close(ours)
+    child.wait(timeout=60)
+    return data.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_without_utf_8_gets_a_report_all_the_same(write):
+    ran = shell("review", write("p.yaml", pod("训练")), env={"PYTHONIOENCODING": "ascii"})
+    assert ran.returncode == 0
+    assert b"Pod \\u8bad\\u7ec3 in default" in ran.stdout
+
+
+# --- diffs ----------------------------------------------------------------------------------------------------------
+
+
+@given(before=json_objects, after=json_objects)
+def test_a_diff_read_from_either_side_is_that_side(before, after):
+    lines = list(_compare(before, after, ""))
+    for side, marks in ((before, " -"), (after, " +")):
+        text = "\n".join(line.text for line in lines if line.mark in marks)
+        assert (yaml.safe_load(text) or {}) == side
+    assert all(line.mark == " " for line in lines) == (before == after)
+
+
+@given(value=json_objects)
+def test_nothing_changed_is_no_diff(value):
+    assert difference(value, json.loads(json.dumps(value))) == []
+
+
+# --- explanations ---------------------------------------------------------------------------------------------------
+
+
+def explain(run, write, *, fleet: str = "every-family.yaml", **fields) -> Ran:
+    return run("review", "--explain", "--fleet", FLEETS / fleet, write("pod.yaml", pod(**fields)))
+
+
+def test_where_slices_go(run, write):
+    out = explain(run, write, fleet="rtx4090.yaml", limits=vgpus(2, 1000)).out
+    assert "fits    gpu-a: hami-core, 8 × NVIDIA GeForce RTX 4090, 24564 MiB, 10 slices\n" in out
+    assert 'container "main" on cards 6, 7\n' in out
+
+
+@pytest.mark.parametrize(
+    "number,annotations,told",
+    [
+        (
+            9,
+            {},
+            """            number of cards: container "main" wants 9 different cards, the node has 8
+            → with 8 vGPUs or fewer it fits
+""",
+        ),
+        (
+            1,
+            {"volcano.sh/vgpu-mode": "mig"},
+            """            mode: the node is in mode hami-core, the pod wants "mig"
+            → without volcano.sh/vgpu-mode it fits
+""",
+        ),
+        (
+            2,
+            {"nvidia.com/use-gputype": "H100"},
+            """type: container "main" is refused first by card 7 (NVIDIA GeForce RTX 4090); 8 of 8 cards refuse, 2 wanted
+            → without nvidia.com/use-gputype it fits
+""",
+        ),
+    ],
+)
+def test_what_refuses_and_what_helps(number, annotations, told, run, write):
+    wish = {"limits": vgpus(number, 1000), "metadata": {"annotations": annotations}}
+    assert told in explain(run, write, fleet="rtx4090.yaml", **wish).out
+
+
+def test_memory_is_explained_to_the_unit(run, write):
+    policy = write("policy.yaml", {"memoryAboveCard": "deny"})
+    path = write("pod.yaml", pod(limits=vgpus(1, 30000)))
+    out = run("review", "--explain", "--policy", policy, "--fleet", FLEETS / "rtx4090.yaml", path).out
+    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB wanted, 24564 free; 8 of 8 cards refuse, 1 wanted" in out
+    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in out
+
+
+def test_nothing_to_place_is_said(run, write):
+    assert (
+        "nothing to place: put the quantities right first"
+        in explain(run, write, limits={"volcano.sh/vgpu-number": "0"}).out
+    )
+
+
+def test_json_has_the_explanation_only_on_demand(run, write):
+    path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
+    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
+    (told,) = line["explain"]
+    assert (told["pod"], told["placeable"]) == ("", True)
+    (shape,) = told["shapes"]
+    assert shape["refusal"]["reason"] == "number of cards"
+    assert shape["change"] == {"container": "main", "resource": "volcano.sh/vgpu-number", "most": 8}
+
+
+def test_work_on_explanations_is_bounded(run, write):
+    containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
+    begin = time.monotonic()
+    explain(run, write, containers=containers)
+    assert time.monotonic() - begin < 20

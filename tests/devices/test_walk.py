@@ -1,0 +1,51 @@
+"""The walk that explanations tell is the walk that decides."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.devices.cards import Card
+from webhook.devices.config import Geometry, Instance
+from webhook.devices.placement import EMPTY, ORDERS, Need, _greedy, takes
+from webhook.devices.walk import Place, Reason, Stuck, refusal, walk
+
+GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))
+cards = st.builds(
+    Card, st.just("NVIDIA-T4"), st.sampled_from([50, 80, 100]), st.integers(0, 3), st.sampled_from([None, GEOMETRIES])
+)
+needs = st.builds(Need, st.integers(1, 3), st.sampled_from([None, 30, 60, 90]), st.sampled_from([0, 40, 60, 100]))
+uses = st.tuples(st.integers(0, 3), st.integers(0, 100), st.sampled_from([0, 40, 60, 100]))
+
+
+@given(card=cards, used=uses, need=needs)
+def test_a_refusal_has_a_name_and_only_a_refusal(card, used, need):
+    assert (refusal(card, used, need) is None) == (takes(card, used, need) is not None)
+
+
+@given(owned=st.lists(cards, max_size=5), wanted=st.lists(needs, min_size=1, max_size=4), order=st.sampled_from(ORDERS))
+def test_it_ends_where_the_scheduler_does(owned, wanted, order):
+    found = walk([Place(card) for card in owned], wanted, order)
+    assert isinstance(found, Stuck) == (not _greedy(owned, wanted, order))
+    if not isinstance(found, Stuck):
+        assert [len(set(taken)) for taken in found] == [need.number for need in wanted]
+
+
+@given(
+    owned=st.lists(cards, max_size=5),
+    excluded=st.sets(st.integers(0, 4)),
+    wanted=st.lists(needs, min_size=1, max_size=4),
+)
+def test_excluded_cards_are_as_if_they_were_not_there(owned, excluded, wanted):
+    places = [Place(card, Reason.TYPE if at in excluded else None) for at, card in enumerate(owned)]
+    left = [card for at, card in enumerate(owned) if at not in excluded]
+    assert isinstance(walk(places, wanted, ORDERS[0]), Stuck) == (not _greedy(left, wanted, ORDERS[0]))
+
+
+def test_each_test_can_refuse():
+    card, mig = Card("NVIDIA-T4", 100, 2), Card("NVIDIA-A100", 100, 2, GEOMETRIES)
+    assert refusal(card, (2, 0, 0), Need(1, 1, 0)) is Reason.SPLIT
+    assert refusal(card, (1, 60, 0), Need(1, 41, 0)) is Reason.MEMORY
+    assert refusal(card, (1, 0, 50), Need(1, 1, 51)) is Reason.CORES
+    assert refusal(card, (1, 0, 0), Need(1, 1, 100)) is Reason.EXCLUSIVE
+    assert refusal(card, (1, 0, 100), Need(1, 1, 0)) is Reason.EXCLUSIVE
+    assert refusal(mig, EMPTY, Need(1, 71, 0)) is Reason.MIG_INSTANCE
+    assert refusal(card, EMPTY, Need(1, None, 100)) is None
