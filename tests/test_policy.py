@@ -1,0 +1,269 @@
+"""The operator's policy: its defaults are a contract, and a mistake is told with its place."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import json_values
+from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
+from webhook.devices.families import Role
+from webhook.errors import ConfigError
+from webhook.policy import DEFAULT_TRUSTED_USERS, default_policy, parse_policy
+from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+
+# The contract: what stands here is what an empty file means.
+CONTRACT = {
+    "schedulerName": "volcano",
+    "schedulerNames": ["volcano"],
+    "toleration": {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"},
+    "target": {"volcano": "1.15.1", "devicePlugin": "1.12.0"},
+    "percentage": {"mixedCards": "smallest"},
+    "memoryAboveCard": "clamp",
+    "workloads": "warn",
+    "rules": {},
+    "namespaces": [],
+    "trustedUsers": list(DEFAULT_TRUSTED_USERS),
+    "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
+}
+FLEET_RULES = {"card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node"}
+
+
+def parse(document):
+    return parse_policy(document, "the file")
+
+
+def refusal(document):
+    with pytest.raises(ConfigError) as caught:
+        parse(document)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("document", [None, {}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
+def test_the_defaults_are_the_contract(document):
+    policy = parse(document)
+    assert policy == default_policy()
+    assert policy.digest == default_policy().digest
+
+
+def test_the_default_values():
+    policy = default_policy()
+    assert policy.stale_after == 600
+    assert policy.settings == Settings(trusted_users=frozenset(DEFAULT_TRUSTED_USERS))
+    assert policy.settings.target.volcano == (1, 15, 1)
+    assert policy.settings.target.device_plugin == (1, 12, 0)
+    assert policy.settings.toleration == Toleration("volcano.sh/vgpu", "Exists", "", "NoSchedule")
+    assert policy.settings.workloads is Level.WARN
+    assert dict(policy.levels.of("any").levels) == DEFAULT_LEVELS
+    assert not policy.levels.of("any").exempt
+    assert list(policy.declared(VgpuConfig())) == []
+    assert "system:serviceaccount:volcano-system:volcano-scheduler" in policy.settings.trusted_users
+
+
+def test_every_setting_arrives():
+    policy = parse(
+        {
+            "schedulerName": "b",
+            "schedulerNames": ["a", "b"],
+            "toleration": {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"},
+            "target": {"volcano": "v1.16", "devicePlugin": "1.11.0"},
+            "percentage": {"mixedCards": "deny"},
+            "memoryAboveCard": "deny",
+            "workloads": "deny",
+            "trustedUsers": ["me"],
+            "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
+        }
+    )
+    settings = policy.settings
+    assert (settings.scheduler_name, settings.scheduler_names) == ("b", ("a", "b"))
+    assert settings.toleration == Toleration("k", "Equal", "v", "NoExecute")
+    assert settings.target.reads_uuids
+    assert not settings.target.one_container
+    assert settings.mixed_cards is MixedCards.DENY
+    assert settings.memory_above_card is MemoryAboveCard.DENY
+    assert settings.workloads is Level.DENY
+    assert settings.trusted_users == {"me"}
+    assert settings.autoscaled
+    assert policy.stale_after == 60
+    assert policy.digest != default_policy().digest
+
+
+def test_no_toleration():
+    assert parse({"toleration": None}).settings.toleration is None
+
+
+@pytest.mark.parametrize("word", ["off", False])
+def test_a_bare_off_which_yaml_reads_as_false(word):
+    policy = parse({"workloads": word, "rules": {"card-count": word}})
+    assert policy.settings.workloads is Level.OFF
+    assert policy.levels.of("x").levels["card-count"] is Level.OFF
+
+
+@pytest.mark.parametrize(
+    "document, path, hint",
+    [
+        ({"schedulrName": 1}, "schedulrName", "schedulerName"),
+        ({"scheduler_name": 1}, "scheduler_name", "schedulerName"),
+        ({"toleration": {"effct": 1}}, "toleration.effct", "effect"),
+        ({"target": {"volcan": 1}}, "target.volcan", "volcano"),
+        ({"target": {"device_plugin": 1}}, "target.device_plugin", "devicePlugin"),
+        ({"percentage": {"mixedcards": 1}}, "percentage.mixedcards", "mixedCards"),
+        ({"namespaces": [{"match": ["a"], "exemt": True}]}, "namespaces.0.exemt", "exempt"),
+        ({"namespaces": [{"match": ["a"]}, {"match": ["a"], "rule": {}}]}, "namespaces.1.rule", "rules"),
+        ({"fleet": {"autoScaled": True}}, "fleet.autoScaled", "autoscaled"),
+        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1}], "node": 1}]}},
+         "fleet.declared.0.node", "nodes"),
+        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1, "splits": 1}]}]}},
+         "fleet.declared.0.cards.0.splits", "split"),
+    ],
+)  # fmt: skip
+def test_an_unknown_key_is_told_with_path_and_nearest_right_key(document, path, hint):
+    assert refusal(document) == f"the file: {path}: no such key; did you mean {hint!r}?"
+
+
+def test_an_unknown_key_like_no_other_gets_the_list():
+    assert refusal({"target": {"zzz": 1}}) == "the file: target.zzz: no such key; there are devicePlugin, volcano"
+
+
+@pytest.mark.parametrize(
+    "document, start",
+    [
+        ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
+        ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
+        ({"namespaces": [{"match": ["a"], "rules": {"card-cuont": "off"}}]}, "namespaces.0.rules: no rule is called"),
+        ({"rules": {"card-count": "block"}}, "rules.card-count: "),
+        ({"rules": {"card-count": True}}, "rules.card-count: "),
+        ({"rules": {"card-count": None}}, "rules.card-count: "),
+        ({"rules": ["card-count"]}, "rules: "),
+        ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is no version; write it like 1.15.1"),
+        ({"target": {"devicePlugin": ""}}, "target.devicePlugin: '' is no version"),
+        ({"target": {"volcano": 1.16}}, "target.volcano: "),
+        ({"target": "1.16"}, "target: "),
+        ({"schedulerName": ""}, "schedulerName: "),
+        ({"schedulerName": None}, "schedulerName: "),
+        ({"schedulerNames": []}, "schedulerNames: "),
+        ({"schedulerNames": "volcano"}, "schedulerNames: "),
+        ({"schedulerName": "other"}, "the policy: schedulerName 'other' is not among schedulerNames ['volcano']"),
+        ({"schedulerNames": ["a", "b"]}, "the policy: schedulerName 'volcano' is not among schedulerNames ['a', 'b']"),
+        ({"toleration": {"operator": "In"}}, "toleration.operator: "),
+        ({"toleration": {"effect": "Never"}}, "toleration.effect: "),
+        ({"toleration": {"key": ""}}, "toleration.key: "),
+        ({"toleration": {"value": "v"}}, "toleration: a toleration with operator Exists has no value"),
+        ({"toleration": []}, "toleration: "),
+        ({"percentage": {"mixedCards": "median"}}, "percentage.mixedCards: "),
+        ({"memoryAboveCard": "warn"}, "memoryAboveCard: "),
+        ({"workloads": "audit"}, "workloads: "),
+        ({"workloads": True}, "workloads: "),
+        ({"namespaces": {}}, "namespaces: "),
+        ({"namespaces": [{}]}, "namespaces.0.match: "),
+        ({"namespaces": [{"match": []}]}, "namespaces.0.match: "),
+        ({"namespaces": [{"match": "a"}]}, "namespaces.0.match: "),
+        ({"namespaces": [{"match": ["a"], "exempt": "no"}]}, "namespaces.0.exempt: "),
+        ({"trustedUsers": "me"}, "trustedUsers: "),
+        ({"trustedUsers": [1]}, "trustedUsers.0: "),
+        ({"fleet": {"autoscaled": "false"}}, "fleet.autoscaled: "),
+        ({"fleet": {"autoscaled": 0}}, "fleet.autoscaled: "),
+        ({"fleet": {"staleAfterSeconds": 0}}, "fleet.staleAfterSeconds: "),
+        ({"fleet": {"staleAfterSeconds": True}}, "fleet.staleAfterSeconds: "),
+        ({"fleet": {"staleAfterSeconds": "600"}}, "fleet.staleAfterSeconds: "),
+        ({"fleet": {"declared": [{"name": "a"}]}}, "fleet.declared.0.cards: "),
+        ({"fleet": {"declared": [{"name": "a", "cards": []}]}}, "fleet.declared.0.cards: "),
+        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A"}]}]}}, "fleet.declared.0.cards.0.memory: "),
+        ([], "the policy: "),
+        ("volcano", "the policy: "),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_told_with_its_path(document, start):
+    assert refusal(document).startswith(f"the file: {start}")
+
+
+def test_levels_for_all_namespaces():
+    levels = parse({"rules": {"card-count": "warn", "host-access": "off"}}).levels.of("x")
+    assert levels.levels == {**DEFAULT_LEVELS, "card-count": Level.WARN, "host-access": Level.OFF}
+    active = {rule.id: level for rule, level in levels.active}
+    assert active["card-count"] is Level.WARN
+    assert "host-access" not in active
+    assert len(active) == len(VALIDATIONS) - 1
+
+
+NAMESPACES = [
+    {"match": ["team-*", "x"], "rules": {"card-count": "warn"}},
+    {"match": ["team-a*"], "rules": {"number-zero": "off"}},
+    {"match": ["kube-?ystem"], "exempt": True},
+    {"match": ["kube-system"], "exempt": False},
+]
+
+
+@pytest.mark.parametrize(
+    "namespace, card_count, number_zero, exempt",
+    [
+        ("team-b", "warn", "audit", False),
+        ("x", "warn", "audit", False),
+        ("team-ab", "deny", "off", False),  # only the last match decides
+        ("default", "deny", "audit", False),
+        ("Team-b", "deny", "audit", False),
+        ("xx", "deny", "audit", False),
+        ("kube-zystem", "deny", "audit", True),
+        ("kube-system", "deny", "audit", False),
+    ],
+)
+def test_the_last_match_wins(namespace, card_count, number_zero, exempt):
+    found = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).levels.of(namespace)
+    assert found.levels["card-count"] == card_count
+    assert found.levels["number-zero"] == number_zero
+    assert found.exempt is exempt
+
+
+def test_namespaces_are_remembered_only_so_many():
+    table = parse({"namespaces": NAMESPACES}).levels
+    for index in range(3000):
+        assert table.of(f"team-{index}").levels["card-count"] is Level.WARN
+    assert len(table._known) <= 1024
+
+
+def test_an_autoscaled_fleet_softens_what_follows_from_it():
+    changed = {
+        rule
+        for rule, level in parse({"fleet": {"autoscaled": True}}).levels.of("x").levels.items()
+        if level is not DEFAULT_LEVELS[rule]
+    }
+    assert changed == {rule.id for rule in VALIDATIONS if rule.fleet and rule.level is Level.DENY}
+    assert changed >= FLEET_RULES
+
+
+def test_autoscaled_also_softens_what_the_policy_denies_and_leaves_the_rest():
+    document = {"fleet": {"autoscaled": True}, "rules": {"card-count": "audit", "fits-tightly": "deny"}}
+    levels = parse(document).levels.of("x").levels
+    assert levels["card-count"] is Level.AUDIT
+    assert levels["fits-tightly"] is Level.WARN
+    assert levels["number-zero"] is Level.DENY
+
+
+def test_declared_shapes():
+    geometries = (Geometry("g", (Instance("1g", 9728, 7),)),)
+    config = VgpuConfig(mig_models=(MigModels(("A100",), geometries),), memory_factor=2)
+    cards = [{"count": 2, "type": "A100", "memory": 100, "split": 7}, {"type": "NVIDIA-T4", "memory": 50}]
+    declared = [
+        {"name": "core", "nodes": 5, "cards": cards},
+        {"name": "mig", "mode": "mig", "cards": cards},
+    ]
+    core, mig = parse({"fleet": {"declared": declared}}).declared(config)
+    assert (core.mode, core.names, core.nodes, core.declared) == ("hami-core", ("core",), 5, True)
+    assert [(c.type, c.memory, c.split, c.geometries) for c in core.cards] == [
+        ("NVIDIA-A100", 100, 7, None), ("NVIDIA-A100", 100, 7, None), ("NVIDIA-T4", 50, 10, None),
+    ]  # fmt: skip
+    assert core.allocatable == {Role.NUMBER: 24, Role.MEMORY: 250, Role.CORES: 300, Role.PERCENTAGE: 0}
+    assert [card.geometries for card in mig.cards] == [geometries, geometries, ()]
+    assert {card.factor for card in mig.cards} == {2}
+    assert mig.nodes == 1
+
+
+@given(st.dictionaries(st.sampled_from(sorted(CONTRACT)), json_values))
+def test_any_json_is_a_policy_or_refused(document):
+    try:
+        policy = parse(document)
+    except ConfigError as error:
+        message = str(error)
+        assert message.startswith("the file: ")
+    else:
+        assert policy.settings.scheduler_name in policy.settings.scheduler_names
