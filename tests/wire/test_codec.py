@@ -1,0 +1,231 @@
+"""The envelope is strict: what cannot be read as exactly one review gets no verdict."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.errors import NotAReview, NotJson, RequestError
+from webhook.wire.codec import Answer, decode, encode, error_status
+
+REVIEWS = Path(__file__).parents[1] / "data" / "reviews"
+UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+
+def review(request: Any = None, **changes: Any) -> dict[str, Any]:
+    """A review like an API server's; a change of None takes the field out."""
+    usual = {
+        "uid": UID,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "namespace": "team-a",
+        "userInfo": {"username": "alice"},
+        "object": {"spec": {"containers": []}},
+    }
+    if request is None:
+        request = {key: value for key, value in {**usual, **changes}.items() if value is not None}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+
+
+def body(document: Any) -> bytes:
+    return json.dumps(document).encode()
+
+
+def with_object(text: str) -> bytes:
+    """A right review whose object holds raw JSON text under `x`."""
+    whole = json.dumps(review(object={"x": "HERE"}))
+    return whole.replace('"HERE"', text).encode("utf-8", "surrogatepass")
+
+
+# --- no JSON --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "raw, says",
+    [
+        (b"", "zero-length"),
+        (b"   \n", "not JSON"),
+        (b"hello", "not JSON"),
+        (body(review())[:-1], "not JSON"),
+        (body(review())[: len(body(review())) // 2], "not JSON"),
+        (body(review()) * 2, "unexpected content after document"),
+        (b"\xef\xbb\xbf" + body(review()), "byte order mark"),
+        (body(review()).decode().encode("utf-16"), "not JSON"),
+        (with_object("NaN"), "not JSON"),
+        (with_object("Infinity"), "not JSON"),
+        (with_object("01"), "not JSON"),
+        (with_object("1" * 400), "infinity"),
+        (with_object("1" * 5000), "infinity"),
+        (with_object("1e400"), "infinity"),
+        (with_object('"\\ud800"'), "surrogate"),
+        (with_object('"\\udc00\\ud800"'), "surrogate"),
+        (with_object('"\ud800"'), "UTF-8"),
+        (with_object('"HERE"').replace(b"HERE", b"\xff\xfe"), "UTF-8"),
+        (with_object('"HERE"').replace(b"HERE", b"\xc0\xaf"), "UTF-8"),
+        (with_object('"a\nb"'), "not JSON"),
+        (with_object("{'a': 1}"), "not JSON"),
+        (with_object("[1,]"), "not JSON"),
+    ],
+)
+def test_what_is_not_one_json_document_is_refused(raw: bytes, says: str):
+    with pytest.raises(NotJson, match=says):
+        decode(raw)
+
+
+@pytest.mark.parametrize("depth", [252, 253, 300, 1000, 1022, 1023, 1100, 5000, 100_000])
+@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a":', "}")])
+def test_deep_nesting_is_refused(depth: int, opening: str, closing: str):
+    with pytest.raises(NotJson, match=r"too deep|depth"):
+        decode(with_object(opening * depth + "1" + closing * depth))
+
+
+def test_nesting_that_an_answer_can_hold_is_read():
+    request = decode(with_object("[" * 200 + "]" * 200))
+    answer = Answer(True, [{"op": "add", "path": "/x", "value": request.object["x"]}])
+    assert json.loads(encode(request, answer))["response"]["patchType"] == "JSONPatch"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        body(review()).replace(b'"kind": "AdmissionReview"', b'"kind": "AdmissionReview", "kind": "AdmissionReview"'),
+        body(review()).replace(b'"uid": ', b'"uid": "other", "uid": '),
+        with_object('{"a": 1, "a": 1}'),
+        with_object('{"a": {}, "b": 1, "a": 2}'),
+        with_object('[[{"b": {"a": 1, "a": 2}}]]'),
+        with_object('{"a": 1, "\\u0061": 2}'),
+        with_object('{"a": 1, "a": 1}').replace(b" ", b""),
+    ],
+)
+def test_a_key_that_stands_twice_is_refused_at_every_depth(raw: bytes):
+    with pytest.raises(NotJson, match="stands twice in one object"):
+        decode(raw)
+
+
+def test_the_same_key_in_two_objects_is_no_duplicate():
+    assert decode(with_object('[{"a": 1}, {"a": {"a": 2}}]')).object == {"x": [{"a": 1}, {"a": {"a": 2}}]}
+
+
+# --- JSON, yet no review --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "document, place",
+    [
+        (None, "the body"),
+        ([], "the body"),
+        ("review", "the body"),
+        ([review()], "the body"),
+        ({}, "apiVersion"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "apiVersion"),
+        ({**review(), "apiVersion": "admission.k8s.io/v2"}, "apiVersion"),
+        ({**review(), "apiVersion": ["admission.k8s.io/v1"]}, "apiVersion"),
+        ({**review(), "kind": "Pod"}, "kind"),
+        ({**review(), "request": None}, "request"),
+        ({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}, "request"),
+        ({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": {}}, "request"),
+        (review(request=[]), "request"),
+        (review(uid=None), "request.uid"),
+        (review(uid=""), "request.uid"),
+        (review(uid=7), "request.uid"),
+        (review(uid="u" * 257), "request.uid"),
+        (review(kind=None), "request.kind"),
+        (review(kind="Pod"), "request.kind"),
+        (review(kind={}), "request.kind.kind"),
+        (review(kind={"kind": 1}), "request.kind.kind"),
+        (review(kind={"kind": "Pod", "group": {}}), "request.kind.group"),
+        (review(operation=None), "request.operation"),
+        (review(operation="create"), "request.operation"),
+        (review(operation=1), "request.operation"),
+        (review(namespace=1), "request.namespace"),
+        (review(name=[]), "request.name"),
+        (review(subResource=1), "request.subResource"),
+        (review(userInfo="alice"), "request.userInfo"),
+        (review(userInfo={"username": 1}), "request.userInfo.username"),
+        (review(dryRun="yes"), "request.dryRun"),
+        (review(object=[]), "request.object"),
+        (review(object="pod"), "request.object"),
+        (review(oldObject=1), "request.oldObject"),
+    ],
+)
+def test_what_is_no_review_is_refused_and_the_field_named(document: Any, place: str):
+    with pytest.raises(NotAReview, match=rf"answered: {re.escape(place)}: "):
+        decode(body(document))
+
+
+def test_a_refusal_is_a_status_whose_message_the_api_server_passes_on():
+    with pytest.raises(RequestError) as refused:
+        decode(body(review(uid="")))
+    assert json.loads(error_status(refused.value)) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "reason": "BadRequest",
+        "code": 400,
+        "message": "vgpu-webhook: not an AdmissionReview that can be answered: request.uid: "
+        "String should have at least 1 character",
+    }
+
+
+# --- reviews --------------------------------------------------------------------------------------------------------
+
+
+def test_every_recorded_review_is_read_and_its_object_is_the_json_that_came_in():
+    for file in REVIEWS.glob("*.json"):
+        sent = json.loads(file.read_bytes())["request"]
+        request = decode(file.read_bytes())
+        assert (request.uid, request.operation) == (sent["uid"], sent["operation"])
+        assert (request.group, request.kind) == (sent["kind"]["group"], sent["kind"]["kind"])
+        assert request.user == sent["userInfo"]["username"]
+        assert request.sub_resource == sent.get("subResource", "")
+        assert (request.namespace, request.name) == (sent.get("namespace", ""), sent.get("name", ""))
+        assert request.dry_run is bool(sent.get("dryRun"))
+        assert json.dumps(request.object) == json.dumps(sent["object"])
+        assert json.dumps(request.old_object) == json.dumps(sent["oldObject"])
+
+
+def test_fields_of_later_versions_are_no_error():
+    request = decode(body({**review(later={"a": 1}), "metadata": {}}))
+    assert (request.uid, request.operation, request.user, request.dry_run) == (UID, "CREATE", "alice", False)
+
+
+@pytest.mark.parametrize("version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
+def test_an_answer_is_of_the_version_of_the_question(version: str):
+    request = decode(body({**review(), "apiVersion": version}))
+    assert json.loads(encode(request, Answer(True))) == {
+        "apiVersion": version,
+        "kind": "AdmissionReview",
+        "response": {"uid": UID, "allowed": True},
+    }
+
+
+def test_a_patch_stands_in_the_answer_only_when_there_is_something_to_change():
+    request = decode(body(review()))
+    assert {"patch", "patchType"}.isdisjoint(json.loads(encode(request, Answer(True, [])))["response"])
+    operation = {"op": "add", "path": "/spec/schedulerName", "value": "volcano"}
+    response = json.loads(encode(request, Answer(True, [operation])))["response"]
+    assert response.pop("patchType") == "JSONPatch"
+    assert json.loads(base64.b64decode(response.pop("patch"))) == [operation]
+    assert response == {"uid": UID, "allowed": True}
+
+
+def test_a_refusal_names_every_cause():
+    request = decode(body(review()))
+    answer = Answer(False, (), "no\nand no", [("rule", "spec", "no")], ["careful"], {"outcome": "denied"})
+    assert json.loads(encode(request, answer))["response"] == {
+        "uid": UID,
+        "allowed": False,
+        "status": {
+            "status": "Failure",
+            "code": 403,
+            "reason": "Forbidden",
+            "message": "no\nand no",
+            "details": {"causes": [{"reason": "rule", "field": "spec", "message": "no"}]},
+        },
+        "warnings": ["careful"],
+        "auditAnnotations": {"outcome": "denied"},
+    }
