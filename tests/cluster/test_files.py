@@ -1,0 +1,153 @@
+"""Device config, policy and fleet from files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from webhook.cluster import files
+from webhook.cluster.files import file_digest, load_device_config, load_nodes, load_policy, read_bytes
+from webhook.devices.config import VgpuConfig, parse_device_config
+from webhook.errors import ConfigError
+from webhook.policy import default_policy
+
+DATA = Path(__file__).parent.parent / "data"
+CONFIG = VgpuConfig()
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(content, name="file.yaml"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return put
+
+
+def refusal(load, path, *more):
+    with pytest.raises(ConfigError) as caught:
+        load(path, *more)
+    message = str(caught.value)
+    assert str(path) in message
+    return message.removeprefix(f"{path}: ")
+
+
+@pytest.mark.parametrize("name", ["device-config.yaml", "device-config.minimal.yaml"])
+def test_a_device_config_as_text_or_configmap(write, name):
+    path = DATA / "config" / name
+    text = path.read_text()
+    config = load_device_config(path)
+    assert config == parse_device_config(yaml.safe_load(text), "test")
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"device-config.yaml": text}}
+    assert load_device_config(write(yaml.safe_dump(held))) == config
+    assert load_device_config(write(json.dumps(held))) == config
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("kind: ConfigMap", "the ConfigMap has no key device-config.yaml"),
+        ("kind: ConfigMap\ndata: {other: x}", "the ConfigMap has no key device-config.yaml"),
+        ("kind: ConfigMap\ndata: {device-config.yaml: {nvidia: {}}}", "the ConfigMap has no key device-config.yaml"),
+        ("kind: ConfigMap\ndata: []", "the ConfigMap has no key device-config.yaml"),
+        ("kind: ConfigMap\ndata: {device-config.yaml: 'a: ['}", "device-config.yaml: not YAML or JSON"),
+        ("kind: ConfigMap\ndata: {device-config.yaml: ''}", "a device config is a mapping"),
+        ("", "a device config is a mapping"),
+        ("- nvidia", "a device config is a mapping"),
+        ("a: 1\n---\nb: 1", "2 documents where one is expected"),
+        ("nvidia: {}\nnvidia: {}", "not YAML or JSON that can be read: the key 'nvidia' stands twice"),
+        ("nvidia: {defaultCores: many}", "nvidia.defaultCores: "),
+    ],
+)
+def test_a_device_config_that_cannot_be_used(write, content, message):
+    assert refusal(load_device_config, write(content)).startswith(message)
+
+
+def test_a_policy(write):
+    assert load_policy(write("")) == default_policy()
+    assert load_policy(write("workloads: off\nrules: {card-count: off}")).settings.workloads == "off"
+    assert load_policy(write('{"fleet": {"staleAfterSeconds": 5}}')).stale_after == 5
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("worklods: off", "worklods: no such key; did you mean 'workloads'?"),
+        ("a: 1\n---\nb: 1", "2 documents where one is expected"),
+        ("workloads: off\nworkloads: warn", "not YAML or JSON that can be read: the key 'workloads' stands twice"),
+        ("target: {volcano: 1.16}", "target.volcano: "),
+    ],
+)
+def test_a_policy_that_cannot_be_used(write, content, message):
+    assert refusal(load_policy, write(content)).startswith(message)
+
+
+@pytest.mark.parametrize("name", ["mixed", "compatible", "every-family", "rtx4090"])
+def test_fleets_as_yaml_and_json_are_equal(write, name):
+    path = DATA / "fleets" / f"{name}.yaml"
+    nodes = load_nodes(path, CONFIG)
+    assert nodes
+    document = yaml.safe_load(path.read_text())
+    assert load_nodes(write(json.dumps(document), "fleet.json"), CONFIG) == nodes
+    one_by_one = yaml.safe_dump_all(document["items"])
+    assert load_nodes(write(one_by_one), CONFIG) == nodes
+    assert load_nodes(write(json.dumps({**document, "kind": "NodeList"})), CONFIG) == nodes
+
+
+def test_nodes_without_cards_are_left_out():
+    assert [node.name for node in load_nodes(DATA / "fleets" / "mixed.yaml", CONFIG)] == [
+        "gpu-a", "gpu-b", "gpu-c", "gpu-mig",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", ["", "kind: List\nitems: []", '{"kind": "NodeList", "items": []}'])
+def test_a_fleet_may_be_empty(write, content):
+    assert load_nodes(write(content), CONFIG) == []
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("kind: Pod", "a fleet file holds nodes"),
+        ("- kind: Node", "a fleet file holds nodes"),
+        ("just text", "a fleet file holds nodes"),
+        ("kind: Node\n---\nkind: Pod", "a fleet file holds nodes"),
+        ("kind: List", "items is no list of nodes"),
+        ("kind: List\nitems: {}", "items is no list of nodes"),
+        ("kind: List\nitems: [x]", "items is no list of nodes"),
+        ("kind: List\nkind: List", "not YAML or JSON that can be read: the key 'kind' stands twice"),
+    ],
+)
+def test_a_fleet_that_is_none(write, content, message):
+    assert refusal(load_nodes, write(content), CONFIG).startswith(message)
+
+
+LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,)), (file_digest, ())]
+
+
+@pytest.mark.parametrize("load, more", LOADS)
+def test_files_that_cannot_be_read(tmp_path, load, more):
+    assert refusal(load, tmp_path / "absent", *more) == "No such file or directory"
+    assert refusal(load, tmp_path, *more) == "Is a directory"
+
+
+def test_a_link_to_itself(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    assert refusal(load_policy, loop).startswith("Too many levels of symbolic links")
+
+
+@pytest.mark.parametrize("load", [load_device_config, load_policy])
+def test_a_settings_file_that_is_too_large(write, load):
+    exact = b"#" * files.MAX_SETTINGS_BYTES
+    assert refusal(load, write(exact + b"#")) == "larger than 1 MiB"
+    assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
+
+
+def test_a_digest_is_that_of_the_bytes(write):
+    first = file_digest(write("a: 1"))
+    assert first == file_digest(write("a: 1", "other.yaml"))
+    assert first != file_digest(write("a:  1"))
+    assert len(first) == 12

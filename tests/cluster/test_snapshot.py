@@ -1,0 +1,124 @@
+"""A snapshot is its parts, and its digests name them the same way in every process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webhook import names
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.devices.config import parse_device_config
+from webhook.policy import default_policy, parse_policy
+
+DATA = Path(__file__).parent.parent / "data"
+DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "memory": 95000}]}]}}
+
+
+def mixed():
+    config = load_device_config(DATA / "config" / "device-config.yaml")
+    return config, load_nodes(DATA / "fleets" / "mixed.yaml", config.vgpu)
+
+
+def test_the_built_in_config_is_volcanos():
+    vgpu = default_device_config().vgpu
+    assert vgpu.default_number == 1
+    assert vgpu.number_name == names.VGPU_NUMBER
+    assert vgpu.mig_models == ()
+
+
+def test_the_parts_are_kept():
+    config, nodes = mixed()
+    policy = parse_policy({"workloads": "deny", "rules": {"card-count": "warn"}}, "test")
+    snapshot = build_snapshot(config, policy, nodes)
+    assert snapshot.config is config
+    assert snapshot.settings is policy.settings
+    assert snapshot.levels is policy.levels
+    assert snapshot.fleet.complete
+    assert snapshot.fleet.nodes == 4
+
+
+def test_no_nodes_are_known():
+    snapshot = build_snapshot(default_device_config(), default_policy(), None)
+    assert snapshot.fleet is None
+    assert snapshot.digests["fleet"] == "unknown"
+
+
+def test_no_nodes_is_another_thing_than_none_known():
+    snapshot = build_snapshot(default_device_config(), default_policy(), [])
+    assert snapshot.fleet.complete
+    assert snapshot.fleet.shapes == ()
+    assert snapshot.digests["fleet"] == snapshot.fleet.digest != "unknown"
+
+
+def test_declared_shapes_alone_rule_nothing_out():
+    snapshot = build_snapshot(default_device_config(), parse_policy(DECLARED, "test"), None)
+    assert not snapshot.fleet.complete
+    assert [shape.names for shape in snapshot.fleet.shapes] == [("h100",)]
+
+
+def test_declared_shapes_join_the_real_ones():
+    config, nodes = mixed()
+    snapshot = build_snapshot(config, parse_policy(DECLARED, "test"), nodes)
+    assert snapshot.fleet.complete
+    assert [shape.names[0] for shape in snapshot.fleet.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
+
+
+def test_the_target_version_decides_what_is_seen():
+    config, nodes = mixed()
+    newer = build_snapshot(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes)
+    assert newer.fleet.slots
+    assert not build_snapshot(config, default_policy(), nodes).fleet.slots
+
+
+def test_a_digest_changes_with_its_part_alone():
+    config, nodes = mixed()
+    base = build_snapshot(config, default_policy(), nodes).digests
+    assert set(base) == {"config", "policy", "fleet"}
+    others = {
+        "config": build_snapshot(parse_device_config({"nvidia": {"defaultCores": 5}}, "test"), default_policy(), nodes),
+        "policy": build_snapshot(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes),
+        "fleet": build_snapshot(config, default_policy(), nodes[:2]),
+    }
+    for part, snapshot in others.items():
+        assert snapshot.digests[part] != base[part]
+    assert others["policy"].digests["config"] == base["config"]
+    assert others["fleet"].digests["policy"] == base["policy"]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"fleet": {"staleAfterSeconds": 1}},
+        {"namespaces": [{"match": ["a"], "exempt": True}]},
+        {"trustedUsers": []},
+        {"toleration": None},
+        DECLARED,
+    ],
+)
+def test_every_setting_changes_the_policys_digest(document):
+    config = default_device_config()
+    changed = build_snapshot(config, parse_policy(document, "test"), []).digests
+    assert changed["policy"] != build_snapshot(config, default_policy(), []).digests["policy"]
+
+
+def test_digests_are_the_same_in_every_process():
+    """Replicas must name one decision's basis alike; the order of a set differs from process to process."""
+    program = (
+        "from webhook.cluster.snapshot import build_snapshot, default_device_config\n"
+        "from webhook.policy import default_policy\n"
+        "print(dict(build_snapshot(default_device_config(), default_policy(), []).digests))"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert printed == {f"{dict(build_snapshot(default_device_config(), default_policy(), []).digests)}\n"}
