@@ -1,0 +1,82 @@
+"""The engine alone: one review, bytes in to bytes out, audit line and metrics included, on one core."""
+
+import gc
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import fleets
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.fleet import read_node
+from webhook.observe.audit import AuditLog
+from webhook.observe.metrics import Metrics
+from webhook.policy import default_policy
+from webhook.review import Snapshot
+from webhook.server.admission import Admission
+from webhook.server.gunicorn import settle_memory
+from webhook.server.state import State
+
+DATA = Path(__file__).parents[1] / "data"
+REVIEW = (DATA / "reviews" / "gpu-pod1.json").read_bytes()
+CALLS = 2000
+ROUNDS = 7
+
+
+def report() -> None:
+    """Print the engine's part of the table."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    config = load_device_config(DATA / "config" / "device-config.yaml")
+    policy = default_policy()
+    snapshots = {
+        "5 nodes, 4 shapes (mixed.yaml)": build_snapshot(
+            config, policy, load_nodes(DATA / "fleets" / "mixed.yaml", config.vgpu)
+        )
+    }
+    for size in (5_000, 50_000):
+        nodes = [found for number in range(size) if (found := read_node(fleets.node(number, 20), config.vgpu))]
+        snapshots[f"{size:,} nodes, 20 shapes"] = build_snapshot(config, policy, nodes)
+    settle_memory()
+    print("engine, bytes in to bytes out, audit line and metrics included (µs, median; aim: at most 60)")
+    print(f"  {'fleet':<34}{'mutate':>9}{'validate':>10}{'ratio to 5 nodes (aim: 0.90 to 1.10)':>39}")
+    figures = _in_turn({name: _answers(snapshot) for name, snapshot in snapshots.items()})
+    base = next(iter(figures.values()))
+    for name, (mutate, validate) in figures.items():
+        ratios = f"{mutate / base[0]:.2f}  {validate / base[1]:.2f}"
+        print(f"  {name:<34}{mutate:>9.1f}{validate:>10.1f}{ratios:>39}")
+    print("\nengine, other reviews against mixed.yaml (µs, median)")
+    answers = _answers(next(iter(snapshots.values())))
+    for path in ("plain-pod", "number-and-percentage", "two-containers", "cores-over-100", "vcjob-vgpu-training"):
+        body = (DATA / "reviews" / f"{path}.json").read_bytes()
+        mutate, validate = (_median(answer, body) for answer in answers)
+        print(f"  {path:<34}{mutate:>9.1f}{validate:>10.1f}")
+    print()
+
+
+def _answers(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
+    metrics = Metrics()
+    admission = Admission(State(snapshot), AuditLog(os.devnull, metrics.audit_failed), metrics)
+    return lambda body: admission.answer("/mutate", body), lambda body: admission.answer("/validate", body)
+
+
+def _in_turn(engines: dict[str, tuple[Callable[[bytes], object], ...]]) -> dict[str, tuple[float, float]]:
+    """The median over all rounds of each engine; a round measures each once, so that drift hits all alike."""
+    rounds: dict[str, list[list[float]]] = {name: [[], []] for name in engines}
+    for _ in range(ROUNDS):
+        for name, answers in engines.items():
+            for half, answer in enumerate(answers):
+                rounds[name][half].append(_median(answer, REVIEW))
+    return {name: (statistics.median(halves[0]), statistics.median(halves[1])) for name, halves in rounds.items()}
+
+
+def _median(answer: Callable[[bytes], object], body: bytes) -> float:
+    times = []
+    gc.collect()
+    for _ in range(CALLS):
+        started = time.perf_counter_ns()
+        answer(body)
+        times.append(time.perf_counter_ns() - started)
+    return statistics.median(times) / 1000

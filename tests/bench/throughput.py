@@ -1,0 +1,167 @@
+"""The served webhook against the floor: TLS, one worker, keep-alive connections, wrk as the client."""
+
+import re
+import shutil
+import ssl
+import statistics
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from certs import pki, store
+from tests.bench import fleets
+from tests.bench.engine import DATA
+
+CONNECTIONS = (1, 16, 64)
+WEBHOOK_PORT, FLOOR_PORT, BIG_PORT = 19443, 19444, 19445
+UNITS = {"us": 0.001, "ms": 1.0, "s": 1000.0}
+
+LUA = """wrk.method = "POST"
+local file = io.open("{body}", "rb"); wrk.body = file:read("*a"); file:close()
+wrk.headers["Content-Type"] = "application/json"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What wrk saw: requests a second, latencies in ms."""
+
+    rate: float
+    median: float
+    p99: float
+
+
+def report(directory: Path, seconds: int, rounds: int) -> int:
+    """Print the server's part of the table; 1 where wrk is missing."""
+    ca = pki.make_ca("bench CA")
+    store.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
+    if shutil.which("wrk") is None:
+        print("throughput and latency: not measured, wrk is missing (Debian: apt-get install wrk)")
+        _memory_and_start(directory)
+        return 1
+    script = directory / "post.lua"
+    script.write_text(LUA.format(body=DATA / "reviews" / "gpu-pod1.json"))
+    webhook, floor = _start_webhook(directory, WEBHOOK_PORT, DATA / "fleets" / "mixed.yaml"), _start_floor(directory)
+    try:
+        _wait(WEBHOOK_PORT, "/readyz")
+        _wait(FLOOR_PORT, "/")
+        print(
+            "through TLS, one worker, keep-alive, POST /mutate (aim at 16: rate ratio at least 0.40, p99 ratio under 3)"
+        )
+        print(
+            f"  {'connections':<12}{'floor/s':>9}{'webhook/s':>11}{'ratio':>7}{'floor p99 ms':>15}{'webhook p99 ms':>16}{'ratio':>7}"
+        )
+        for connections in CONNECTIONS:
+            _compare(script, connections, seconds, rounds)
+    finally:
+        for process in (webhook, floor):
+            _stop(process)
+    print()
+    _memory_and_start(directory)
+    return 0
+
+
+def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
+    floor, webhook = [], []
+    for _ in range(rounds):  # in turn: A B A B …
+        floor.append(_wrk(script, FLOOR_PORT, connections, seconds))
+        webhook.append(_wrk(script, WEBHOOK_PORT, connections, seconds))
+    rates = [statistics.median(load.rate for load in side) for side in (floor, webhook)]
+    tails = [statistics.median(load.p99 for load in side) for side in (floor, webhook)]
+    print(
+        f"  {connections:<12}{rates[0]:>9.0f}{rates[1]:>11.0f}{rates[1] / rates[0]:>7.2f}"
+        f"{tails[0]:>9.2f}{tails[1]:>11.2f}{tails[1] / tails[0]:>7.2f}"
+    )
+
+
+def _wrk(script: Path, port: int, connections: int, seconds: int) -> Load:
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
+    printed = subprocess.run(
+        [*command, f"https://127.0.0.1:{port}/mutate"], capture_output=True, text=True, check=True
+    ).stdout
+    if "Non-2xx" in printed or "Socket errors" in printed:
+        sys.exit(f"errors under load, figures would mean nothing:\n{printed}")
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", printed)[1])
+    return Load(rate, _latency(printed, "50%"), _latency(printed, "99%"))
+
+
+def _latency(printed: str, percentile: str) -> float:
+    number, unit = re.search(rf"{percentile}\s+([\d.]+)(us|ms|s)", printed).groups()
+    return float(number) * UNITS[unit]
+
+
+def _memory_and_start(directory: Path) -> None:
+    big = directory / "fleet.json"
+    big.write_bytes(orjson.dumps(fleets.fleet(5_000)))
+    starts = []
+    for _ in range(3):
+        began = time.perf_counter()
+        process = _start_webhook(directory, BIG_PORT, big)
+        try:
+            _wait(BIG_PORT, "/readyz")
+            starts.append(time.perf_counter() - began)
+            memory = sum(_proportional(pid) for pid in _family(process.pid))
+        finally:
+            _stop(process)
+    print("with a fleet of 5,000 nodes in 20 shapes")
+    print(f"  memory of all serving processes, proportional set size: {memory / 1024:.0f} MiB (aim: 100)")
+    print(f"  start to ready: {statistics.median(starts):.2f} s (aim: 1.5)")
+
+
+def _start_webhook(directory: Path, port: int, fleet: Path) -> subprocess.Popen:
+    command = [
+        sys.executable,
+        "-m",
+        "webhook.cli.main",
+        "serve",
+        "--bind",
+        f"127.0.0.1:{port}",
+        "--audit-log",
+        "/dev/null",
+    ]
+    command += ["--tls-cert", str(directory / store.CERTIFICATE), "--tls-key", str(directory / store.KEY)]
+    command += ["--fleet", str(fleet), "--device-config", str(DATA / "config" / "device-config.yaml")]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _start_floor(directory: Path) -> subprocess.Popen:
+    command = [sys.executable, "-m", "gunicorn", "-k", "asgi", "--asgi-lifespan", "off", "--keep-alive", "300"]
+    command += ["--certfile", str(directory / store.CERTIFICATE), "--keyfile", str(directory / store.KEY)]
+    command += ["--no-control-socket", "-b", f"127.0.0.1:{FLOOR_PORT}", "tests.bench.floor:app"]
+    # As long as the webhook's answer, so that both write alike.
+    environment = {"FLOOR_BODY": '{"canned": "' + "x" * 420 + '"}', "PATH": "/usr/bin:/bin"}
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=root)
+
+
+def _wait(port: int, path: str) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    for _ in range(400):
+        try:
+            with urllib.request.urlopen(f"https://127.0.0.1:{port}{path}", timeout=2, context=context):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.025)
+    sys.exit(f"nothing answers on port {port}")
+
+
+def _stop(process: subprocess.Popen) -> None:
+    process.terminate()
+    process.wait(30)
+
+
+def _family(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(descendant for child in children for descendant in _family(int(child)))]
+
+
+def _proportional(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1])
