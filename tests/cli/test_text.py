@@ -29,7 +29,7 @@ def test_a_repaired_pod_word_for_word(run, write):
     +   schedulerName: volcano
         containers:
         - name: main
-    spec.tolerations
+    spec
               volcano.sh/vgpu-number: '1'
               volcano.sh/vgpu-memory: '1000'
     -   tolerations: []
