@@ -120,7 +120,9 @@ class Outcome:
 
     @property
     def word(self) -> str:
-        """The outcome in one word: denied, mutated, warned or allowed."""
+        """The outcome in one word: denied, mutated, warned, allowed or untouched."""
+        if not self.touched:
+            return "untouched"
         if not self.allowed:
             return "denied"
         if self.operations:

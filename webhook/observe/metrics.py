@@ -1,10 +1,18 @@
-"""What Prometheus scrapes. Every label has a bounded set of values: none comes from a pod."""
+"""What Prometheus scrapes. Every label has a bounded set of values: none comes from a pod.
 
-from typing import Any
+Reviews are counted in plain dictionaries, which costs a fraction of a metric object's lock, and turned into metrics when
+somebody scrapes. All of it happens in the event loop's thread.
+"""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.registry import Collector
 
 from webhook.devices.fleet import Fleet
 from webhook.review import Outcome
@@ -13,63 +21,56 @@ from webhook.wire.models import Request
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 PREFIX = "vgpu_webhook_"
 
+COUNTERS = {
+    "requests": ("Reviews answered.", ("endpoint", "operation", "outcome", "dry_run")),
+    "bad_requests": ("Requests without a verdict.", ("endpoint", "code")),
+    "findings": ("Findings of the validations.", ("rule", "level")),
+    "mutations": ("Pods changed by a mutation.", ("rule",)),
+    "config_reloads": ("Files read again after a change.", ("source", "result")),
+    "audit_write_failures": ("Audit lines lost.", ()),
+}
 
-class Metrics:
-    """The registry of one serving process."""
+
+class Metrics(Collector):
+    """The metrics of one serving process."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry(auto_describe=True)
+        self.registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
-        self._requests = self._counter("requests", "Reviews answered.", ("endpoint", "operation", "outcome", "dry_run"))
-        self._bad_requests = self._counter("bad_requests", "Requests without a verdict.", ("endpoint", "code"))
-        self._findings = self._counter("findings", "Findings of the validations.", ("rule", "level"))
-        self._mutations = self._counter("mutations", "Pods changed by a mutation.", ("rule",))
-        self._reloads = self._counter("config_reloads", "Files read again after a change.", ("source", "result"))
-        self._audit_failures = self._counter("audit_write_failures", "Audit lines lost.", ())
-        self._seconds = Histogram(
-            f"{PREFIX}review_seconds",
-            "Time from the last byte of a review to its answer.",
-            ("endpoint",),
-            buckets=LATENCY_BUCKETS,
-            registry=self.registry,
-        )
+        self._counts: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in COUNTERS}
+        self._counts["audit_write_failures"][()] = 0  # a counter that is there before it counts can be alerted on
+        self._requests = self._counts["requests"]
+        self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
         self._expiry = self._gauge("certificate_expiry_timestamp_seconds", "When the served certificate expires.")
         self._nodes = self._gauge("fleet_nodes", "Nodes with usable vGPU cards.")
         self._shapes = self._gauge("fleet_shapes", "Kinds of such nodes.")
         self._cards = self._gauge("fleet_cards", "Cards of such nodes.")
-        # Looking a child up by its labels costs more than counting it; there are as few as there are labels.
-        self._children: dict[Any, Any] = {}
+        self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
         """Count one answered review."""
-        word = outcome.word if outcome.touched else "untouched"
         dry_run = "true" if request.dry_run else "false"
-        self._child(self._requests, endpoint, request.operation, word, dry_run).inc()
-        self._child(self._seconds, endpoint).observe(duration_ns / 1e9)
+        self._requests[endpoint, request.operation, outcome.word, dry_run] += 1
+        buckets, total = self._latencies.setdefault(endpoint, ([0] * (len(LATENCY_BUCKETS) + 1), [0]))
+        buckets[bisect_left(LATENCY_BUCKETS, duration_ns / 1e9)] += 1
+        total[0] += duration_ns
         for violation in outcome.violations:
-            self._child(self._findings, violation.rule, violation.level).inc()
+            self._counts["findings"][violation.rule, violation.level.value] += 1
         for rule in outcome.mutations:
-            self._child(self._mutations, rule).inc()
-
-    def _child(self, metric: Any, *labels: str) -> Any:
-        key = (metric, labels)
-        found = self._children.get(key)
-        if found is None:
-            found = self._children[key] = metric.labels(*labels)
-        return found
+            self._counts["mutations"][(rule,)] += 1
 
     def refused_bytes(self, endpoint: str, code: int) -> None:
         """Count a request that got an HTTP error instead of a verdict."""
-        self._bad_requests.labels(endpoint, code).inc()
+        self._counts["bad_requests"][endpoint, str(code)] += 1
 
     def reloaded(self, source: str, *, succeeded: bool) -> None:
         """Count a file that changed and was read again."""
-        self._reloads.labels(source, "success" if succeeded else "failure").inc()
+        self._counts["config_reloads"][source, "success" if succeeded else "failure"] += 1
 
     def audit_failed(self) -> None:
         """Count a lost audit line."""
-        self._audit_failures.inc()
+        self._counts["audit_write_failures"][()] += 1
 
     def certificate(self, expires: float) -> None:
         """Note when the served certificate expires, in seconds since 1970."""
@@ -86,8 +87,25 @@ class Metrics:
         """The text format."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...]) -> Counter:
-        return Counter(PREFIX + name, text, labels, registry=self.registry)
+    def collect(self) -> Iterator[Metric]:
+        """Turn the counts into metrics."""
+        for name, (text, labels) in COUNTERS.items():
+            counter = CounterMetricFamily(PREFIX + name, text, labels=labels)
+            for values, count in self._counts[name].items():
+                counter.add_metric(values, count)
+            yield counter
+        latency = HistogramMetricFamily(
+            f"{PREFIX}review_seconds", "Time from the last byte of a review to its answer.", labels=("endpoint",)
+        )
+        for endpoint, (buckets, total) in self._latencies.items():
+            latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
+        yield latency
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(PREFIX + name, text, registry=self.registry)
+
+
+def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
+    """Counts per bucket as Prometheus wants them: each includes the smaller ones."""
+    bounds = [*map(str, LATENCY_BUCKETS), "+Inf"]
+    return [(bound, float(sum(buckets[: place + 1]))) for place, bound in enumerate(bounds)]

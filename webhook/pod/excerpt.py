@@ -16,6 +16,7 @@ MAX_TEXT = 1024  # characters of an annotation
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = ("key", "operator", "value", "effect")
 _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_ANNOTATION_DOMAIN)
+_ABSENT = object()
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_")
 
 
@@ -29,7 +30,7 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
     Returns:
         A pod again, as far as rules can tell.
     """
-    spec: dict[str, Any] = {field: pod.spec[field] for field in _SPEC_FIELDS if pod.spec.get(field)}
+    spec = _only(pod.spec, _SPEC_FIELDS)
     if "tolerations" in pod.spec:
         spec["tolerations"] = [_only(toleration, _TOLERATION_FIELDS) for _, toleration in pod.tolerations()]
     for kind, containers in (
@@ -58,14 +59,11 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
-    kept: dict[str, Any] = {"name": container.name}
-    asked = {
-        part: chosen
-        for part, amounts in (("limits", container.limits), ("requests", container.requests))
-        if amounts and (chosen := {name: _scalar(amounts[name]) for name in amounts if name in resources})
-    }
-    if asked:
-        kept["resources"] = asked
+    kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
+    limits = _only(container.limits, [name for name in container.limits if name in resources])
+    requests = _only(container.requests, [name for name in container.requests if name in resources])
+    if limits or requests:
+        kept["resources"] = {"limits": limits, "requests": requests}
     raw = container.raw
     if "restartPolicy" in raw:
         kept["restartPolicy"] = _scalar(raw["restartPolicy"])
@@ -105,7 +103,12 @@ def _security(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _only(source: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    return {field: _scalar(source[field]) for field in fields if field in source}
+    kept = {}
+    for field in fields:
+        value = source.get(field, _ABSENT)
+        if value is not _ABSENT:
+            kept[field] = value if value.__class__ is str and len(value) <= MAX_TEXT else _scalar(value)
+    return kept
 
 
 def _scalar(value: Any) -> Any:
