@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import shutil
 import sys
 import tempfile
@@ -10,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from certs import pki, store
+from webhook.errors import ConfigError
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.wiring import Options, build_service
 
@@ -21,6 +23,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = _parser().parse_args(argv)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     made: Path | None = None
+    master = os.getpid()
     if arguments.standalone:
         made = Path(tempfile.mkdtemp(prefix="vgpu-webhook-"))
         options = standalone_options(arguments, arguments.state_dir or made)
@@ -33,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
         service = build_service(options)
         bound_open_files()
         bind = arguments.bind or (f"127.0.0.1:{DEFAULT_PORT}" if arguments.standalone else f"[::]:{DEFAULT_PORT}")
+        server = Server(service, bind)
         log = logging.getLogger("vgpu-webhook")
         log.info("serving on https://%s, certificate %s", bind, options.certificate)
         if arguments.standalone:
@@ -41,9 +45,9 @@ def main(argv: Sequence[str]) -> int:
                 options.certificate.parent / store.CA,
                 bind.rsplit(":", 1)[1],
             )
-        Server(service, bind).run()
+        server.run()
     finally:
-        if made is not None:
+        if made is not None and os.getpid() == master:  # a worker that is replaced leaves by here, too
             shutil.rmtree(made, ignore_errors=True)
     return 0
 
@@ -52,7 +56,10 @@ def standalone_options(arguments: argparse.Namespace, directory: Path) -> Option
     """Make a CA and a certificate, and fall back to the samples that ship with the package."""
     ca = pki.make_ca("vgpu-webhook standalone CA")
     leaf = pki.make_leaf(ca, ["localhost", "127.0.0.1", "::1"])
-    store.write(directory, leaf, ca.certificate)
+    try:
+        store.write(directory, leaf, ca.certificate)
+    except OSError as error:
+        raise ConfigError(f"{directory}: {error.strerror or error}; name a directory with --state-dir") from error
     samples = Path(str(files("webhook") / "samples"))
     arguments.fleet = arguments.fleet or samples / "fleet.yaml"
     arguments.device_config = arguments.device_config or samples / "device-config.yaml"

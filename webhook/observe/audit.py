@@ -19,6 +19,7 @@ from webhook.wire.models import Request
 
 MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
 REPORT_EVERY = 60.0  # seconds between two complaints about the same sink
 
 log = logging.getLogger(__name__)
@@ -128,13 +129,22 @@ def _excerpts(request: Request, outcome: Outcome, resources: frozenset[str]) -> 
     return kept
 
 
-def _open(target: str) -> int:
-    """Open for appending. A pipe is opened anew, without blocking: our flags must not change its other users'."""
-    if target != "-":
-        return os.open(target, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    if stat.S_ISFIFO(os.fstat(1).st_mode):
+def reopened(descriptor: int) -> int | None:
+    """A pipe or terminal opened anew for writing without blocking: our flags must not change its other users'.
+
+    None where it is something else, or cannot be opened again.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         try:
-            return os.open("/proc/self/fd/1", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            pass  # no /proc: share the descriptor
-    return os.dup(1)
+            return os.open(f"/proc/self/fd/{descriptor}", APPEND)
+        except OSError:  # no /proc, or another user's
+            return None
+    return None
+
+
+def _open(target: str) -> int:
+    if target != "-":
+        return os.open(target, APPEND | os.O_CREAT, 0o640)
+    fresh = reopened(1)
+    return os.dup(1) if fresh is None else fresh

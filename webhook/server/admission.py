@@ -1,30 +1,20 @@
 """The admission endpoints as an ASGI application. HTTP only: what is decided, webhook.review decides."""
 
-import asyncio
 import logging
-import re
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from functools import lru_cache
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
+from webhook.errors import RequestError
 from webhook.observe import audit
 from webhook.observe.audit import AuditLog
 from webhook.observe.metrics import Metrics
 from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.server.body import Bodies, ClientGone, Receive, check_headers, linger, read_seconds
 from webhook.server.state import State
 from webhook.wire import codec
 from webhook.wire.models import Request
 
-MAX_BODY = 8 << 20  # bytes; an API server sends 3 MiB at the most, twice on UPDATE
-SMALL_BODY = 256 << 10  # bytes of a body that never wait for room
-MAX_BUFFERED = 64 << 20  # bytes of larger bodies held at one time, all connections together
-READ_SECONDS = 10.0  # for a body, where the caller names no time
-MAX_READ_SECONDS = 30.0  # Kubernetes' own limit for a webhook's timeoutSeconds
-LINGER_SECONDS = 1.0  # a refused body is read on for so long: a connection cut at once loses the answer
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 Half = Callable[[Request, Snapshot], Outcome]
@@ -36,20 +26,7 @@ TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 PAGES: Final = ("/healthz", "/readyz", "/metrics")
 
-_DURATION = re.compile(rb"(?:^|&)timeout=(?:(\d{1,3})m)?(?:(\d{1,6}(?:\.\d{1,9})?)(s|ms))?(?:&|$)")
-
 log = logging.getLogger(__name__)
-
-
-class ClientGone(RequestError):
-    """The caller closed the connection before its request was complete."""
-
-
-class Busy(RequestError):
-    """Too many large bodies are being read at the same time."""
-
-    status = 429
-    reason = "TooManyRequests"
 
 
 class Admission:
@@ -66,7 +43,7 @@ class Admission:
         self._state = state
         self._audit = audit_log
         self._metrics = metrics
-        self._buffered = 0
+        self._bodies = Bodies()
 
     def answer(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Review one body.
@@ -107,6 +84,8 @@ class Admission:
         if scope["type"] != "http":
             return
         path, method = scope["path"], scope["method"]
+        if method == "HEAD":
+            send = _without_body(send)
         if path in HALVES:
             if method == "POST":
                 await self._review(path, scope, receive, send)
@@ -123,51 +102,16 @@ class Admission:
         complete = True
         try:
             check_headers(scope["headers"])
-            async with asyncio.timeout(read_seconds(scope["query_string"])):
-                body = await self._read(receive)
+            body = await self._bodies.read(receive, read_seconds(scope["query_string"]))
             status, response = self.answer(path, body)
         except ClientGone:
             return
-        except TimeoutError:
-            complete = False
-            status, response = self.refuse(HALVES[path][0], TooSlow("the body did not arrive in time; send it at once"))
         except RequestError as error:
             complete = False
             status, response = self.refuse(HALVES[path][0], error)
         await self._send(send, status, response, [JSON] if complete else [JSON, CLOSE])
         if not complete:
-            await _linger(receive)
-
-    async def _read(self, receive: Receive) -> bytes:
-        message = await receive()
-        if not message.get("more_body") and message["type"] == "http.request":
-            body: bytes = message["body"]  # the usual case: it came in one piece
-            if len(body) > MAX_BODY:
-                raise TooLarge(f"the body has more than {MAX_BODY} bytes")
-            return body
-        return await self._read_on(message, receive)
-
-    async def _read_on(self, message: dict[str, Any], receive: Receive) -> bytes:
-        parts: list[bytes] = []
-        size = held = 0
-        try:
-            while True:
-                if message["type"] != "http.request":
-                    raise ClientGone("the connection was closed before the body was complete")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > MAX_BODY:
-                    raise TooLarge(f"the body has more than {MAX_BODY} bytes")
-                if size > SMALL_BODY:
-                    self._buffered += size - held
-                    held = size
-                    if self._buffered > MAX_BUFFERED:
-                        raise Busy("too many large reviews at the same time; try again")
-                if not message.get("more_body"):
-                    return b"".join(parts)
-                message = await receive()
-        finally:
-            self._buffered -= held
+            await linger(receive)
 
     async def _page(self, path: str, send: Send) -> None:
         if path == "/metrics":
@@ -191,38 +135,10 @@ class Admission:
         await send({"type": "http.response.body", "body": body})
 
 
-def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse what need not be read.
+def _without_body(send: Send) -> Send:
+    """Only the head of an answer goes out."""
 
-    Raises:
-        WrongMediaType: it is not declared as JSON.
-        TooLarge: it is declared as larger than any API server's.
-    """
-    media_type = b""
-    for name, value in headers:
-        if name == b"content-type":
-            media_type = value
-        elif name == b"content-length" and int(value) > MAX_BODY:
-            raise TooLarge(f"the body has {int(value)} bytes; {MAX_BODY} are the most that is read")
-    if media_type != b"application/json" and media_type.split(b";", 1)[0].strip().lower() != b"application/json":
-        raise WrongMediaType("the body must be declared as Content-Type: application/json")
+    async def send_head(message: dict[str, Any]) -> None:
+        await send(message | {"body": b""} if "body" in message else message)
 
-
-@lru_cache(maxsize=64)
-def read_seconds(query: bytes) -> float:
-    """How long a body may take: the API server's own `?timeout=5s`, within bounds."""
-    match = _DURATION.search(query)
-    if match is None or match[1] == match[2] is None:
-        return READ_SECONDS
-    seconds = int(match[1] or 0) * 60 + float(match[2] or 0) * (0.001 if match[3] == b"ms" else 1)
-    return min(max(seconds, 0.001), MAX_READ_SECONDS)
-
-
-async def _linger(receive: Receive) -> None:
-    """Read on and forget, so that a caller who is still sending gets to read the answer."""
-    try:
-        async with asyncio.timeout(LINGER_SECONDS):
-            while (await receive()).get("more_body"):
-                pass
-    except TimeoutError:
-        pass
+    return send_head

@@ -8,85 +8,31 @@ import asyncio
 import gc
 import os
 import resource
+import socket
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.asgi.protocol import ASGIProtocol
+from gunicorn.util import is_ipv6, parse_address
 from gunicorn.workers.gasgi import ASGIWorker
 
+from webhook.errors import ConfigError
+from webhook.observe.audit import reopened
+from webhook.server.connection import IDLE_SECONDS, AdmissionProtocol
 from webhook.server.wiring import Service
 
 HANDSHAKE_SECONDS = 5.0
 SHUTDOWN_SECONDS = 2.0  # for a peer to say goodbye in TLS
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
 MAX_OPEN_FILES = 8192
-HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
-HEAD_BYTES = 64 << 10  # before the head is complete
-IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
-MAX_CONNECTIONS = 4096
+MAX_CONNECTIONS = 4096  # or half of the open files, if that is less
 BACKLOG = 1024
 SWEEP_SECONDS = 1.0
+STANDARD_ERROR = 2
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 WATCHDOG_SECONDS = 30  # a worker that does not answer the master for so long is replaced
-
-
-class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """One connection, with the times and sizes that the sweep looks at."""
-
-    def __init__(self, worker: "AdmissionWorker") -> None:
-        super().__init__(worker)
-        self._head_bytes = 0
-        self._quiet_since = worker.loop.time()  # when the connection last became ready for a request
-        self._head_since = 0.0  # when the first byte of an unfinished head came; 0 if there is none
-
-    def connection_made(self, transport: Any) -> None:
-        """Count the connection in."""
-        super().connection_made(transport)
-        self.worker.admit(self)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Count the connection out."""
-        self.worker.connections.pop(self, None)
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Feed the parser, within bounds while the head is incomplete."""
-        if self._current_request is None:
-            if not self._head_since:
-                self._head_since = self.worker.loop.time()
-            self._head_bytes += len(data)
-            super().data_received(data)
-            if self._current_request is None and self._head_bytes > HEAD_BYTES and not self._closed:
-                self._send_error_response(431, "Request Header Fields Too Large")
-                self.worker.drop(self)
-        else:
-            super().data_received(data)
-
-    def _on_headers_complete(self) -> Any:
-        self._head_bytes = 0
-        self._head_since = 0.0
-        self._quiet_since = 0.0
-        return super()._on_headers_complete()
-
-    def close(self) -> None:
-        """Close the connection; what waits for its next request ends."""
-        self._close_transport()
-        if self._task is not None and not self.serving:
-            self._task.cancel()
-
-    @property
-    def serving(self) -> bool:
-        """A request was read and is not yet answered."""
-        return self._current_request is not None
-
-    def overdue(self, now: float) -> bool:
-        """Whether the peer took too long; to be asked while no request is being served."""
-        if self._head_since:
-            return bool(now - self._head_since > HEAD_SECONDS)
-        if not self._quiet_since:
-            self._quiet_since = now
-        return bool(now - self._quiet_since > (IDLE_SECONDS if self.req_count > 1 else HEAD_SECONDS))
 
 
 class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
@@ -95,13 +41,25 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.connections: dict[AdmissionProtocol, None] = {}  # oldest first
+        self._most = min(MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+
+    def init_process(self) -> None:
+        """Serve; a reader of our log who is stuck must not stop that."""
+        fresh = reopened(STANDARD_ERROR)
+        if fresh is not None:
+            os.dup2(fresh, STANDARD_ERROR)
+            os.close(fresh)
+        super().init_process()
 
     def admit(self, protocol: AdmissionProtocol) -> None:
-        """Take a connection; beyond the cap the oldest that serves nothing makes room."""
+        """Take a connection; beyond the cap others make room, several at a time, as choosing looks at all."""
+        if len(self.connections) >= self._most:
+            expendable = [connection for connection in self.connections if connection.expendable]
+            for connection in nsmallest(max(1, self._most // 64), expendable, key=lambda c: c.rank):
+                self.drop(connection)
         self.connections[protocol] = None
-        if len(self.connections) > MAX_CONNECTIONS:
-            silent = (c for c in self.connections if not c.serving and c.req_count <= 1)
-            self.drop(next(silent, protocol))
+        if len(self.connections) > self._most:
+            self.drop(protocol)
 
     def drop(self, protocol: AdmissionProtocol) -> None:
         """Close a connection that is not worth waiting for."""
@@ -139,7 +97,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
 
     def _sweep(self) -> None:
         now = self.loop.time()
-        for protocol in [c for c in self.connections if not c.serving and c.overdue(now)]:
+        for protocol in [c for c in self.connections if c.overdue(now)]:
             self.drop(protocol)
 
     async def _finish(self) -> None:
@@ -163,7 +121,11 @@ class Server(BaseApplication):  # type: ignore[misc]
         Args:
             service: what is served.
             bind: `host:port`; `[::]:8443` for every address.
+
+        Raises:
+            ConfigError: the address cannot be had.
         """
+        check_address(bind)
         self.service = service
         self._settings = SETTINGS | {"bind": bind}
         super().__init__()
@@ -209,3 +171,22 @@ def bound_open_files() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def check_address(bind: str) -> None:
+    """Try an address; gunicorn would try five times, and then say less.
+
+    Raises:
+        ConfigError: it is none, or in use.
+    """
+    try:
+        address = parse_address(bind)
+        if not isinstance(address, tuple) or ":" not in bind:
+            raise ConfigError(f"{bind}: not an address; give --bind HOST:PORT")
+        with socket.socket(socket.AF_INET6 if is_ipv6(address[0]) else socket.AF_INET) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise ConfigError(f"{bind}: {error.strerror or error}; name another address with --bind HOST:PORT") from error
+    except (RuntimeError, OverflowError) as error:
+        raise ConfigError(f"{bind}: not an address; give --bind HOST:PORT") from error

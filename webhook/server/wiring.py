@@ -15,7 +15,7 @@ from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.state import State
 from webhook.server.tls import ServingCertificate
-from webhook.server.watch import Watched, Watcher
+from webhook.server.watch import Watched, Watcher, signature
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,8 @@ def build_service(options: Options) -> Service:
     Raises:
         ConfigError: a file cannot be used.
     """
+    pair, settings = (options.certificate, options.key), _settings_files(options)
+    pair_seen, settings_seen = signature(pair), signature(settings)  # first: what changes while it is read has changed
     metrics = Metrics()
     state = State(load_snapshot(options))
     metrics.fleet(state.snapshot.fleet)
@@ -95,8 +97,8 @@ def build_service(options: Options) -> Service:
             state.problems[source] = problem
 
     watched = [
-        Watched("certificate", (options.certificate, options.key), certificate.load, lambda _: None),
-        Watched("settings", _settings_files(options), lambda: load_snapshot(options), use_snapshot),
+        Watched("certificate", pair, certificate.load, lambda _: None, pair_seen),
+        Watched("settings", settings, lambda: load_snapshot(options), use_snapshot, settings_seen),
     ]
     admission = Admission(state, audit_log, metrics)
     return Service(admission, state, certificate, Watcher(watched, reloaded), options.drain_seconds)

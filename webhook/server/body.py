@@ -1,0 +1,128 @@
+"""Reading a review's body: how much, for how long, and how many at one time."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
+
+MAX_BODY = 8 << 20  # bytes; an API server sends 3 MiB at the most, twice on UPDATE
+SMALL_BODY = 64 << 10  # bytes of a body that never wait for room; so many times the most connections is memory
+MAX_BUFFERED = 64 << 20  # bytes of larger bodies held at one time, all connections together
+READ_SECONDS = 10.0  # for a body, where the caller names no time
+MAX_READ_SECONDS = 30.0  # Kubernetes' own limit for a webhook's timeoutSeconds
+LINGER_SECONDS = 1.0  # a refused body is read on for so long: a connection cut at once loses the answer
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+_DURATION = re.compile(rb"(?:^|&)timeout=(?:(\d{1,3})m)?(?:(\d{1,6}(?:\.\d{1,9})?)(s|ms))?(?:&|$)")
+
+
+class ClientGone(RequestError):
+    """The caller closed the connection before its request was complete."""
+
+
+class Busy(RequestError):
+    """Too many large bodies are being read at the same time."""
+
+    status = 429
+    reason = "TooManyRequests"
+
+
+class Bodies:
+    """Reads bodies, and bounds what all of them together hold."""
+
+    def __init__(self) -> None:
+        self._buffered = 0
+
+    async def read(self, receive: Receive, seconds: float) -> bytes:
+        """Read one body.
+
+        Args:
+            receive: ASGI's.
+            seconds: for all of it.
+
+        Raises:
+            TooSlow: it took longer.
+            TooLarge: it has more bytes than are read.
+            Busy: there is no room for it now.
+            ClientGone: the connection ended before it did.
+        """
+        try:
+            async with asyncio.timeout(seconds) as clock:
+                message = await receive()
+                if not message.get("more_body") and message["type"] == "http.request":
+                    body: bytes = message["body"]  # the usual case: it came in one piece
+                    if len(body) > MAX_BODY:
+                        raise TooLarge(f"the body has more than {MAX_BODY} bytes")
+                    return body
+                return await self._read_on(message, receive, clock)
+        except TimeoutError:
+            raise TooSlow("the body did not arrive in time; send it at once") from None
+
+    async def _read_on(self, message: dict[str, Any], receive: Receive, clock: asyncio.Timeout) -> bytes:
+        parts: list[bytes] = []
+        size = held = 0
+        try:
+            while True:
+                if message["type"] != "http.request":
+                    raise ClientGone("the connection was closed before the body was complete")
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > MAX_BODY:
+                    raise TooLarge(f"the body has more than {MAX_BODY} bytes")
+                if size > SMALL_BODY:
+                    self._buffered += size - held
+                    held = size
+                    if self._buffered > MAX_BUFFERED:
+                        raise Busy("too many large reviews at the same time; try again")
+                if not message.get("more_body"):
+                    return b"".join(parts)
+                message = await receive()
+                if clock.expired():  # Python 3.11 loses a timeout that comes together with a piece
+                    raise TimeoutError
+        finally:
+            self._buffered -= held
+
+
+def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    """Refuse what need not be read.
+
+    Raises:
+        WrongMediaType: it is not declared as JSON.
+        TooLarge: it is declared as larger than any API server's.
+        RequestError: a header is folded, so another reader could see another request.
+    """
+    media_type = b""
+    for name, value in headers:
+        if name == b"content-type":
+            media_type = value
+        elif name == b"content-length":
+            if int(value) > MAX_BODY:
+                raise TooLarge(f"the body has {int(value)} bytes; {MAX_BODY} are the most that is read")
+        elif not name:
+            raise RequestError("a header is folded over two lines; put it on one")
+    if media_type != b"application/json" and media_type.split(b";", 1)[0].strip().lower() != b"application/json":
+        raise WrongMediaType("the body must be declared as Content-Type: application/json")
+
+
+@lru_cache(maxsize=64)
+def read_seconds(query: bytes) -> float:
+    """How long a body may take: the API server's own `?timeout=5s`, within bounds."""
+    match = _DURATION.search(query)
+    if match is None or match[1] == match[2] is None:
+        return READ_SECONDS
+    seconds = int(match[1] or 0) * 60 + float(match[2] or 0) * (0.001 if match[3] == b"ms" else 1)
+    return min(max(seconds, 0.001), MAX_READ_SECONDS)
+
+
+async def linger(receive: Receive) -> None:
+    """Read on and forget, so that a caller who is still sending gets to read the answer."""
+    try:
+        async with asyncio.timeout(LINGER_SECONDS) as clock:
+            while (await receive()).get("more_body") and not clock.expired():
+                pass
+    except TimeoutError:
+        pass

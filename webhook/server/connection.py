@@ -1,0 +1,103 @@
+"""One connection of gunicorn's asgi worker, with the times and sizes that the worker's sweep looks at."""
+
+from typing import Any
+
+from gunicorn.asgi.protocol import ASGIProtocol
+
+from webhook.server.admission import CLOSE
+
+HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
+HEAD_BYTES = 64 << 10  # before the head is complete
+IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
+STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
+
+
+class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
+    """gunicorn's connection, bounded."""
+
+    def __init__(self, worker: Any) -> None:
+        super().__init__(worker)
+        self._head_bytes = 0
+        self._quiet_since = worker.loop.time()  # when the connection last became ready for a request
+        self._head_since = 0.0  # when the first byte of an unfinished head came; 0 if there is none
+        self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
+
+    def connection_made(self, transport: Any) -> None:
+        """Count the connection in."""
+        super().connection_made(transport)
+        self.worker.admit(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Count the connection out."""
+        self.worker.connections.pop(self, None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser, within bounds while the head is incomplete."""
+        if self._current_request is None:
+            if not self._head_since:
+                self._head_since = self.worker.loop.time()
+            self._head_bytes += len(data)
+            super().data_received(data)
+            if self._current_request is None and self._head_bytes > HEAD_BYTES and not self._closed:
+                self._send_error_response(431, "Request Header Fields Too Large")
+                self.worker.drop(self)
+        else:
+            super().data_received(data)
+
+    def pause_writing(self) -> None:
+        """Note that the peer does not read."""
+        self._stuck_since = self.worker.loop.time()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """Note that the peer reads again."""
+        self._stuck_since = 0.0
+        super().resume_writing()
+
+    def _on_headers_complete(self) -> Any:
+        self._head_bytes = 0
+        self._head_since = 0.0
+        self._quiet_since = 0.0
+        return super()._on_headers_complete()
+
+    def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
+        if CLOSE in headers:
+            self._keepalive = 0  # what gunicorn asks before it reads the next request
+        super()._send_response_start(status, headers, request, close)
+
+    def close(self) -> None:
+        """Close the connection; what waits for its next request, or for a peer that does not read, ends."""
+        if self._stuck_since:
+            self.transport.abort()
+        self._close_transport()
+        if self._task is not None and not self.serving:
+            self._task.cancel()
+
+    @property
+    def serving(self) -> bool:
+        """A request was read and is not yet answered."""
+        return self._current_request is not None
+
+    @property
+    def rank(self) -> tuple[bool, bool, float]:
+        """Who makes room first: the silent, then the idle, then who has not yet sent all of a body; the oldest."""
+        return self.serving, self.req_count > 1, self._quiet_since or self.worker.loop.time()
+
+    @property
+    def expendable(self) -> bool:
+        """Whether nothing is lost but the peer's own time: no answer is being written."""
+        receiver = self._body_receiver
+        return receiver is None or not receiver._complete  # noqa: SLF001
+
+    def overdue(self, now: float) -> bool:
+        """Whether the peer took too long."""
+        if self._stuck_since:
+            return bool(now - self._stuck_since > STUCK_SECONDS)
+        if self.serving:
+            return False  # the application bounds that
+        if self._head_since:
+            return bool(now - self._head_since > HEAD_SECONDS)
+        if not self._quiet_since:
+            self._quiet_since = now
+        return bool(now - self._quiet_since > (IDLE_SECONDS if self.req_count > 1 else HEAD_SECONDS))
