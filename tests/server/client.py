@@ -1,0 +1,119 @@
+"""An HTTP client over TLS on raw sockets: it can say what no library would."""
+
+import json
+import socket
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+SECONDS = 10.0  # a test that waits longer has failed
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Response:
+    """One HTTP response.
+
+    Attributes:
+        status: the code.
+        headers: lower-case names; the last of a name wins.
+        body: as long as Content-Length says, or until the connection was closed.
+    """
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def context(ca: Path) -> ssl.SSLContext:
+    """What an API server does: verify against one CA, with the name."""
+    made = ssl.create_default_context(cafile=str(ca))
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    return made
+
+
+class Connection:
+    """One connection; a context manager."""
+
+    def __init__(self, port: int, tls: ssl.SSLContext, host: str = "localhost", timeout: float = SECONDS) -> None:
+        raw = socket.create_connection(("127.0.0.1", port), timeout=timeout)
+        try:
+            self.socket = tls.wrap_socket(raw, server_hostname=host)
+        except BaseException:
+            raw.close()
+            raise
+        self._read = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    @property
+    def certificate(self) -> bytes:
+        """What the server showed, DER."""
+        shown = self.socket.getpeercert(binary_form=True)
+        assert shown is not None
+        return shown
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def receive(self, *, head_only: bool = False) -> Response:
+        """Read one response.
+
+        Raises:
+            ConnectionError: the connection ended before it was whole.
+        """
+        while b"\r\n\r\n" not in self._read:
+            self._more()
+        head, self._read = self._read.split(b"\r\n\r\n", 1)
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        status = int(first.split()[1])
+        length = 0 if head_only or status < 200 else int(headers["content-length"])
+        while len(self._read) < length:
+            self._more()
+        body, self._read = self._read[:length], self._read[length:]
+        return Response(status, headers, body)
+
+    def request(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Response:
+        """Send one whole request and read its response."""
+        self.send(spell(method, path, body, headers))
+        return self.receive(head_only=method == "HEAD")
+
+    def post(self, path: str, document: Any) -> Response:
+        """Send a review, as an API server does."""
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        return self.request("POST", path, body, JSON)
+
+    def ended(self) -> bool:
+        """Whether the server closes the connection, saying nothing more, before the timeout."""
+        try:
+            return self._read == b"" and self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+    def _more(self) -> None:
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise ConnectionError(f"closed after {self._read[:200]!r}")
+        self._read += data
+
+
+def spell(method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> bytes:
+    """A request with the headers that it needs, but for those given as they are."""
+    fields = {"Host": "localhost"} | ({"Content-Length": str(len(body))} if body else {}) | (headers or {})
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body

@@ -1,0 +1,56 @@
+"""A server for each test module, and a way to start others."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.client import Connection
+from tests.server.program import DATA, Authority, Program
+
+Start = Callable[..., Program]
+
+SETTINGS = [
+    *("--device-config", str(DATA / "config" / "device-config.yaml")),
+    *("--fleet", str(DATA / "fleets" / "mixed.yaml")),
+]
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Start]:
+    """Start `vgpu-webhook serve` with more options; all are ended with the module."""
+    programs: list[Program] = []
+
+    def run(*options: str, ready: bool = True, tls: Authority = authority, **popen: Any) -> Program:
+        log = tmp_path_factory.mktemp("log") / "stderr"
+        programs.append(Program([*tls.options, *options], log, tls.directory / "ca.crt", **popen))
+        if ready:
+            programs[-1].wait_ready()
+        return programs[-1]
+
+    yield run
+    for program in programs:
+        program.close()
+
+
+@pytest.fixture(scope="module")
+def audit_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("audit") / "audit.jsonl"
+
+
+@pytest.fixture(scope="module")
+def program(start: Start, audit_file: Path) -> Program:
+    """One server with the recorded settings, for the tests of a module that only talk to it."""
+    return start(*SETTINGS, "--audit-log", str(audit_file))
+
+
+@pytest.fixture
+def connection(program: Program) -> Iterator[Connection]:
+    with program.connect() as made:
+        yield made

@@ -1,0 +1,161 @@
+"""The real program in a process of its own, on a free port of the loopback address."""
+
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from certs import pki, store
+from tests.server.client import Connection, Response, context
+
+DATA = Path(__file__).parents[1] / "data"
+COMMAND = Path(sys.executable).with_name("vgpu-webhook")
+START_SECONDS = 10.0
+
+
+def until(holds: Callable[[], Any], seconds: float = 8.0) -> Any:
+    """Wait until something holds, and return it.
+
+    Raises:
+        AssertionError: it does not in time.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.03)
+    raise AssertionError(f"did not come true within {seconds} s")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class Authority:
+    """A CA and what it signs, in a directory that a program serves from."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.ca = pki.make_ca("test CA")
+        self.renew()
+
+    def leaf(self) -> pki.Pair:
+        """A pair that is newer than all before."""
+        return pki.make_leaf(self.ca, ["localhost", "127.0.0.1"], datetime.now(UTC) - timedelta(seconds=1))
+
+    def renew(self) -> pki.Pair:
+        """Put a new pair in place."""
+        leaf = self.leaf()
+        store.write(self.directory, leaf, self.ca.certificate)
+        return leaf
+
+    @property
+    def certificate(self) -> Path:
+        return self.directory / store.CERTIFICATE
+
+    @property
+    def key(self) -> Path:
+        return self.directory / store.KEY
+
+    @property
+    def options(self) -> list[str]:
+        return ["--tls-cert", str(self.certificate), "--tls-key", str(self.key)]
+
+
+class Program:
+    """`vgpu-webhook serve`, started; ends with `close`."""
+
+    def __init__(self, options: Sequence[str], log: Path, ca: Path, **popen: Any) -> None:
+        self.port = free_port()
+        self.log_path = log
+        self.ca = ca
+        self.started = time.monotonic()
+        command = popen.pop("command", [str(COMMAND), "serve"])
+        popen.setdefault("stdout", subprocess.DEVNULL)
+        with log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [*command, "--bind", f"127.0.0.1:{self.port}", *options], **({"stderr": stderr} | popen)
+            )
+
+    def wait_ready(self) -> float:
+        """Wait for the first ready answer; returns the seconds since the start."""
+        until(self._ready, START_SECONDS)
+        return time.monotonic() - self.started
+
+    def _ready(self) -> bool:
+        assert self.process.poll() is None, self.log()
+        try:
+            return self.get("/readyz").status == 200
+        except (OSError, ssl.SSLError):  # no file of the CA yet, no listener yet
+            return False
+
+    def connect(self, host: str = "localhost", timeout: float = 10.0) -> Connection:
+        return Connection(self.port, context(self.ca), host, timeout)
+
+    def get(self, path: str) -> Response:
+        """GET on a connection of its own."""
+        with self.connect() as connection:
+            return connection.request("GET", path)
+
+    def post(self, path: str, document: Any) -> Response:
+        """POST on a connection of its own."""
+        with self.connect() as connection:
+            return connection.post(path, document)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """One sample of /metrics, 0 if it is not there; labels that are not given match anything."""
+        return sum(
+            value
+            for found, has, value in samples(self.get("/metrics").body.decode())
+            if found == f"vgpu_webhook_{name}" and labels.items() <= has.items()
+        )
+
+    def readyz(self) -> str:
+        return self.get("/readyz").body.decode()
+
+    def log(self) -> str:
+        return self.log_path.read_text()
+
+    @property
+    def worker(self) -> int:
+        """The process that serves."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        assert len(children) == 1
+        return int(children[0])
+
+    def memory(self) -> int:
+        """Bytes that the worker holds."""
+        pages = Path(f"/proc/{self.worker}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+def samples(text: str) -> list[tuple[str, dict[str, str], float]]:
+    """The samples of an exposition."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    return [
+        (sample.name, sample.labels, sample.value)
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    ]

@@ -1,0 +1,65 @@
+"""Reviews to send: the recorded ones, and small ones made here."""
+
+import base64
+import json
+from typing import Any
+
+from tests.server.client import Response
+from tests.server.program import DATA
+
+RECORDED = sorted((DATA / "reviews").glob("*.json"))
+
+VGPU = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
+
+
+def review(uid: str = "u-1", version: str = "v1", spec: dict[str, Any] | None = None, **request: Any) -> dict[str, Any]:
+    """A review of a pod that asks for one slice."""
+    pod_spec = {"containers": [{"name": "main", "resources": {"limits": VGPU, "requests": VGPU}}]} | (spec or {})
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": pod_spec}
+    asked = {
+        "uid": uid,
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "operation": "CREATE",
+        "namespace": "default",
+        "name": "pod",
+        "userInfo": {"username": "alice"},
+        "object": pod,
+    }
+    return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": asked | request}
+
+
+def asking(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
+    """The spec of a pod with one container."""
+    return {"containers": [{"name": "main", "resources": {"limits": amounts, "requests": amounts}, **container}]}
+
+
+DENIED = asking({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "101"})
+
+
+def answer(response: Response) -> dict[str, Any]:
+    """The answer of a review that got one."""
+    assert response.status == 200, response.body
+    assert response.headers["content-type"] == "application/json"
+    document = response.json()
+    assert document["kind"] == "AdmissionReview"
+    verdict: dict[str, Any] = document["response"]
+    assert isinstance(verdict["allowed"], bool)
+    assert ("patch" in verdict) == ("patchType" in verdict)
+    return verdict
+
+
+def patch(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    operations: list[dict[str, Any]] = json.loads(base64.b64decode(verdict["patch"]))
+    return operations
+
+
+def refusal(response: Response, status: int) -> str:
+    """The message of a v1 Status; the request got no verdict."""
+    assert response.status == status, (response.status, response.body)
+    document = response.json()
+    assert (document["kind"], document["apiVersion"], document["status"]) == ("Status", "v1", "Failure")
+    assert document["code"] == status
+    assert b'"allowed"' not in response.body
+    message: str = document["message"]
+    assert message.startswith("vgpu-webhook: ")
+    return message

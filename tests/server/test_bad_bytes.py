@@ -1,0 +1,118 @@
+"""Bodies that cannot be judged: HTTP 4xx with a v1 Status, never a verdict, and the server goes on."""
+
+import json
+import ssl
+
+import pytest
+
+from tests.server.client import JSON, Connection, spell
+from tests.server.program import Program
+from tests.server.reviews import answer, refusal, review
+
+GOOD = json.dumps(review()).encode()
+REST = b',"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'
+MIB = 1 << 20
+
+BAD = {
+    "empty": b"",
+    "white space": b" \n",
+    "truncated": GOOD[:-5],
+    "two documents": GOOD + GOOD,
+    "NaN": GOOD.replace(b'"pod"', b"NaN", 1),
+    "Infinity": b'{"request":-Infinity' + REST,
+    "400 digits": b'{"request":' + b"1" * 400 + REST,
+    "5,000 digits": b'{"request": ' + b"1" * 5000 + REST,
+    "nested 5,000 deep": b'{"request":' + b"[" * 5000 + b"]" * 5000 + REST,
+    "nested 1,000 deep, with spaces": b'{"request": ' + b"[ " * 1000 + b"]" * 1000 + REST,
+    "nested 100,000 deep": b'{"a":' * 100_000,
+    "lone surrogate": GOOD.replace(b'"alice"', b'"\\ud800"'),
+    "bad UTF-8": GOOD.replace(b"alice", b"\xff\xfe"),
+    "UTF-16": GOOD.decode().encode("utf-16"),
+    "a byte order mark": b"\xef\xbb\xbf" + GOOD,
+    "a key twice": GOOD.replace(b'"metadata"', b'"spec": {}, "metadata"'),
+    "a key twice, spelled in two ways": GOOD.replace(b'"metadata"', b'"\\u0073pec": {}, "metadata"'),
+    "a list": b"[]",
+    "null": b"null",
+    "a pod": json.dumps(review()["request"]["object"]).encode(),
+    "a response": b'{"response":{"uid":"u","allowed":true}' + REST,
+    "no request": b'{"a":1' + REST,
+    "no uid": GOOD.replace(b'"uid"', b'"id"', 1),
+    "an empty uid": GOOD.replace(b'"u-1"', b'""'),
+    "a number as uid": GOOD.replace(b'"u-1"', b"1"),
+    "an endless uid": GOOD.replace(b"u-1", b"u" * 5000),
+    "another version": GOOD.replace(b"admission.k8s.io/v1", b"admission.k8s.io/v2"),
+    "an unknown operation": GOOD.replace(b"CREATE", b"create"),
+    "no object": GOOD.replace(b'"object"', b'"thing"'),
+    "containers are text": GOOD.replace(b'"containers": [', b'"containers": "x", "others": ['),
+    "limits are a list": GOOD.replace(b'"limits": {', b'"limits": [], "more": {'),
+    "a form": b"name=value",
+}
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("body", BAD.values(), ids=BAD)
+def test_is_refused_with_a_status(connection: Connection, path: str, body: bytes):
+    assert body != GOOD
+    message = refusal(connection.post(path, body), 400)
+    assert len(message) < 400
+    assert answer(connection.post(path, review()))["uid"] == "u-1", "the same connection still serves"
+
+
+@pytest.mark.parametrize("media_type", [None, "text/plain", "application/jsonx", "text/json", "", "application/yaml"])
+def test_another_media_type_is_refused(program: Program, media_type: str | None):
+    with program.connect() as connection:
+        headers = {} if media_type is None else {"Content-Type": media_type}
+        response = connection.request("POST", "/validate", GOOD, headers)
+        assert "application/json" in refusal(response, 415)
+
+
+def test_too_large_is_refused_unread(program: Program):
+    with program.connect() as connection:
+        declared = JSON | {"Content-Length": str(8 * MIB + 1)}
+        connection.send(spell("POST", "/validate", headers=declared))
+        refusal(connection.receive(), 413)
+
+
+@pytest.mark.parametrize("declared", [True, False], ids=["declared", "in chunks"])
+def test_who_sends_too_much_still_reads_the_answer(program: Program, declared: bool):
+    size = 9 * MIB
+    with program.connect() as connection:
+        if declared:
+            connection.send(spell("POST", "/mutate", b"x" * size, JSON))
+        else:
+            piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
+            connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+            connection.send(piece * 9 + b"0\r\n\r\n")
+        response = connection.receive()
+        refusal(response, 413)
+        assert response.headers["connection"] == "close"
+        assert connection.ended()
+
+
+def test_endless_chunks_are_cut(program: Program):
+    piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
+    sent = 0
+    with program.connect() as connection:
+        connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+        with pytest.raises((ConnectionError, ssl.SSLError)):
+            while sent < 4096:
+                connection.send(piece)
+                sent += 1
+    assert sent < 4096
+
+
+def test_eight_mebibytes_are_read(program: Program):
+    body = GOOD + b" " * (8 * MIB - len(GOOD))
+    assert answer(program.post("/validate", body))["uid"] == "u-1"
+    refusal(program.post("/validate", body + b" "), 413)
+
+
+def test_bad_bytes_are_counted(program: Program):
+    before = program.metric("bad_requests_total", endpoint="mutate", code="400")
+    refusal(program.post("/mutate", b"{"), 400)
+    assert program.metric("bad_requests_total", endpoint="mutate", code="400") == before + 1
+
+
+def test_nothing_of_this_is_a_bug(program: Program):
+    assert "Traceback" not in program.log()
+    assert program.metric("bad_requests_total", code="500") == 0

@@ -1,0 +1,181 @@
+"""HTTP itself: methods, lengths, chunks, pipelines, and requests that two readers could read in two ways."""
+
+import json
+import time
+
+import pytest
+
+from tests.server.client import JSON, Connection, spell
+from tests.server.program import Program
+from tests.server.reviews import answer, refusal, review
+
+GOOD = json.dumps(review()).encode()
+POST = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
+KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_reviews_are_posted(program: Program, method: str, path: str):
+    with program.connect() as connection:
+        response = connection.request(method, path)
+        assert "POST" in refusal(response, 405)
+        assert response.headers["allow"] == "POST"
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_pages_are_got(connection: Connection, path: str):
+    got = connection.request("GET", path)
+    head = connection.request("HEAD", path)
+    assert got.status == head.status == 200
+    assert got.body
+    assert int(head.headers["content-length"]) > 0
+    response = connection.request("POST", path, GOOD, JSON)
+    refusal(response, 405)
+    assert response.headers["allow"] == "GET, HEAD"
+
+
+def test_head_of_a_review_is_refused(connection: Connection):
+    assert connection.request("HEAD", "/mutate").status == 405
+
+
+@pytest.mark.parametrize("path", ["/", "/mutate/", "/Mutate", "/mutate%2f", "//mutate", "/metrics/x", "/%00"])
+def test_other_paths_are_not_found(program: Program, path: str):
+    with program.connect() as connection:
+        refusal(connection.request("POST", path, GOOD, JSON), 404)
+
+
+def test_a_chunked_body_is_read(connection: Connection):
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (GOOD[:7], GOOD[7:100], GOOD[100:]))
+    for _ in range(2):
+        connection.send(spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+        connection.send(chunks + b"0\r\n\r\n")
+        assert answer(connection.receive())["uid"] == "u-1"
+
+
+def test_a_request_may_come_byte_by_byte(connection: Connection):
+    for byte in spell("POST", "/validate", GOOD, JSON):
+        connection.send(bytes([byte]))
+    assert answer(connection.receive())["uid"] == "u-1"
+
+
+def test_pipelined_requests_are_answered_in_order(connection: Connection):
+    uids = [f"u-{number}" for number in range(20)]
+    connection.send(b"".join(spell("POST", "/mutate", json.dumps(review(uid)).encode(), JSON) for uid in uids))
+    assert [answer(connection.receive())["uid"] for _ in uids] == uids
+
+
+def test_a_caller_may_wait_for_100(connection: Connection):
+    expecting = JSON | {"Expect": "100-continue"}
+    connection.send(spell("POST", "/validate", headers=expecting | {"Content-Length": str(len(GOOD))}))
+    assert connection.receive().status == 100
+    connection.send(GOOD)
+    assert answer(connection.receive())["uid"] == "u-1"
+
+
+def test_a_caller_who_asks_first_is_told_before_sending(connection: Connection):
+    too_much = {"Expect": "100-continue", "Content-Length": str(9 << 20)}
+    connection.send(spell("POST", "/validate", headers=JSON | too_much))
+    refusal(connection.receive(), 413)
+
+
+def test_http_1_0_is_answered_and_closed(program: Program):
+    with program.connect() as connection:
+        head = f"POST /validate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(GOOD)}\r\n\r\n"
+        connection.send(head.encode() + GOOD)
+        assert answer(connection.receive())["uid"] == "u-1"
+        assert connection.ended()
+
+
+def test_no_length_is_an_empty_body(connection: Connection):
+    connection.send(f"{POST}\r\n".encode())
+    refusal(connection.receive(), 400)
+
+
+def test_a_body_that_is_longer_than_declared_is_not_read_into_the_answer(program: Program):
+    with program.connect() as connection:
+        connection.send(f"{POST}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD + b"tail\r\n\r\n")
+        assert answer(connection.receive())["uid"] == "u-1"
+        assert connection.receive().status == 400
+        assert connection.ended()
+
+
+def test_a_body_that_never_comes_is_given_up_in_time(program: Program):
+    for query, least, most in (("1s", 0.9, 4), ("250ms", 0.2, 3)):
+        with program.connect() as connection:
+            began = time.monotonic()
+            head = POST.replace("/validate", f"/validate?timeout={query}")
+            connection.send(f"{head}Content-Length: 10\r\n\r\n{{".encode())
+            response = connection.receive()
+            assert least <= time.monotonic() - began <= most
+            refusal(response, 408)
+            assert response.headers["connection"] == "close"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["timeout=", "timeout=x", "timeout=-1s", "timeout=1", "timeout=1e9s", "timeout=9999999s", "timeout=0s", "%"],
+)
+def test_nonsense_as_a_timeout_harms_nothing(connection: Connection, query: str):
+    assert answer(connection.post(f"/validate?{query}", review()))["uid"] == "u-1"
+
+
+SMUGGLED = b"POST /mutate HTTP/1.1\r\nHost: h\r\n\r\n"
+AMBIGUOUS = {
+    "two lengths": f"{POST}Content-Length: 5\r\nContent-Length: {len(GOOD)}\r\n\r\n",
+    "two lengths in one": f"{POST}Content-Length: 5, {len(GOOD)}\r\n\r\n",
+    "length and chunks": f"{POST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks and length": f"{POST}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "chunked twice": f"{POST}Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+    "a negative length": f"{POST}Content-Length: -1\r\n\r\n",
+    "a signed length": f"{POST}Content-Length: +5\r\n\r\n",
+    "a length in hex": f"{POST}Content-Length: 0x5\r\n\r\n",
+    "a length of 400 digits": f"{POST}Content-Length: {'9' * 400}\r\n\r\n",
+    "a chunk of no size": f"{POST}Transfer-Encoding: chunked\r\n\r\n\r\n\r\n",
+    "a chunk of negative size": f"{POST}Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+    "a space before the colon": f"{POST}Content-Length : 5\r\n\r\n",
+    "a folded header": f"{POST}X-A: b\r\n c: d\r\n\r\n",
+    "a NUL in a header": f"{POST}X-A: \0\r\n\r\n",
+    "no version": "POST /validate\r\n\r\n",
+    "HTTP/9.9": POST.replace("1.1", "9.9", 1) + "\r\n",
+    "HTTP/2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "not HTTP": "\x16\x03\x01 hello\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_ambiguous_requests_are_refused_and_what_follows_is_not_served(program: Program, head: str):
+    with program.connect() as connection:
+        connection.send(head.encode() + SMUGGLED)
+        response = connection.receive()
+        assert 400 <= response.status < 500
+        assert b'"allowed"' not in response.body
+        assert connection.ended()
+
+
+def test_a_chunk_with_nonsense_as_size_is_refused(program: Program):
+    with program.connect() as connection:
+        connection.send(spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}) + b"zz\r\n")
+        assert connection.receive().status == 400
+
+
+def test_an_unknown_coding_is_refused(program: Program):
+    with program.connect() as connection:
+        connection.send(f"{POST}Transfer-Encoding: gzip\r\n\r\n".encode() + SMUGGLED)
+        assert connection.receive().status in (400, 501)
+        assert connection.ended()
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/readyz", "/none"])
+@pytest.mark.parametrize("key", ["", KEY], ids=["incomplete", "complete"])
+def test_web_sockets_are_refused(program: Program, path: str, key: str):
+    with program.connect() as connection:
+        upgrade = "Host: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        connection.send(f"GET {path} HTTP/1.1\r\n{upgrade}{key}\r\n".encode())
+        assert 400 <= connection.receive().status < 500
+        assert connection.ended()
+
+
+def test_nothing_of_this_is_a_bug(program: Program):
+    assert "Traceback" not in program.log()
+    assert "WARNING" not in program.log(), program.log()
