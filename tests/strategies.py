@@ -74,7 +74,7 @@ def pods(draw):
 
 GEOMETRIES = (
     Geometry("g1", (Instance("1g", 3, 4),)),
-    Geometry("g2", (Instance("2g", 5, 2), Instance("1g", 3, 1))),
+    Geometry("g2", (Instance("2g", 6, 2), Instance("1g", 2, 1))),
     Geometry("g3", (Instance("7g", 9, 1),)),
 )
 
@@ -94,6 +94,23 @@ def nodes_of(draw, cards, largest=4):
     """The cards of a node: some kinds, some of them several times, as one object each."""
     kinds = draw(st.lists(cards, min_size=1, max_size=2))
     return draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=largest))
+
+
+@st.composite
+def full_nodes(draw):
+    """Cards and needs that leave nothing over: some placement exists, since the node was built around one."""
+    number = draw(st.integers(2, 4))
+    wanted, shares = [], [[] for _ in range(number)]
+    for _ in range(draw(st.integers(2, 4))):
+        chosen = draw(st.lists(st.integers(0, number - 1), min_size=1, max_size=2, unique=True))
+        need = Need(len(chosen), draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 20, 30])))
+        wanted.append(need)
+        for index in chosen:
+            shares[index].append(need.memory)
+    known = {}
+    sizes = [(sum(share), len(share)) for share in shares if share]
+    cards = [known.setdefault(size, Card("NVIDIA-A", *size)) for size in sizes]
+    return draw(st.permutations(cards)), wanted
 
 
 needs = st.builds(

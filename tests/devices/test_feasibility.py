@@ -65,6 +65,7 @@ BOTH = fleet(SMALL, LARGE)
         ([{NUMBER: 1, CORES: 101}], None, Cause.FITS_NO_NODE),
         ([{NUMBER: 4, MEMORY: 1, CORES: 60}] * 2, None, Cause.FITS_NO_NODE),
         ([{NUMBER: 4}] * 2, None, Cause.FITS_NO_NODE),
+        ([{NUMBER: 4, MEMORY: 0}] * 2, None, Cause.FITS_NO_NODE),
         ([{NUMBER: 1, MEMORY: 1}] * 101, None, Cause.SPLIT_COUNT),
     ],
 )

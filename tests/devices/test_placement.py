@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.strategies import hami_cards, mig_cards, needs, nodes_of
+from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.cards import Card
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.feasibility import WORK_LIMIT
@@ -109,6 +109,14 @@ def test_cores_in_order_agree_with_brute_force(cards, wanted):
 
 
 @thorough
+@given(full_nodes())
+def test_a_node_that_is_filled_to_the_brim(node):
+    cards, wanted = node
+    assert decide(cards, wanted) is expected(cards, wanted)
+    assert decide(cards, wanted) is not Placement.NEVER
+
+
+@thorough
 @given(nodes_of(hami_cards | mig_cards, largest=3), few_needs, hami_cards | mig_cards, st.integers(0, 3))
 def test_one_more_card_never_makes_it_impossible(cards, wanted, extra, position):
     if decide(cards, wanted) is not Placement.NEVER:
@@ -169,6 +177,22 @@ def test_without_memory_each_card_gives_all_of_its_own():
     assert decide(cards, [Need(3, 20001, 100)]) is Placement.NEVER
 
 
+@pytest.mark.parametrize(
+    "policy, memories, amounts",
+    [
+        ("", [10, 10, 20], [(1, 5), (1, 10), (2, 10)]),
+        ("binpack", [10, 10, 20], [(1, 5), (2, 5), (1, 20)]),
+        ("spread", [10, 10, 10], [(2, 5), (2, 5), (2, 5)]),
+    ],
+)
+def test_every_policy_of_the_scheduler_is_tried(policy, memories, amounts):
+    """Each of these pods fits under one policy alone."""
+    cards = [Card("NVIDIA-A", memory, 2) for memory in memories]
+    wanted = [Need(number, memory, 0) for number, memory in amounts]
+    assert [each for each in ("", "binpack", "spread") if greedy(cards, wanted, each)] == [policy]
+    assert decide(cards, wanted) is Placement.FITS
+
+
 @pytest.mark.parametrize("policy", ["", "binpack", "spread"])
 def test_an_order_that_the_scheduler_misses_is_told(policy):
     """10 belongs on the small card and 15 and 20 on the large ones, which no policy sees when it comes to the 10."""
@@ -187,6 +211,8 @@ def test_find_match(need, booked):
     """TestFindMatch of Volcano, idle card: groups in order, in a group the smallest instance that is large enough."""
     groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
     assert Card("NVIDIA-A100", 40960, 7, groups).booked(need) == booked
+    mixed = (Geometry("group3", (Instance("2g", 24576, 1), Instance("1g", 10240, 1))),)
+    assert Card("NVIDIA-A100", 40960, 7, mixed).booked(need) == booked
     assert Card("NVIDIA-A100", 40960, 7, ()).booked(need) is None
     assert Card("NVIDIA-A100", 40960, 7, None).booked(need) == need
 
@@ -213,6 +239,16 @@ def test_work_stays_within_the_budget(containers):
     assert verdict in (Placement.FITS, Placement.TIGHT, Placement.NEVER, Placement.UNKNOWN)
     assert Watched.looks <= 2 * WORK_LIMIT
     assert WORK_LIMIT - budget.left <= WORK_LIMIT + len(cards) * containers  # no step is taken after the last
+
+
+def test_work_stays_within_the_budget_of_all_nodes_together():
+    """Every node is refused in the end by its total memory, after each container was looked at."""
+    budget = Budget(WORK_LIMIT)
+    Watched.looks = 0
+    for index in range(300):
+        cards = tuple(Card("NVIDIA-A", 1000 + index + kind, 1000) for kind in range(16))
+        place(cards, count_kinds(cards), tuple(Watched(1, 500 + each, 0) for each in range(200)), budget)
+    assert Watched.looks <= 2 * WORK_LIMIT
 
 
 def test_200_containers_on_16_cards_are_answered():
