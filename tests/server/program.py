@@ -6,7 +6,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -75,12 +75,23 @@ class Authority:
 class Program:
     """`vgpu-webhook serve`, started; ends with `close`."""
 
-    def __init__(self, options: Sequence[str], log: Path, ca: Path, **popen: Any) -> None:
+    def __init__(
+        self, options: Sequence[str], log: Path, ca: Path, constants: Mapping[str, float] | None = None, **popen: Any
+    ) -> None:
+        """Start it.
+
+        Args:
+            options: more than `serve --bind`.
+            log: where standard error goes.
+            ca: to verify with.
+            constants: `module.NAME` to another value, so that a test need not wait for minutes.
+            popen: for subprocess.
+        """
         self.port = free_port()
         self.log_path = log
         self.ca = ca
         self.started = time.monotonic()
-        command = popen.pop("command", [str(COMMAND), "serve"])
+        command = [str(COMMAND), "serve"] if constants is None else _altered(constants)
         popen.setdefault("stdout", subprocess.DEVNULL)
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -148,6 +159,17 @@ class Program:
             self.process.wait()
         if self.process.stdout is not None:
             self.process.stdout.close()
+
+
+def _altered(constants: Mapping[str, float]) -> list[str]:
+    """The same program with other constants."""
+    lines = ["import importlib, sys"]
+    for name, value in constants.items():
+        module, _, constant = name.rpartition(".")
+        lines.append(f"module = importlib.import_module('webhook.server.{module}')")
+        lines.append(f"assert hasattr(module, '{constant}'); module.{constant} = {value}")
+    lines += ["from webhook.cli.main import main", "sys.exit(main(['serve', *sys.argv[1:]]))"]
+    return [sys.executable, "-c", "\n".join(lines)]
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str], float]]:

@@ -91,14 +91,10 @@ def test_who_sends_too_much_still_reads_the_answer(program: Program, declared: b
 
 def test_endless_chunks_are_cut(program: Program):
     piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
-    sent = 0
     with program.connect() as connection:
         connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
         with pytest.raises((ConnectionError, ssl.SSLError)):
-            while sent < 4096:
-                connection.send(piece)
-                sent += 1
-    assert sent < 4096
+            any(connection.send(piece) for _ in range(4096))
 
 
 def test_eight_mebibytes_are_read(program: Program):

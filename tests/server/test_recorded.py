@@ -1,0 +1,76 @@
+"""Every recorded review through the wire, and the audit lines that it leaves."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from tests.server.program import Program, until
+from tests.server.reviews import RECORDED, answer, review
+
+KEYS = {"time", "id", "uid", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name", "allowed"}
+KEYS |= {"findings", "patch", "request", "digests", "durationUs"}
+SECRETS = ("hunter2", "tok-9f2c", "s3cr3t-path", "reg.example/private", "top-label", "argv-pw")
+
+
+def test_all_over_one_connection_each_with_its_line(program: Program, audit_file: Path):
+    answered = []
+    with program.connect() as connection:
+        for path in ("/mutate", "/validate"):
+            for file in RECORDED:
+                body = file.read_bytes()
+                verdict = answer(connection.post(path, body))
+                asked = json.loads(body)["request"]
+                assert verdict["uid"] == asked["uid"]
+                answered.append((path, asked, verdict))
+    assert len(RECORDED) > 50
+    lines = until(lambda: _lines(audit_file, len(answered)))
+    for (path, asked, verdict), line in zip(answered, lines, strict=True):
+        assert set(line) == KEYS
+        assert (line["uid"], line["endpoint"], line["allowed"]) == (asked["uid"], path[1:], verdict["allowed"])
+        assert (line["operation"], line["user"]) == (asked["operation"], asked["userInfo"]["username"])
+        assert line["dryRun"] == bool(asked.get("dryRun"))
+        assert bool(line["patch"]) == ("patch" in verdict)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", line["time"])
+        assert 0 <= line["durationUs"] < 10_000_000
+        assert set(line["digests"]) == {"config", "policy", "fleet"}
+        if "auditAnnotations" in verdict:
+            assert line["id"] == verdict["auditAnnotations"]["decision-id"]
+            denials = [finding["rule"] for finding in line["findings"] if finding["level"] == "deny"]
+            causes = verdict.get("status", {}).get("details", {}).get("causes", [])
+            assert [cause["reason"] for cause in causes] == denials[: len(causes)]
+    assert {verdict["allowed"] for _, _, verdict in answered} == {True, False}
+
+
+def test_no_secret_enters_the_log(program: Program, audit_file: Path):
+    before = len(_lines(audit_file, 0))
+    document = review("secret", spec=_secretive())
+    document["request"]["object"]["metadata"] |= {"annotations": {"team/x": SECRETS[0]}, "labels": {"l": SECRETS[4]}}
+    with program.connect() as connection:
+        for path in ("/mutate", "/validate"):
+            answer(connection.post(path, document))
+    until(lambda: _lines(audit_file, before + 2))
+    text = audit_file.read_text() + program.log()
+    assert '"uid":"secret"' in text
+    assert "NVIDIA_VISIBLE_DEVICES" in text, "what rules read is there"
+    for secret in SECRETS:
+        assert secret not in text
+
+
+def _secretive() -> dict[str, Any]:
+    env = [
+        {"name": "DB_PASSWORD", "value": SECRETS[0]},
+        {"name": "NVIDIA_VISIBLE_DEVICES", "value": SECRETS[1]},
+        {"name": "CUDA_TOKEN", "valueFrom": {"secretKeyRef": {"name": SECRETS[2], "key": "k"}}},
+    ]
+    container = {"name": "c", "image": SECRETS[3], "command": ["sh", "-c", SECRETS[5]], "env": env}
+    limits = {"limits": {"volcano.sh/vgpu-number": "1"}}
+    return {
+        "containers": [container | {"resources": limits}],
+        "volumes": [{"name": "v", "secret": {"secretName": SECRETS[2]}}],
+    }
+
+
+def _lines(file: Path, least: int) -> list[dict[str, Any]]:
+    lines = file.read_text().splitlines()
+    return [json.loads(line) for line in lines] if len(lines) >= least else []

@@ -1,0 +1,112 @@
+"""Policy, device config and fleet change on disk: the next reviews follow; a broken file changes nothing."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from certs.store import replace
+from tests.server.conftest import Start
+from tests.server.program import DATA, Program, until
+from tests.server.reviews import DENIED, answer, patch, review
+
+
+def write(path: Path, text: str) -> None:
+    """All of it at once, so that no test sees half a file."""
+    replace(path, text.encode(), 0o644)
+
+
+class Served:
+    """A program and its three files."""
+
+    def __init__(self, start: Start, directory: Path) -> None:
+        self.policy, self.config, self.fleet = (directory / name for name in ("policy", "config", "fleet"))
+        self.restore()
+        options = ("--policy", self.policy, "--device-config", self.config, "--fleet", self.fleet, "--audit-log", "")
+        self.program: Program = start(*map(str, options), constants={"watch.EVERY": 0.1})
+
+    def restore(self) -> None:
+        write(self.policy, "{}")
+        write(self.config, (DATA / "config" / "device-config.yaml").read_text())
+        write(self.fleet, (DATA / "fleets" / "mixed.yaml").read_text())
+
+    def denied(self) -> list[str]:
+        """The rules that refuse a pod with too many cores."""
+        verdict = answer(self.program.post("/validate", review(spec=DENIED)))
+        causes = verdict.get("status", {}).get("details", {}).get("causes", [])
+        return [cause["reason"] for cause in causes]
+
+    def healthy(self) -> bool:
+        return "last good" not in self.program.readyz()
+
+
+@pytest.fixture(scope="module")
+def served(start: Start, tmp_path_factory: pytest.TempPathFactory) -> Served:
+    return Served(start, tmp_path_factory.mktemp("settings"))
+
+
+@pytest.fixture(autouse=True)
+def restored(served: Served) -> None:
+    served.restore()
+    until(lambda: served.healthy() and "cores-range" in served.denied())
+    until(lambda: served.program.metric("fleet_nodes") > 0 and _scheduler(served) == "volcano")
+
+
+def test_the_policy_is_followed(served: Served):
+    write(served.policy, "rules: {cores-range: off}")
+    until(lambda: "cores-range" not in served.denied())
+    write(served.policy, "schedulerName: other\nschedulerNames: [other]")
+    until(lambda: _scheduler(served) == "other")
+
+
+def test_the_device_config_is_followed(served: Served):
+    config = yaml.safe_load(served.config.read_text())
+    config["nvidia"]["resourceCoreName"] = "example.org/cores"
+    write(served.config, yaml.safe_dump(config))
+    until(lambda: "cores-range" not in served.denied())
+
+
+def test_the_fleet_is_followed(served: Served):
+    before = served.program.metric("fleet_nodes")
+    write(served.fleet, "kind: List\nitems: []")
+    until(lambda: served.program.metric("fleet_nodes") == 0)
+    assert before > 0
+
+
+BREAKS = {
+    "policy": "rules: {no-such-rule: deny}",
+    "config": "nvidia: [",
+    "fleet": "kind: Secret",
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_file_changes_nothing_but_is_told(served: Served, name: str):
+    program = served.program
+    failures = program.metric("config_reloads_total", source="settings", result="failure")
+    path: Path = getattr(served, name)
+    good = path.read_text()
+    write(path, BREAKS[name])
+    page = until(lambda: not served.healthy() and program.readyz())
+    assert page.startswith("ready\n")
+    assert str(path) in page
+    assert program.metric("config_reloads_total", source="settings", result="failure") == failures + 1
+    assert program.metric("fleet_nodes") > 0
+    assert "cores-range" in served.denied()
+    assert f"ERROR settings changed, but cannot be used: {path}" in program.log()
+    write(path, good)
+    until(served.healthy)
+    assert "Traceback" not in program.log()
+
+
+def test_a_missing_file_changes_nothing_until_it_is_back(served: Served):
+    served.policy.unlink()
+    until(lambda: not served.healthy())
+    assert "cores-range" in served.denied()
+    write(served.policy, "rules: {cores-range: off}")
+    until(lambda: served.healthy() and "cores-range" not in served.denied())
+
+
+def _scheduler(served: Served) -> str:
+    operations = patch(answer(served.program.post("/mutate", review())))
+    return next((op["value"] for op in operations if op["path"] == "/spec/schedulerName"), "")

@@ -1,0 +1,207 @@
+"""The certificate changes on disk: the next connection gets it; nobody's request fails; a bad pair changes nothing."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from certs.pki import Pair
+from certs.store import replace
+from tests.server.conftest import Start
+from tests.server.program import Authority, Program, until
+from tests.server.reviews import answer, review
+
+CONNECTIONS = 3
+
+
+@pytest.fixture(scope="module")
+def reloading(start: Start) -> Program:
+    return start("--audit-log", "", constants={"watch.EVERY": 0.1})
+
+
+@pytest.fixture(autouse=True)
+def good(authority: Authority, reloading: Program) -> None:
+    """Each test begins with a good pair in use."""
+    expect(reloading, authority.renew())
+    until(lambda: "last good" not in reloading.readyz())
+
+
+def expect(program: Program, pair: Pair) -> None:
+    """Wait until new connections see a certificate."""
+    leaf = x509.load_pem_x509_certificate(pair.certificate).public_bytes(serialization.Encoding.DER)
+    until(lambda: shown(program) == leaf)
+
+
+def shown(program: Program) -> bytes:
+    with program.connect() as connection:
+        return connection.certificate
+
+
+def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, authority: Authority):
+    before = reloading.metric("config_reloads_total", source="certificate", result="success")
+    with reloading.connect() as old:
+        answer(old.post("/mutate", review("before")))
+        old_certificate = old.certificate
+        fresh = authority.renew()
+        expect(reloading, fresh)
+        assert answer(old.post("/mutate", review("after")))["uid"] == "after"
+        assert old.certificate == old_certificate != shown(reloading)
+    assert reloading.metric("config_reloads_total", source="certificate", result="success") > before
+    expires = x509.load_pem_x509_certificate(fresh.certificate).not_valid_after_utc
+    assert reloading.metric("certificate_expiry_timestamp_seconds") == expires.timestamp()
+
+
+def _mismatched(authority: Authority) -> None:
+    replace(authority.key, authority.leaf().key, 0o600)
+
+
+def _garbage(authority: Authority) -> None:
+    replace(authority.certificate, b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n", 0o644)
+
+
+def _missing(authority: Authority) -> None:
+    authority.key.unlink()
+
+
+def _empty(authority: Authority) -> None:
+    authority.certificate.write_bytes(b"")
+
+
+def _half_written(authority: Authority) -> None:
+    leaf = authority.leaf()
+    authority.certificate.write_bytes(leaf.certificate)
+    authority.key.write_bytes(leaf.key[:100])
+
+
+def _encrypted(authority: Authority) -> None:
+    leaf = authority.leaf()
+    key = serialization.load_pem_private_key(leaf.key, None)
+    locked = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"password"),
+    )
+    authority.certificate.write_bytes(leaf.certificate)
+    authority.key.write_bytes(locked)
+
+
+def _directory(authority: Authority) -> None:
+    authority.key.unlink()
+    authority.key.mkdir()
+
+
+BREAKS = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _directory)
+
+
+@pytest.mark.parametrize("damage", BREAKS, ids=[damage.__name__.strip("_") for damage in BREAKS])
+def test_a_bad_pair_changes_nothing_but_is_told(
+    reloading: Program, authority: Authority, damage: Callable[[Authority], None]
+):
+    last_good = shown(reloading)
+    failures = reloading.metric("config_reloads_total", source="certificate", result="failure")
+    told = reloading.log().count("ERROR certificate changed, but cannot be used")
+    damage(authority)
+    text = until(lambda: (page := reloading.readyz()) and "last good one is in use" in page and page)
+    line = next(line for line in text.splitlines() if line.startswith("certificate: /"))
+    assert authority.directory.name in line
+    assert text.startswith("ready\n"), "a bad file makes no process unready"
+    assert shown(reloading) == last_good
+    assert answer(reloading.post("/mutate", review()))
+    assert reloading.metric("config_reloads_total", source="certificate", result="failure") > failures
+    assert reloading.log().count("ERROR certificate changed, but cannot be used") > told
+    if authority.key.is_dir():
+        authority.key.rmdir()
+    expect(reloading, authority.renew())
+    until(lambda: "last good" not in reloading.readyz())
+    assert "Traceback" not in reloading.log()
+
+
+def test_a_standing_problem_is_told_once(reloading: Program, authority: Authority):
+    told = reloading.log().count("ERROR")
+    authority.key.unlink()
+    until(lambda: "last good" in reloading.readyz())
+    time.sleep(0.5)
+    assert reloading.log().count("ERROR") == told + 1
+
+
+def test_rsa_after_ecdsa_and_back(reloading: Program, authority: Authority):
+    other = rsa_leaf(authority)
+    authority.certificate.write_bytes(other.certificate)
+    authority.key.write_bytes(other.key)
+    expect(reloading, other)
+    expect(reloading, authority.renew())
+
+
+def test_no_request_fails_while_pairs_change(reloading: Program, authority: Authority):
+    stop = threading.Event()
+    counts = [0] * CONNECTIONS
+    failures: list[BaseException] = []
+
+    def ask(index: int) -> None:
+        try:
+            with reloading.connect() as kept:
+                while not stop.is_set():
+                    answer(kept.post("/mutate", review()))
+                    answer(reloading.post("/validate", review()))
+                    counts[index] += 1
+                    time.sleep(0.005)
+        except BaseException as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask, args=(index,)) for index in range(CONNECTIONS)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(3):
+            replace(authority.certificate, authority.leaf().certificate, 0o644)  # a pair torn apart, for a while
+            time.sleep(0.3)
+            expect(reloading, authority.renew())
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(10)
+    assert not failures
+    assert min(counts) > 20
+
+
+def test_a_mounted_secret_is_followed(start: Start, tmp_path: Path):
+    """Kubernetes swaps a symbolic link to a directory."""
+    volumes = [Authority(tmp_path / name) for name in ("first", "second")]
+    volumes[1].ca = volumes[0].ca
+    fresh = volumes[1].renew()
+    link = tmp_path / "..data"
+    link.symlink_to("first")
+    volumes[0].directory = link
+    program = start("--audit-log", "", tls=volumes[0])
+    (tmp_path / "next").symlink_to("second")
+    (tmp_path / "next").rename(link)
+    expect(program, fresh)
+
+
+def rsa_leaf(authority: Authority) -> Pair:
+    key = rsa.generate_private_key(65537, 2048)
+    signer = serialization.load_pem_private_key(authority.ca.key, None)
+    model = x509.load_pem_x509_certificate(authority.leaf().certificate)
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateBuilder(subject_name=model.subject, issuer_name=model.issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + timedelta(days=1))
+    )
+    for kind in (x509.SubjectAlternativeName, x509.AuthorityKeyIdentifier, x509.BasicConstraints):
+        extension = model.extensions.get_extension_for_class(kind)
+        builder = builder.add_extension(extension.value, critical=extension.critical)
+    certificate = builder.sign(signer, hashes.SHA256())
+    encoding = serialization.Encoding.PEM
+    plain = serialization.NoEncryption()
+    return Pair(
+        certificate.public_bytes(encoding), key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, plain)
+    )
