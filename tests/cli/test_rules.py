@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import webhook
+from webhook.cli.rules import Row, _markdown
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 IDS = [rule.id for rule in (*MUTATIONS, *VALIDATIONS)]
@@ -59,3 +60,7 @@ def test_an_unknown_id_is_put_right(wanted, hint, run):
     assert (ran.code, ran.out) == (2, "")
     assert hint in ran.err
     assert "\x1b" not in ran.err
+
+
+def test_a_bar_in_a_summary_stays_in_its_cell():
+    assert _markdown([Row("a", "validation", "deny", "x | y", "m")])[2] == "| `a` | deny | x \\| y |"

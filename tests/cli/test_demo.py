@@ -1,0 +1,63 @@
+"""What `make run` shows: three pods, and a webhook that serves on until Ctrl-C."""
+
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
+
+
+@pytest.fixture
+def demo():
+    process = subprocess.Popen(
+        [PROGRAM, "demo", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def read_until(process, wanted):
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if wanted in line:
+            return "".join(lines)
+    pytest.fail("the demo ended early:\n" + "".join(lines) + process.stderr.read())
+
+
+def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
+    shown = read_until(demo, "Ctrl-C stops it")
+    repaired, warned, refused = re.split(r"\n(?=[123]  webhook/samples)", shown)[1:]
+    assert "+   schedulerName: volcano" in repaired
+    assert "pod/notebook created" in repaired
+    assert "Warning: percentage-to-memory" in warned
+    assert "pod/inference created" in warned
+    assert "Error from server (Forbidden)" in refused
+    for rule in ("cores-range", "mode-invalid", "isolation-env", "card-count"):
+        assert f"{rule}: " in refused
+    ca, url = re.search(r"curl --cacert (\S+) (https://\S+)/metrics", shown).groups()
+    with urllib.request.urlopen(f"{url}/metrics", context=ssl.create_default_context(cafile=ca), timeout=5) as answer:
+        assert b"vgpu_webhook_requests_total" in answer.read()
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(15) == 0
+    assert "Traceback" not in demo.stderr.read()
+    assert not Path(ca).exists()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"{url}/metrics", timeout=5)
+
+
+def test_the_offered_commands_can_be_run(demo):
+    shown = read_until(demo, "Ctrl-C stops it")
+    offered = re.findall(r"^  (.*vgpu-webhook (?:review|rules).*?)   #", shown, re.MULTILINE)
+    assert len(offered) == 2
+    for command in offered:
+        ran = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
+        assert ran.returncode in (0, 1), ran.stderr
+        assert ran.stdout

@@ -1,0 +1,142 @@
+"""An explanation says what the engine says, names cards that the pod's words allow, and offers changes that help."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.devices import changes
+from webhook.devices.asks import DevicePod
+from webhook.devices.changes import Search, nearest_change
+from webhook.devices.config import parse_device_config
+from webhook.devices.constraints import UNCONSTRAINED, Constraints
+from webhook.devices.explain import MAX_SHAPES, explain
+from webhook.devices.families import Role
+from webhook.devices.feasibility import Fits, judge, question
+from webhook.devices.fleet import Node, build_fleet
+from webhook.devices.placement import Placement
+from webhook.devices.target import Target
+from webhook.devices.walk import Reason
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({}, "empty")
+TARGET = Target((1, 16, 0))
+UNGATED = Target((1, 15, 0))
+OFFERED = {"volcano.sh/vgpu-number": 40, "volcano.sh/vgpu-memory": 4000, "volcano.sh/vgpu-cores": 400}
+
+
+def node(name, *cards, **offered):
+    """A node of cards `uuid,split,memory,model`."""
+    entries = [card.split(",") for card in cards]
+    register = "".join(f"{u},{split},{memory},NVIDIA-{model},true,hami-core:" for u, split, memory, model in entries)
+    return Node(name, register, OFFERED | {f"volcano.sh/vgpu-{role}": amount for role, amount in offered.items()})
+
+
+def ask(*containers, words=UNCONSTRAINED, target=TARGET):
+    """The question of a pod whose containers ask for (number, memory, cores)."""
+    raw = []
+    for at, amounts in enumerate(containers):
+        names = ("vgpu-number", "vgpu-memory", "vgpu-cores")
+        limits = {
+            f"volcano.sh/{n}": str(amount) for n, amount in zip(names, amounts, strict=False) if amount is not None
+        }
+        raw.append({"name": f"c{at}", "resources": {"limits": limits}})
+    pod = DevicePod(PodView({"spec": {"containers": raw}}), CONFIG)
+    return question(pod.vgpu, words, target)
+
+
+def explained(asked, *nodes, target=TARGET):
+    return list(explain(asked, build_fleet(nodes, CONFIG.vgpu, target), target))
+
+
+PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
+
+
+@pytest.mark.parametrize(
+    "asked,reason,role,value",
+    [
+        (ask((3, 10)), Reason.NUMBER, Role.NUMBER, 2),
+        (ask((1, 130)), Reason.MEMORY, Role.MEMORY, 100),
+        (ask((2, 10, 60), (2, 10, 60)), Reason.CORES, Role.CORES, 40),
+        (ask((2, 10, 60), (2, 10, 100)), Reason.CORES, Role.CORES, 40),
+        (ask((2, 10, 0), (1, 10, 100)), Reason.EXCLUSIVE, Role.CORES, 99),
+    ],
+)
+def test_the_nearest_quantity(asked, reason, role, value):
+    (told,) = explained(asked, PLAIN)
+    assert (told.placement, told.refusal.reason) == (Placement.NEVER, reason)
+    assert (told.change.role, told.change.value) == (role, value)
+
+
+def test_a_whole_card_becomes_the_most_that_is_left():
+    (told,) = explained(ask((2, None), (1, 30)), PLAIN)
+    assert (told.change.container, told.change.role, told.change.value) == (0, Role.MEMORY, 70)
+
+
+def test_node_totals_and_no_cores_at_all():
+    coreless = node("n", "a,10,100,T4", cores=0)
+    (told,) = explained(ask((1, 10, 5), target=UNGATED), coreless, target=UNGATED)
+    assert (told.refusal.reason, told.refusal.role) == (Reason.TOTALS, Role.CORES)
+    assert (told.change.role, told.change.value) == (Role.CORES, 0)
+
+
+def test_two_mistakes_have_no_single_change():
+    (told,) = explained(ask((3, 130)), PLAIN)
+    assert (told.change, told.searched) == (None, True)
+
+
+def test_a_search_that_is_cut_short_says_so(monkeypatch):
+    monkeypatch.setattr(changes, "MAX_QUESTIONS", 1)
+    fleet = build_fleet([PLAIN], CONFIG.vgpu, TARGET)
+    assert nearest_change(ask((3, 130)), fleet, Search(TARGET)) == (None, False)
+
+
+def test_the_tightest_cards_are_told_by_another_walk():
+    """From the last card down, the small slice takes the only large card; binpack starts with card 0."""
+    (told,) = explained(ask((1, 40), (1, 90)), node("n", "a,10,50,T4", "b,10,100,T4"))
+    assert (told.placement, told.policy, told.slices) == (Placement.FITS, "binpack", ((0,), (1,)))
+
+
+def test_only_so_many_shapes_are_explained():
+    nodes = [node(f"n{at}", f"u{at},10,{100 + at},T4") for at in range(MAX_SHAPES + 5)]
+    assert len(explained(ask((1, 10)), *nodes)) == MAX_SHAPES
+
+
+UUIDS = ["a", "b", "c", "d", "e", "f"]
+some = st.frozensets(st.sampled_from([*UUIDS, "elsewhere"]), max_size=4)
+words = st.builds(
+    Constraints,
+    mode=st.sampled_from([None, "hami-core", "mig"]),
+    use_types=st.sampled_from([None, ("T4",), ("V100",)]),
+    use_uuids=some,
+    nouse_uuids=some,
+)
+FLEET = [
+    node("alike-1", "a,10,100,T4", "b,10,100,T4"),
+    node("alike-2", "c,10,100,T4", "d,10,100,T4"),
+    node("other", "e,10,100,T4", "f,10,200,V100"),
+]
+
+
+@given(words=words, number=st.integers(1, 3), memory=st.sampled_from([50, 100, 150]))
+def test_words_and_verdicts_agree(words, number, memory):
+    asked = ask((number, memory), words=words)
+    fleet = build_fleet(FLEET, CONFIG.vgpu, TARGET)
+    told = list(explain(asked, fleet, TARGET))
+    assert any(one.placement is Placement.FITS for one in told) == isinstance(judge(asked, fleet), Fits)
+    for one in told:
+        assert (one.slices is not None) == (one.placement is Placement.FITS)
+        assert (one.refusal is None) == (one.placement is Placement.FITS)
+        if one.slices:
+            alike = [name for name in ("alike-1", "alike-2", "other") if name in one.shape.names]
+            registers = {"alike-1": "ab", "alike-2": "cd", "other": "ef"}
+            chosen = [[registers[name][card] for card in one.slices[0]] for name in alike]
+            assert any(all(words.accepts_uuid(uuid) for uuid in uuids) for uuids in chosen)
+        if one.refusal and one.refusal.reason is Reason.MODE:
+            assert words.mode == "mig"
+
+
+def test_the_card_that_refuses_by_uuid_is_named():
+    told, _ = explained(ask((1, 10), words=Constraints(use_uuids=frozenset("a"), nouse_uuids=frozenset("a"))), *FLEET)
+    assert told.refusal.stuck.refusals == (Reason.UUID, Reason.UUID)
+    assert told.refusal.stuck.card == 1
+    assert told.change.annotation in ("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid")
