@@ -103,7 +103,7 @@ def full_nodes(draw):
     wanted, shares = [], [[] for _ in range(number)]
     for _ in range(draw(st.integers(2, 4))):
         chosen = draw(st.lists(st.integers(0, number - 1), min_size=1, max_size=2, unique=True))
-        need = Need(len(chosen), draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 20, 30])))
+        need = Need(len(chosen), draw(st.integers(1, 4)), draw(st.sampled_from([0, 0, 20])))
         wanted.append(need)
         for index in chosen:
             shares[index].append(need.memory)

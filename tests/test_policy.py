@@ -10,7 +10,7 @@ from webhook.devices.families import Role
 from webhook.errors import ConfigError
 from webhook.policy import DEFAULT_TRUSTED_USERS, default_policy, parse_policy
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
-from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.registry import DEFAULT_LEVELS
 
 # The contract: what stands here is what an empty file means.
 CONTRACT = {
@@ -26,7 +26,6 @@ CONTRACT = {
     "trustedUsers": list(DEFAULT_TRUSTED_USERS),
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
 }
-FLEET_RULES = {"card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node"}
 
 
 def parse(document):
@@ -175,68 +174,6 @@ def test_an_unknown_key_like_no_other_gets_the_list():
 )  # fmt: skip
 def test_a_wrong_value_is_told_with_its_path(document, start):
     assert refusal(document).startswith(f"the file: {start}")
-
-
-def test_levels_for_all_namespaces():
-    levels = parse({"rules": {"card-count": "warn", "host-access": "off"}}).levels.of("x")
-    assert levels.levels == {**DEFAULT_LEVELS, "card-count": Level.WARN, "host-access": Level.OFF}
-    active = {rule.id: level for rule, level in levels.active}
-    assert active["card-count"] is Level.WARN
-    assert "host-access" not in active
-    assert len(active) == len(VALIDATIONS) - 1
-
-
-NAMESPACES = [
-    {"match": ["team-*", "x"], "rules": {"card-count": "warn"}},
-    {"match": ["team-a*"], "rules": {"number-zero": "off"}},
-    {"match": ["kube-?ystem"], "exempt": True},
-    {"match": ["kube-system"], "exempt": False},
-]
-
-
-@pytest.mark.parametrize(
-    "namespace, card_count, number_zero, exempt",
-    [
-        ("team-b", "warn", "audit", False),
-        ("x", "warn", "audit", False),
-        ("team-ab", "deny", "off", False),  # only the last match decides
-        ("default", "deny", "audit", False),
-        ("Team-b", "deny", "audit", False),
-        ("xx", "deny", "audit", False),
-        ("kube-zystem", "deny", "audit", True),
-        ("kube-system", "deny", "audit", False),
-    ],
-)
-def test_the_last_match_wins(namespace, card_count, number_zero, exempt):
-    found = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).levels.of(namespace)
-    assert found.levels["card-count"] == card_count
-    assert found.levels["number-zero"] == number_zero
-    assert found.exempt is exempt
-
-
-def test_namespaces_are_remembered_only_so_many():
-    table = parse({"namespaces": NAMESPACES}).levels
-    for index in range(3000):
-        assert table.of(f"team-{index}").levels["card-count"] is Level.WARN
-    assert len(table._known) <= 1024
-
-
-def test_an_autoscaled_fleet_softens_what_follows_from_it():
-    changed = {
-        rule
-        for rule, level in parse({"fleet": {"autoscaled": True}}).levels.of("x").levels.items()
-        if level is not DEFAULT_LEVELS[rule]
-    }
-    assert changed == {rule.id for rule in VALIDATIONS if rule.fleet and rule.level is Level.DENY}
-    assert changed >= FLEET_RULES
-
-
-def test_autoscaled_also_softens_what_the_policy_denies_and_leaves_the_rest():
-    document = {"fleet": {"autoscaled": True}, "rules": {"card-count": "audit", "fits-tightly": "deny"}}
-    levels = parse(document).levels.of("x").levels
-    assert levels["card-count"] is Level.AUDIT
-    assert levels["fits-tightly"] is Level.WARN
-    assert levels["number-zero"] is Level.DENY
 
 
 def test_declared_shapes():
