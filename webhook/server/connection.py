@@ -8,6 +8,7 @@ from webhook.server.admission import CLOSE
 
 HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
 HEAD_BYTES = 64 << 10  # before the head is complete
+FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions, trailers: the parser keeps and rereads them until they end
 IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
 STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
 
@@ -18,6 +19,7 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
     def __init__(self, worker: Any) -> None:
         super().__init__(worker)
         self._head_bytes = 0
+        self._framing_bytes = 0  # came in a request since its head, and brought no body
         self._quiet_since = worker.loop.time()  # when the connection last became ready for a request
         self._head_since = 0.0  # when the first byte of an unfinished head came; 0 if there is none
         self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
@@ -42,8 +44,11 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             if self._current_request is None and self._head_bytes > HEAD_BYTES and not self._closed:
                 self._send_error_response(431, "Request Header Fields Too Large")
                 self.worker.drop(self)
-        else:
+        elif not self._closed:
+            self._framing_bytes += len(data)
             super().data_received(data)
+            if self._framing_bytes > FRAMING_BYTES:
+                self.worker.drop(self)
 
     def pause_writing(self) -> None:
         """Note that the peer does not read."""
@@ -56,10 +61,16 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         super().resume_writing()
 
     def _on_headers_complete(self) -> Any:
-        self._head_bytes = 0
+        self._head_bytes = self._framing_bytes = 0
         self._head_since = 0.0
         self._quiet_since = 0.0
         return super()._on_headers_complete()
+
+    def _on_body(self, chunk: bytes) -> None:
+        # Twice, so that pieces may be as small as their framing, but not much smaller for long.
+        self._framing_bytes = max(0, self._framing_bytes - 2 * len(chunk))
+        if self._body_receiver is not None:
+            self._body_receiver.feed(chunk)
 
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
         if CLOSE in headers:
