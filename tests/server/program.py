@@ -84,7 +84,7 @@ class Program:
             options: more than `serve --bind`.
             log: where standard error goes.
             ca: to verify with.
-            constants: `module.NAME` to another value, so that a test need not wait for minutes.
+            constants: `module.NAME` of webhook.server to another value, so that a test need not wait for minutes.
             popen: for subprocess.
         """
         self.port = free_port()
@@ -100,10 +100,11 @@ class Program:
 
     def wait_ready(self) -> float:
         """Wait for the first ready answer; returns the seconds since the start."""
-        until(self._ready, START_SECONDS)
+        until(self.answers, START_SECONDS)
         return time.monotonic() - self.started
 
-    def _ready(self) -> bool:
+    def answers(self) -> bool:
+        """Whether it says that it is ready; False if it says nothing."""
         assert self.process.poll() is None, self.log()
         try:
             return self.get("/readyz").status == 200
@@ -140,9 +141,14 @@ class Program:
     @property
     def worker(self) -> int:
         """The process that serves."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        assert len(children) == 1
-        return int(children[0])
+        (child,) = self.children
+        return child
+
+    @property
+    def children(self) -> list[int]:
+        """The master's children; none for a moment after a worker was lost."""
+        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(child) for child in listed.split()]
 
     def memory(self) -> int:
         """Bytes that the worker holds."""
@@ -167,7 +173,7 @@ def _altered(constants: Mapping[str, float]) -> list[str]:
     for name, value in constants.items():
         module, _, constant = name.rpartition(".")
         lines.append(f"module = importlib.import_module('webhook.server.{module}')")
-        lines.append(f"assert hasattr(module, '{constant}'); module.{constant} = {value}")
+        lines.append(f"assert hasattr(module, {constant!r}); module.{constant} = {value}")
     lines += ["from webhook.cli.main import main", "sys.exit(main(['serve', *sys.argv[1:]]))"]
     return [sys.executable, "-c", "\n".join(lines)]
 
