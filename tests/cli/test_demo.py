@@ -19,8 +19,8 @@ def demo():
         [PROGRAM, "demo", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     yield process
-    process.kill()
-    process.communicate()
+    process.terminate()
+    process.communicate(timeout=15)
 
 
 def read_until(process, wanted):

@@ -58,8 +58,13 @@ class _Demo:
     terminal: Terminal
 
     def run(self, once: bool) -> int:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C, and the server with it
         server = subprocess.Popen(  # noqa: S603
-            self._command(), stdin=subprocess.DEVNULL, stderr=self._log.open("wb"), start_new_session=True
+            self._command(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log.open("wb"),
+            start_new_session=True,  # Ctrl-C is for us alone; we stop the server
         )
         try:
             self._wait(server)
