@@ -47,7 +47,7 @@ class Reviewed:
     @property
     def word(self) -> str:
         """The verdict in one word."""
-        return {"denied": "REFUSED", "mutated": "repaired"}.get(self.outcome.word, self.outcome.word)
+        return {"denied": "REFUSED", "mutated": "repaired", "untouched": "allowed"}.get(self.outcome.word, self.outcome.word)
 
 
 _VERDICTS = {
