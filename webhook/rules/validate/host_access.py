@@ -27,7 +27,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if power:
             yield Finding(
                 f"{container.where}.securityContext.capabilities.add",
-                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; remove it",
+                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; "
+                "remove it",
             )
 
 
