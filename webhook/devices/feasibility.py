@@ -162,10 +162,15 @@ def eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
 
 def _eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
     found = tuple(_candidates(constraints, fleet))
-    known = tuple(candidate for candidate in found if candidate is not None)
+    # Rich nodes first: whoever fits at all, mostly fits there, and the rest need not be asked.
+    known = tuple(sorted((candidate for candidate in found if candidate is not None), key=_wealth, reverse=True))
     cards = frozenset(card for candidate in known for card, _ in candidate.kinds if card.split > 0)
     capacity = max((card.capacity for card in cards), default=None)
     return Eligible(known, cards, capacity, complete=len(known) == len(found))
+
+
+def _wealth(candidate: Candidate) -> tuple[int, int]:
+    return len(candidate.cards), sum(card.memory for card in candidate.cards)
 
 
 def _candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
