@@ -47,15 +47,12 @@ class Reviewed:
     @property
     def word(self) -> str:
         """The verdict in one word."""
-        return {"denied": "REFUSED", "mutated": "repaired", "untouched": "allowed"}.get(self.outcome.word, self.outcome.word)
+        return {"denied": "REFUSED", "mutated": "repaired", "untouched": "allowed"}.get(
+            self.outcome.word, self.outcome.word
+        )
 
 
-_VERDICTS = {
-    "REFUSED": Style.REFUSED,
-    "repaired": Style.REPAIRED,
-    "warned": Style.WARNING,
-    "allowed": Style.GOOD,
-}
+_VERDICTS = {"REFUSED": Style.REFUSED, "repaired": Style.REPAIRED, "warned": Style.WARNING, "allowed": Style.GOOD}
 
 
 @dataclass(slots=True)
@@ -188,10 +185,11 @@ def _advice(reviewed: Reviewed, snapshot: Snapshot) -> Iterator[str]:
     if refused:
         yield f"the workload is admitted, but its pods will be refused: put right {', '.join(refused)}"
     elif outcome.operations:
-        yield "apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)"
+        first = "read the warnings; then " if outcome.warnings else ""
+        yield f"{first}apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)"
     elif outcome.word == "warned":
         yield "it is admitted; read the warnings before you apply it"
-    elif reviewed.asks:
+    elif reviewed.asks and reviewed.request.operation == "CREATE":
         yield "apply it as it stands"
 
 
