@@ -1,6 +1,5 @@
 """The policy audit log: one JSON line a decision, written at once."""
 
-import errno
 import logging
 import os
 import stat
@@ -54,7 +53,7 @@ class AuditLog:
             if self._rest:
                 self._rest = self._rest[os.write(self._descriptor, self._rest) :]
                 if self._rest:
-                    raise BlockingIOError(errno.EAGAIN, "the reader does not keep up")
+                    raise BlockingIOError
             written = os.write(self._descriptor, text)
             if written < len(text):
                 self._rest = text[written:]
@@ -70,7 +69,8 @@ class AuditLog:
         now = time.monotonic()
         if now - self._complained >= REPORT_EVERY:
             self._complained = now
-            reason = error.strerror or error
+            stuck = isinstance(error, BlockingIOError)
+            reason = "the reader does not keep up" if stuck else error.strerror or error
             log.error(
                 "audit log %s: %s; admissions go on, lines are lost (audit_write_failures_total)", self._name, reason
             )
