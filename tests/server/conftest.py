@@ -36,6 +36,8 @@ def start(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Ite
 
     yield run
     for program in programs:
+        program.process.terminate()  # all at once; close waits
+    for program in programs:
         program.close()
 
 

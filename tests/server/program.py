@@ -150,12 +150,17 @@ class Program:
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         return [int(child) for child in listed.split()]
 
+    def open_files(self) -> int:
+        """How many files, connections among them, the worker has open."""
+        return len(list(Path(f"/proc/{self.worker}/fd").iterdir()))
+
     def memory(self) -> int:
         """Bytes that the worker holds."""
         pages = Path(f"/proc/{self.worker}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
-    def close(self) -> None:
+    def close(self) -> bytes:
+        """End it; returns what stands in its standard output, if that is a pipe to us."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -163,8 +168,10 @@ class Program:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
+        if self.process.stdout is None or self.process.stdout.closed:
+            return b""
+        with self.process.stdout as output:
+            return output.read()
 
 
 def _altered(constants: Mapping[str, float]) -> list[str]:

@@ -1,0 +1,142 @@
+"""The certificates that we make: what a strict verifier says, and what they may be used for."""
+
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509 import verification
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from certs import pki
+from certs.pki import Pair
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOSTS = ["webhook.system.svc", "webhook.system.svc.cluster.local", "10.0.0.7", "::1"]
+
+
+@pytest.fixture(scope="module")
+def ca() -> Pair:
+    return pki.make_ca("test CA", NOW)
+
+
+@pytest.fixture(scope="module")
+def leaf(ca: Pair) -> Pair:
+    return pki.make_leaf(ca, HOSTS, NOW)
+
+
+def read(pair: Pair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.certificate)
+
+
+def verify(ca: Pair, leaf: Pair, host: str, at: datetime = NOW) -> None:
+    """As strictly as RFC 5280 and the CA/Browser Forum want it."""
+    try:
+        subject: x509.GeneralName = x509.IPAddress(ip_address(host))
+    except ValueError:
+        subject = x509.DNSName(host)
+    builder = verification.PolicyBuilder().store(verification.Store([read(ca)])).time(at)
+    builder.build_server_verifier(subject).verify(read(leaf), [])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_verifies_for_each_host(ca: Pair, leaf: Pair, host: str):
+    verify(ca, leaf, host)
+
+
+@pytest.mark.parametrize("host", ["other.system.svc", "system.svc", "10.0.0.8", "::2"])
+def test_verifies_for_no_other(ca: Pair, leaf: Pair, host: str):
+    with pytest.raises(verification.VerificationError):
+        verify(ca, leaf, host)
+
+
+def test_another_authority_does_not_verify_it(leaf: Pair):
+    with pytest.raises(verification.VerificationError):
+        verify(pki.make_ca("test CA", NOW), leaf, HOSTS[0])
+
+
+@pytest.mark.parametrize(
+    "after, valid",
+    [
+        (-timedelta(minutes=4), True),
+        (-timedelta(minutes=6), False),
+        (timedelta(days=89), True),
+        (timedelta(days=91), False),
+    ],
+    ids=["a clock that lags", "before", "near the end", "after"],
+)
+def test_validity(ca: Pair, leaf: Pair, after: timedelta, valid: bool):
+    if valid:
+        verify(ca, leaf, HOSTS[0], NOW + after)
+    else:
+        with pytest.raises(verification.VerificationError):
+            verify(ca, leaf, HOSTS[0], NOW + after)
+
+
+def test_a_leaf_never_outlives_its_authority():
+    ca = pki.make_ca("short", NOW, days=10)
+    leaf = pki.make_leaf(ca, HOSTS, NOW, days=90)
+    assert pki.expiry(leaf.certificate) == pki.expiry(ca.certificate) == NOW + timedelta(days=10)
+
+
+def test_expiry_is_the_first_of_a_chain(ca: Pair, leaf: Pair):
+    assert pki.expiry(leaf.certificate + ca.certificate) == NOW + timedelta(days=90)
+    with pytest.raises(ValueError, match="PEM"):
+        pki.expiry(b"nonsense")
+
+
+def test_names(leaf: Pair):
+    certificate = read(leaf)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == HOSTS[:2]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == HOSTS[2:]
+    assert certificate.subject.rfc4514_string() == f"CN={HOSTS[0]}"
+
+
+def test_long_names_are_cut_in_the_subject_only(ca: Pair):
+    host = ".".join(["a" * 40] * 3)
+    verify(ca, pki.make_leaf(ca, [host], NOW), host)
+
+
+def test_what_each_may_do(ca: Pair, leaf: Pair):
+    authority, server = read(ca).extensions, read(leaf).extensions
+    constraints = authority.get_extension_for_class(x509.BasicConstraints)
+    assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
+    assert server.get_extension_for_class(x509.BasicConstraints).value.ca is False
+    usage = authority.get_extension_for_class(x509.KeyUsage).value
+    assert (usage.key_cert_sign, usage.crl_sign, usage.digital_signature) == (True, True, False)
+    usage = server.get_extension_for_class(x509.KeyUsage).value
+    assert (usage.key_cert_sign, usage.crl_sign, usage.digital_signature) == (False, False, True)
+    extended = server.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(extended) == [ExtendedKeyUsageOID.SERVER_AUTH]
+
+
+def test_a_leaf_signs_nothing(leaf: Pair):
+    with pytest.raises(verification.VerificationError):
+        verify(leaf, pki.make_leaf(leaf, ["x.example"], NOW), "x.example")
+
+
+def test_keys(ca: Pair, leaf: Pair):
+    for pair in (ca, leaf):
+        key = serialization.load_pem_private_key(pair.key, None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        assert key.curve.name == "secp256r1"
+        assert key.public_key() == read(pair).public_key()
+    assert ca.key != leaf.key
+
+
+def test_serial_numbers_differ(ca: Pair):
+    serials = {read(pki.make_leaf(ca, HOSTS, NOW)).serial_number for _ in range(20)}
+    assert len(serials) == 20
+
+
+def test_no_host_is_refused(ca: Pair):
+    with pytest.raises(ValueError, match="at least one host"):
+        pki.make_leaf(ca, [], NOW)
+
+
+def test_an_authority_that_cannot_be_read_is_refused(ca: Pair):
+    with pytest.raises(ValueError, match="PEM"):
+        pki.make_leaf(Pair(b"nonsense", ca.key), HOSTS, NOW)

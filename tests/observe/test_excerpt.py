@@ -1,0 +1,163 @@
+"""A review of the excerpt finds what the review of the pod found: the audit log can be replayed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import strategies
+from webhook import names
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.errors import Malformed
+from webhook.pod.excerpt import excerpt
+from webhook.pod.view import PodView
+from webhook.policy import default_policy
+from webhook.review import Outcome, Snapshot, review
+from webhook.wire import codec
+from webhook.wire.models import Request
+
+DATA = Path(__file__).parents[1] / "data"
+RECORDED = sorted((DATA / "reviews").glob("*.json"))
+
+
+def _snapshot() -> Snapshot:
+    config = load_device_config(DATA / "config" / "device-config.yaml")
+    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config.vgpu))
+
+
+SNAPSHOT = _snapshot()
+
+
+def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
+    return [(v.rule, v.level, v.path) for v in outcome.violations]
+
+
+def shortened(pod: Any) -> dict[str, Any]:
+    return excerpt(PodView(pod), SNAPSHOT.config.resources)
+
+
+def same(request: Request) -> Outcome:
+    """Review a pod and its excerpt."""
+    whole = review(request, SNAPSHOT)
+    old = None if request.old_object is None else shortened(request.old_object)
+    short = review(replace(request, object=shortened(request.object), old_object=old), SNAPSHOT)
+    assert findings(short) == findings(whole)
+    assert short.mutations == whole.mutations
+    return whole
+
+
+PODS = [file for file in RECORDED if json.loads(file.read_text())["request"]["kind"]["kind"] == "Pod"]
+OTHERS = [file for file in RECORDED if file not in PODS]
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in PODS])
+def test_recorded_pods(file: Path):
+    request = codec.decode(file.read_bytes())
+    if request.object is None:
+        pytest.skip("a deletion")
+    same(request)
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in OTHERS])
+def test_recorded_templates(file: Path):
+    request = codec.decode(file.read_bytes())
+    for _, view in review(request, SNAPSHOT).received:
+        same(replace(request, group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
+
+
+def test_they_find_something():
+    found = {rule for file in PODS for rule, _, _ in findings(review(codec.decode(file.read_bytes()), SNAPSHOT))}
+    assert len(found) > 12
+
+
+some = st.sampled_from
+env = st.fixed_dictionaries(
+    {"name": some(["NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "PASSWORD", "NVIDIA_DRIVER", ""])},
+    optional={"value": some(["none", "void", "all", "secret", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+)
+mounts = st.fixed_dictionaries(
+    {"name": some(["v", "w"]), "mountPath": some(["/data", "/usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
+)
+security = st.fixed_dictionaries(
+    {}, optional={"privileged": st.booleans(), "capabilities": st.just({"add": ["SYS_ADMIN"], "drop": ["ALL"]})}
+)
+volumes = st.fixed_dictionaries(
+    {"name": some(["v", "w"])},
+    optional={"hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data", "/usr/local/vgpu", "/"])})},
+)
+tolerations = st.fixed_dictionaries(
+    {},
+    optional={
+        "key": some(["volcano.sh/vgpu", "other"]),
+        "operator": some(["Exists", "Equal"]),
+        "value": some(["", "true"]),
+        "effect": some(["NoSchedule", "NoExecute"]),
+    },
+)
+spec_fields = {
+    "schedulerName": some(["volcano", "default-scheduler", "other", ""]),
+    "nodeName": some(["node-1", ""]),
+    "hostPID": st.booleans(),
+    "hostIPC": st.booleans(),
+    "tolerations": st.lists(tolerations, max_size=2),
+    "volumes": st.lists(volumes, max_size=2),
+}
+container_fields = {
+    "env": st.lists(env, max_size=3),
+    "volumeMounts": st.lists(mounts, max_size=2),
+    "securityContext": security,
+    "restartPolicy": some(["Always"]),
+    "image": st.just("image"),
+}
+
+
+@st.composite
+def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
+    """A pod with every field that some rule reads, and some that none does."""
+    pod = draw(strategies.pods())
+    pod["spec"] |= draw(st.fixed_dictionaries({"restartPolicy": st.just("Never")}, optional=spec_fields))
+    for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
+        container.update(draw(st.fixed_dictionaries({}, optional=container_fields)))
+    reserved = st.dictionaries(some([*sorted(names.RESERVED_ANNOTATIONS), "team/x"]), some(["", "x"]), max_size=2)
+    pod["metadata"].setdefault("annotations", {}).update(draw(reserved))
+    return pod
+
+
+def _request(pod: dict[str, Any], old: dict[str, Any] | None = None) -> Request:
+    operation = "CREATE" if old is None else "UPDATE"
+    return Request("u", codec.API_VERSION, operation, "", "Pod", "", "default", "pod", "alice", False, pod, old)
+
+
+@settings(deadline=None, max_examples=200)
+@given(rich_pods())
+def test_any_new_pod(pod: dict[str, Any]):
+    same(_request(pod))
+
+
+@settings(deadline=None, max_examples=100)
+@given(rich_pods(), rich_pods())
+def test_any_changed_pod(old: dict[str, Any], new: dict[str, Any]):
+    same(_request(new, old))
+
+
+@settings(deadline=None, max_examples=100)
+@given(rich_pods(), st.data())
+def test_no_env_value_is_kept(pod: dict[str, Any], data: st.DataObject):
+    for container in pod["spec"]["containers"]:
+        container["env"] = [{"name": name, "value": "hunter2"} for name in ("A", "CUDA_A", "NVIDIA_VISIBLE_DEVICES")]
+    assert "hunter2" not in json.dumps(shortened(pod))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.fixed_dictionaries({"spec": strategies.json_values, "metadata": strategies.json_values}))
+def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
+    try:
+        kept = shortened(pod)
+    except Malformed:
+        return
+    json.dumps(kept)

@@ -1,0 +1,138 @@
+"""Reading a body: sizes, times, and the room that all bodies share."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
+from webhook.server import body
+from webhook.server.body import Bodies, Busy, ClientGone, Receive, check_headers, linger, read_seconds
+
+
+def receiver(pieces: Iterable[bytes], *, whole: bool = True) -> Receive:
+    """ASGI's receive for a body in pieces; one that is not whole ends with its connection."""
+    messages: list[dict[str, Any]] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+    messages.append({"type": "http.request", "body": b"", "more_body": False} if whole else {"type": "http.disconnect"})
+
+    async def receive() -> dict[str, Any]:
+        return messages.pop(0)
+
+    return receive
+
+
+def read(receive: Receive, seconds: float = 5.0, bodies: Bodies | None = None) -> bytes:
+    return asyncio.run((bodies or Bodies()).read(receive, seconds))
+
+
+def test_pieces_are_joined():
+    assert read(receiver([b"a", b"", b"bc"])) == b"abc"
+    assert read(receiver([])) == b""
+
+
+def test_a_connection_that_ends_is_told_apart():
+    for pieces in ([], [b"a"]):
+        with pytest.raises(ClientGone):
+            read(receiver(pieces, whole=False))
+
+
+def test_the_largest():
+    piece = b"x" * (body.MAX_BODY // 8)
+    assert len(read(receiver([piece] * 8))) == body.MAX_BODY
+    with pytest.raises(TooLarge):
+        read(receiver([piece] * 8 + [b"x"]))
+
+
+def test_room_is_shared_and_given_back():
+    bodies = Bodies()
+    large = [b"x" * (1 << 20)] * 8
+    refused = 0
+
+    async def hold(gate: asyncio.Event) -> None:
+        nonlocal refused
+        give = receiver(large)
+
+        async def receive() -> dict[str, Any]:
+            message = await give()
+            if not message["more_body"]:
+                await gate.wait()
+            return message
+
+        try:
+            await bodies.read(receive, 5)
+        except Busy:
+            refused += 1
+
+    async def crowd() -> None:
+        gate = asyncio.Event()
+        readers = [asyncio.create_task(hold(gate)) for _ in range(10)]
+        await asyncio.sleep(0.05)
+        assert await bodies.read(receiver([b"x" * body.SMALL_BODY]), 5), "a small one needs no room"
+        gate.set()
+        await asyncio.gather(*readers)
+        assert refused == 10 - body.MAX_BUFFERED // body.MAX_BODY
+        assert len(await bodies.read(receiver(large), 5)) == 8 << 20, "all room is free again"
+
+    asyncio.run(crowd())
+
+
+async def _endless() -> dict[str, Any]:
+    """As gunicorn's receive on Python 3.11: a piece that comes with the timeout makes it forget the timeout."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0.02)
+    return {"type": "http.request", "body": b"x", "more_body": True}
+
+
+def test_a_lost_timeout_still_ends_the_reading(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(body, "LINGER_SECONDS", 0.1)
+    began = time.monotonic()
+
+    async def bounded() -> None:
+        with pytest.raises(TooSlow):
+            await Bodies().read(_endless, 0.1)
+        await linger(_endless)
+
+    asyncio.run(asyncio.wait_for(bounded(), 5))
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    "query, seconds",
+    [
+        (b"", 10.0),
+        (b"timeout=5s", 5.0),
+        (b"timeout=10s&x=1", 10.0),
+        (b"x=1&timeout=1s", 1.0),
+        (b"timeout=1.5s", 1.5),
+        (b"timeout=250ms", 0.25),
+        (b"timeout=1m", 30.0),
+        (b"timeout=1m30s", 30.0),
+        (b"timeout=999999s", 30.0),
+        (b"timeout=0s", 0.001),
+        (b"timeout=", 10.0),
+        (b"timeout=5", 10.0),
+        (b"timeout=-5s", 10.0),
+        (b"timeout=5h", 10.0),
+        (b"timeout=1e3s", 10.0),
+        (b"xtimeout=5s", 10.0),
+        (b"timeout=\xd9\xa5s", 10.0),
+    ],
+)
+def test_timeouts(query: bytes, seconds: float):
+    assert read_seconds(query) == seconds
+
+
+JSON = (b"content-type", b"application/json")
+
+
+def test_headers():
+    check_headers([JSON, (b"content-length", b"%d" % body.MAX_BODY)])
+    with pytest.raises(TooLarge):
+        check_headers([JSON, (b"content-length", b"%d" % (body.MAX_BODY + 1))])
+    with pytest.raises(WrongMediaType):
+        check_headers([(b"content-type", b"application/xml")])
+    with pytest.raises(RequestError, match="folded"):
+        check_headers([JSON, (b"", b" chunked")])
