@@ -34,10 +34,10 @@ def several(program: Program, held: contextlib.ExitStack, count: int) -> list[Co
 
 
 def test_the_silent_go_first_the_oldest_before_others(small: Program, held: contextlib.ExitStack):
-    silent = several(small, held, 20)
     used = several(small, held, MOST - 20)
     for connection in used:
         answer(connection.post("/validate", review()))
+    silent = several(small, held, 20)
     newcomers = several(small, held, 15)
     for connection in [*newcomers, *used]:
         assert answer(connection.post("/validate", review("again")))["uid"] == "again"
