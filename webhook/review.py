@@ -3,7 +3,8 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
@@ -56,8 +57,7 @@ class Violation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
     """What became of a request.
 
     Attributes:
@@ -79,7 +79,7 @@ class Outcome:
     mutations: tuple[str, ...] = ()
     operations: tuple[dict[str, Any], ...] = ()
     notices: tuple[tuple[str, str], ...] = ()
-    object: Mapping[str, Any] = field(default_factory=dict)
+    object: Mapping[str, Any] = MappingProxyType({})
     pods: tuple[tuple[str, DevicePod], ...] = ()
     received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
@@ -87,6 +87,8 @@ class Outcome:
     @property
     def warnings(self) -> list[str]:
         """What the user is told beside the verdict, each on one line of at most 256 bytes."""
+        if not self.notices and not self.violations:
+            return []
         told = [f"{rule}: {detail}" for rule, detail in self.notices]
         told += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
         more = len(told) - MAX_TOLD
@@ -109,10 +111,10 @@ class Outcome:
         """The outcome as the wire tells it."""
         if not self.touched:
             return Answer(True)
-        rules = dict.fromkeys([*self.mutations, *(violation.rule for violation in self.violations)])
         audit = {"decision-id": self.id, "outcome": self.word}
+        rules = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
         if rules:
-            audit["rules"] = ",".join(rules)
+            audit["rules"] = ",".join(dict.fromkeys(rules))
         if self.allowed:
             return Answer(True, self.operations, warnings=self.warnings, audit=audit)
         causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_TOLD]]
@@ -178,8 +180,7 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
     judged = validate(request, snapshot)
     if not repaired.touched:
         return judged
-    return replace(
-        judged,
+    return judged._replace(
         mutations=repaired.mutations,
         operations=repaired.operations,
         notices=repaired.notices,
@@ -218,7 +219,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = replace(_context(request, snapshot, effective), operation="CREATE")
+    context = _context(request, snapshot, effective)._replace(operation="CREATE")
     violations = _Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
     received: list[tuple[str, PodView]] = []

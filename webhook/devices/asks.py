@@ -84,9 +84,10 @@ class DevicePod:
         self.amounts: list[Amount] = []
         self.vgpu: list[Ask] = []
         for container in containers:
-            own = amounts_of(container, config.roles)
-            if own:
-                self._note(container, own)
+            if container.limits or container.requests:
+                own = amounts_of(container, config.roles)
+                if own:
+                    self._note(container, own)
 
     def asks(self, family: Family) -> bool:
         """Tell whether some container asks for a family."""
@@ -95,12 +96,15 @@ class DevicePod:
     def _note(self, container: Container, amounts: list[Amount]) -> None:
         self.amounts += amounts
         vgpu: dict[Role, int | None] = {}
-        for amount in amounts:
-            askers = self.asked.setdefault(amount.family, [])
-            if not askers or askers[-1] is not container:
-                askers.append(container)
-            if amount.family is Family.VGPU:
-                vgpu[amount.role] = amount.value
+        noted = None
+        for _, _, family, role, _, value in amounts:
+            if family is not noted:  # mostly they are all of one family
+                noted = family
+                askers = self.asked.setdefault(family, [])
+                if not askers or askers[-1] is not container:
+                    askers.append(container)
+            if family is Family.VGPU:
+                vgpu[role] = value
         if vgpu and container.kind == REGULAR:
             self.vgpu.append(Ask(container, vgpu))
 
@@ -122,11 +126,9 @@ def amounts_of(container: Container, roles: Roles) -> list[Amount]:
 
 def usable(raw: Any) -> int | None:
     """The number that the scheduler can count with; None for every other quantity."""
-    return (
-        _usable_text(raw)
-        if isinstance(raw, str) and len(raw) <= quantity.MAX_LENGTH
-        else _in_range(quantity.whole(raw))
-    )
+    if isinstance(raw, str) and len(raw) <= quantity.MAX_LENGTH:
+        return _usable_text(raw)
+    return _in_range(quantity.whole(raw))
 
 
 @lru_cache(maxsize=4096)  # the API server sends the same few forms again and again

@@ -52,7 +52,10 @@ class Metrics(Collector):
         """Count one answered review."""
         dry_run = "true" if request.dry_run else "false"
         self._requests[endpoint, request.operation, outcome.word, dry_run] += 1
-        buckets, total = self._latencies.setdefault(endpoint, ([0] * (len(LATENCY_BUCKETS) + 1), [0]))
+        known = self._latencies.get(endpoint)
+        if known is None:
+            known = self._latencies[endpoint] = ([0] * (len(LATENCY_BUCKETS) + 1), [0])
+        buckets, total = known
         buckets[bisect_left(LATENCY_BUCKETS, duration_ns / 1e9)] += 1
         total[0] += duration_ns
         for violation in outcome.violations:

@@ -14,9 +14,8 @@ from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
 MAX_TEXT = 1024  # characters of an annotation
 
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
-_TOLERATION_FIELDS = ("key", "operator", "value", "effect")
+_TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
 _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_ANNOTATION_DOMAIN)
-_ABSENT = object()
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_")
 
 
@@ -32,7 +31,10 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
     """
     spec = _only(pod.spec, _SPEC_FIELDS)
     if "tolerations" in pod.spec:
-        spec["tolerations"] = [_only(toleration, _TOLERATION_FIELDS) for _, toleration in pod.tolerations()]
+        spec["tolerations"] = [
+            {field: value for field, value in toleration.items() if field in _TOLERATION_FIELDS and _short(value)}
+            for _, toleration in pod.tolerations()
+        ]
     for kind, containers in (
         (INIT, pod.init_containers),
         (REGULAR, pod.containers),
@@ -60,8 +62,8 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
     kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
-    limits = _only(container.limits, [name for name in container.limits if name in resources])
-    requests = _only(container.requests, [name for name in container.requests if name in resources])
+    limits = {name: _scalar(amount) for name, amount in container.limits.items() if name in resources}
+    requests = {name: _scalar(amount) for name, amount in container.requests.items() if name in resources}
     if limits or requests:
         kept["resources"] = {"limits": limits, "requests": requests}
     raw = container.raw
@@ -103,12 +105,7 @@ def _security(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _only(source: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
-    kept = {}
-    for field in fields:
-        value = source.get(field, _ABSENT)
-        if value is not _ABSENT:
-            kept[field] = value if value.__class__ is str and len(value) <= MAX_TEXT else _scalar(value)
-    return kept
+    return {field: _scalar(source[field]) for field in fields if field in source}
 
 
 def _scalar(value: Any) -> Any:
@@ -116,6 +113,10 @@ def _scalar(value: Any) -> Any:
     if isinstance(value, str):
         return value[:MAX_TEXT]
     return value if isinstance(value, (bool, int, float)) else None
+
+
+def _short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT
 
 
 def _trimmed(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,11 +20,11 @@ _EMPTY: Mapping[str, Any] = {}
 def mapping(parent: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
     """The object under a key; empty if absent or null."""
     value = parent.get(key)
+    if isinstance(value, dict):
+        return value
     if value is None:
         return _EMPTY
-    if not isinstance(value, dict):
-        raise Malformed(f"{path}{key}", "an object", value)
-    return value
+    raise Malformed(f"{path}{key}", "an object", value)
 
 
 def sequence(parent: Mapping[str, Any], key: str, path: str) -> list[Any]:

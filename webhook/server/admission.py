@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 from webhook.errors import RequestError
@@ -78,6 +78,16 @@ class Admission:
         """Answer bytes that cannot be judged."""
         self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
+
+    def at_once(self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[int, bytes] | None:
+        """Review a body that has arrived as a whole; None where ASGI's way has to be gone."""
+        if path not in HALVES or self._state.draining:
+            return None
+        try:
+            check_headers(headers)
+        except RequestError:
+            return None
+        return self.answer(path, body)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request (ASGI 3)."""
