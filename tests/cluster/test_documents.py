@@ -180,7 +180,7 @@ def test_many_honest_values_are_no_explosion():
 
 @given(st.lists(json_objects, min_size=1, max_size=3))
 def test_yaml_and_json_agree(documents):
-    text = yaml.safe_dump_all(documents, allow_unicode=True)
+    text = yaml.safe_dump_all(documents)  # escapes what the emitter in Python would write as a line break
     assert parse(text) == documents
     for document in documents:
         assert parse(orjson.dumps(document)) == [document]
@@ -195,3 +195,12 @@ def test_any_bytes_are_read_or_refused(data):
         assert message.startswith("the file: ")
     else:
         assert None not in documents
+
+
+def test_a_key_twice_in_json_is_refused():
+    assert "the key 'a' stands twice" in refusal('{"b": {"a": 1, "a": 2}}')
+
+
+@pytest.mark.parametrize("text", ["!!bool maybe", '!!int ""'])
+def test_values_that_are_not_of_their_tag_are_refused(text):
+    assert refusal(text).startswith("the file: not YAML or JSON that can be read: ")

@@ -7,9 +7,11 @@ from typing import Any
 import orjson
 import yaml
 
-from webhook.errors import ConfigError
+from webhook.errors import ConfigError, RequestError
+from webhook.wire.codec import refuse_duplicate_keys
 
 MAX_VALUES = 2_000_000  # aliases counted where they stand: an exploding one stays small
+MAX_CHECKED = 10 << 20  # bytes of JSON in which duplicate keys are looked for; a larger fleet was printed by a program
 MAX_DEPTH = 100  # no object of Kubernetes comes near; the YAML composer in C has no limit of its own and would crash
 
 _TAG = "tag:yaml.org,2002:"
@@ -79,11 +81,16 @@ def parse_documents(data: bytes, source: str) -> list[Any]:
     try:
         if data.lstrip()[:1] in (b"{", b"["):
             try:
-                return [orjson.loads(data)]
+                document = orjson.loads(data)
             except orjson.JSONDecodeError:
                 pass  # flow style YAML looks like JSON
+            else:
+                if len(data) <= MAX_CHECKED:
+                    refuse_duplicate_keys(data)
+                return [document]
         documents = _parse_yaml(data)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+    # KeyError and IndexError: what the YAML library makes of `!!bool maybe` and `!!int ""`.
+    except (yaml.YAMLError, RecursionError, ValueError, KeyError, IndexError, RequestError) as error:
         raise ConfigError(f"{source}: not YAML or JSON that can be read: {_one_line(error)}") from error
     left = _most_values(data)
     for document in documents:

@@ -62,11 +62,13 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
     kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
+    raw = container.raw
     limits = {name: _scalar(amount) for name, amount in container.limits.items() if name in resources}
     requests = {name: _scalar(amount) for name, amount in container.requests.items() if name in resources}
     if limits or requests:
-        kept["resources"] = {"limits": limits, "requests": requests}
-    raw = container.raw
+        both = {"limits": limits, "requests": requests}
+        # A part that is there though nothing of it is kept still decides where a patch puts its values.
+        kept["resources"] = {part: both[part] for part in both if raw["resources"].get(part) is not None}
     if "restartPolicy" in raw:
         kept["restartPolicy"] = _scalar(raw["restartPolicy"])
     if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.env()])):

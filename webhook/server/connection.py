@@ -11,7 +11,7 @@ HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head 
 HEAD_BYTES = 64 << 10  # before the head is complete
 FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions, trailers: the parser keeps and rereads them until they end
 IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
-AT_ONCE_BYTES = 256 << 10  # of a body, at the most
+AT_ONCE_BYTES = 64 << 10  # of a body, at the most
 STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
 
 

@@ -61,7 +61,7 @@ def parse_json(body: bytes) -> Any:
     except TypeError as error:  # orjson reads deeper than it writes, and an answer may have to hold a part of this
         raise NotJson(_TOO_DEEP) from error
     if not same:  # what an API server sends comes back the same, so it has no duplicates
-        _refuse_duplicate_keys(body)
+        refuse_duplicate_keys(body)
     return document
 
 
@@ -128,7 +128,12 @@ def error_status(error: RequestError) -> bytes:
     return status(error.status, error.reason, f"vgpu-webhook: {error}")
 
 
-def _refuse_duplicate_keys(body: bytes) -> None:
+def refuse_duplicate_keys(body: bytes) -> None:
+    """Look for a key that stands twice in one object of a JSON document.
+
+    Raises:
+        NotJson: one does, or the document is nested too deeply to look.
+    """
     try:
         json.loads(body, object_pairs_hook=_unique)
     except RecursionError as error:
@@ -140,7 +145,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise NotJson(f"the body is ambiguous: the key {twice[:60]!r} stands twice in one object")
+        raise NotJson(f"it is ambiguous: the key {twice[:60]!r} stands twice in one object")
     return found
 
 
