@@ -56,8 +56,9 @@ RESERVED_HAMI_PREFIX = "hami.io/"
 RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", "-devices-allocated")
 RESERVED_ASCEND_PREFIX = "huawei.com/Ascend"
 
-# Written by the scheduler too, yet a widespread guide tells authors to set it: see the rule reserved-annotation.
+# Written by the scheduler too, yet a widespread guide tells authors to set it: see the rule gpushare-annotation.
 GPU_INDEX = "volcano.sh/gpu-index"
+GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"
 
 CDI_ANNOTATION_DOMAIN = "cdi.k8s.io"
 

@@ -47,6 +47,7 @@ LEVELS = {
     "host-access": "warn",
     "visible-devices": "warn",
     "reserved-annotation": "deny",
+    "gpushare-annotation": "warn",
     "card-count": "deny",
     "no-eligible-card": "deny",
     "memory-above-card": "deny",
