@@ -203,4 +203,4 @@ def test_a_key_twice_in_json_is_refused():
 
 @pytest.mark.parametrize("text", ["!!bool maybe", '!!int ""'])
 def test_values_that_are_not_of_their_tag_are_refused(text):
-    assert refusal(text).startswith("the file: not YAML or JSON that can be read: ")
+    assert refusal(text).endswith("a value does not suit its tag (!!…)")

@@ -14,6 +14,7 @@ MAX_VALUES = 2_000_000  # aliases counted where they stand: an exploding one sta
 MAX_CHECKED = 10 << 20  # bytes of JSON in which duplicate keys are looked for; a larger fleet was printed by a program
 MAX_DEPTH = 100  # no object of Kubernetes comes near; the YAML composer in C has no limit of its own and would crash
 
+_ODD_VALUES = (AttributeError, IndexError, KeyError, TypeError)  # the YAML library on `!!bool maybe` and its like
 _TAG = "tag:yaml.org,2002:"
 _JSON_TAGS = {f"{_TAG}{word}" for word in ("null", "bool", "int", "float", "str", "seq", "map")}
 _MERGE = f"{_TAG}merge"
@@ -89,8 +90,9 @@ def parse_documents(data: bytes, source: str) -> list[Any]:
                     refuse_duplicate_keys(data)
                 return [document]
         documents = _parse_yaml(data)
-    # KeyError and IndexError: what the YAML library makes of `!!bool maybe` and `!!int ""`.
-    except (yaml.YAMLError, RecursionError, ValueError, KeyError, IndexError, RequestError) as error:
+    except _ODD_VALUES as error:
+        raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
+    except (yaml.YAMLError, RecursionError, ValueError, RequestError) as error:
         raise ConfigError(f"{source}: not YAML or JSON that can be read: {_one_line(error)}") from error
     left = _most_values(data)
     for document in documents:

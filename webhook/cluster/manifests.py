@@ -14,7 +14,6 @@ STANDARD_INPUT = "-"
 MAX_TEXT = 64 << 20  # characters of one file once aliases are followed: a long text can be repeated, too
 
 _MARKED = (b"\xef\xbb\xbf{", b"\xef\xbb\xbf[")  # JSON behind a byte order mark
-_ODD_VALUES = (AttributeError, IndexError, KeyError, TypeError)  # PyYAML on `!!bool maybe` and its like
 
 
 def source_name(path: str) -> str:
@@ -84,8 +83,6 @@ def _yaml_stream(data: bytes, source: str, broken: ValueError | None) -> list[An
     """Flow style YAML looks like JSON; where it is neither, JSON's own complaint says more."""
     try:
         return parse_documents(data, source)
-    except _ODD_VALUES as error:
-        raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
     except ConfigError as error:
         if broken is None:
             raise
