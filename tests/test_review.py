@@ -16,8 +16,9 @@ from webhook import names
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.fleet import read_node
+from webhook.outcome import Outcome
 from webhook.policy import parse_policy
-from webhook.review import Outcome, Snapshot, mutate, review, validate
+from webhook.review import Snapshot, mutate, review, validate
 from webhook.wire.models import Request
 
 DATA = Path(__file__).parent / "data"

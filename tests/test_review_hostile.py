@@ -13,8 +13,9 @@ from tests import strategies
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from webhook import names
 from webhook.errors import Malformed, RequestError
+from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
 from webhook.pod.templates import WORKLOADS
-from webhook.review import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome, Snapshot, review
+from webhook.review import Snapshot, review
 from webhook.rules.base import Level
 from webhook.wire.codec import decode, encode
 

@@ -54,9 +54,8 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         print(
             "through TLS, one worker, keep-alive, POST /mutate (aim at 16: rate ratio at least 0.40, p99 ratio under 3)"
         )
-        print(
-            f"  {'connections':<12}{'floor/s':>9}{'webhook/s':>11}{'ratio':>7}{'floor p99 ms':>15}{'webhook p99 ms':>16}{'ratio':>7}"
-        )
+        print(f"  {'':<12}{'requests a second':^27}{'p99 in ms':^27}")
+        print(f"  {'connections':<12}" + f"{'floor':>9}{'webhook':>11}{'ratio':>7}" * 2)
         for connections in CONNECTIONS:
             _compare(script, connections, seconds, rounds)
     finally:

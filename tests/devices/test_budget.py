@@ -5,7 +5,8 @@ import pytest
 from webhook.devices.cards import Card
 from webhook.devices.feasibility import WORK_LIMIT
 from webhook.devices.fleet import count_kinds
-from webhook.devices.placement import Budget, Need, Placement, place
+from webhook.devices.placement import Placement, place
+from webhook.devices.slices import Budget, Need
 
 
 def decide(cards, wanted):

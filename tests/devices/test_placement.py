@@ -10,7 +10,8 @@ from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.cards import Card
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.fleet import count_kinds
-from webhook.devices.placement import Budget, Need, Placement, enough_slices, place
+from webhook.devices.placement import Placement, place
+from webhook.devices.slices import Budget, Need, enough_slices
 
 PLENTY = 10**7
 thorough = settings(max_examples=1500, deadline=None)

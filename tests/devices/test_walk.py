@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 from webhook.devices.cards import Card
 from webhook.devices.config import Geometry, Instance
-from webhook.devices.placement import EMPTY, ORDERS, Need, _greedy, takes
+from webhook.devices.placement import ORDERS, _greedy
+from webhook.devices.slices import EMPTY, Need, takes
 from webhook.devices.walk import Place, Reason, Stuck, refusal, walk
 
 GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))

@@ -12,8 +12,9 @@ import yaml
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import parse_device_config
+from webhook.outcome import Outcome
 from webhook.policy import default_policy
-from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.review import Snapshot, mutate, validate
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 

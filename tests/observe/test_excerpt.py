@@ -14,10 +14,11 @@ from webhook import names
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.errors import Malformed
+from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.policy import default_policy
-from webhook.review import Outcome, Snapshot, review
+from webhook.review import Snapshot, review
 from webhook.wire import codec
 from webhook.wire.models import Request
 

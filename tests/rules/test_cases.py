@@ -24,8 +24,9 @@ import yaml
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import parse_device_config
+from webhook.outcome import Outcome
 from webhook.policy import parse_policy
-from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.wire.models import Request
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from webhook.devices.changes import Change, Search, nearest_change
+from webhook.devices.eligibility import UUID_NODE_LIMIT
 from webhook.devices.families import Role
-from webhook.devices.feasibility import UUID_NODE_LIMIT, Fits, FitsTightly, Never, Question, judge, offers
+from webhook.devices.feasibility import Fits, FitsTightly, Never, Question, judge, offers
 from webhook.devices.fleet import Fleet, Shape
 from webhook.devices.placement import Placement
 from webhook.devices.target import Target

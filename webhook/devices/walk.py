@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.devices.cards import Card
-from webhook.devices.placement import CARD_CORES, EMPTY, ORDERS, Need, Order, Used, takes
+from webhook.devices.placement import ORDERS, Order
+from webhook.devices.slices import CARD_CORES, EMPTY, Need, Used, takes
 
 
 class Reason(StrEnum):

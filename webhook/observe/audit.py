@@ -11,9 +11,10 @@ from typing import Any
 import orjson
 
 from webhook.errors import Malformed
+from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
-from webhook.review import Outcome, Snapshot
+from webhook.review import Snapshot
 from webhook.wire.models import Request
 
 MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out

@@ -9,7 +9,8 @@ from webhook.errors import RequestError
 from webhook.observe import audit
 from webhook.observe.audit import AuditLog
 from webhook.observe.metrics import Metrics
-from webhook.review import Outcome, Snapshot, mutate, validate
+from webhook.outcome import Outcome
+from webhook.review import Snapshot, mutate, validate
 from webhook.server.body import Bodies, ClientGone, Receive, check_headers, linger, read_seconds
 from webhook.server.state import State
 from webhook.wire import codec

@@ -9,7 +9,8 @@ from webhook.devices.explain import Explanation, Refusal
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Question
 from webhook.devices.fleet import Shape
-from webhook.devices.placement import CARD_CORES, Placement
+from webhook.devices.placement import Placement
+from webhook.devices.slices import CARD_CORES
 from webhook.devices.walk import Reason, Stuck
 from webhook.rules import wording
 

@@ -8,8 +8,9 @@ from webhook.cli.report import explanation
 from webhook.cli.report.manifest import difference
 from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.devices.families import Family
+from webhook.outcome import Outcome
 from webhook.pod.templates import WORKLOADS
-from webhook.review import Outcome, Snapshot
+from webhook.review import Snapshot
 from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
 from webhook.wire.models import Request

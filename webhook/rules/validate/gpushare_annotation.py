@@ -29,7 +29,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="gpushare-annotation",
     level=Level.WARN,
-    summary="`volcano.sh/gpu-index` or `gpu-unhealthy-ids` on a pod: they choose and exclude no card",
+    summary="`gpu-index` or `gpu-unhealthy-ids` annotated on a pod: they choose and exclude no card",
     check=check,
     families=EVERY_POD,
 )

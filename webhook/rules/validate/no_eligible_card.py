@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause, eligible
+from webhook.devices.eligibility import eligible
+from webhook.devices.feasibility import Cause
 from webhook.devices.fleet import Fleet
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation

@@ -1,0 +1,77 @@
+"""One slice on one card: what a container needs, and whether a card takes it.
+
+A card takes a slice while it has slices, memory and cores left; a slice of 100 cores wants the card alone, and a card
+whose cores are all given takes no slice of 0 cores.
+Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webhook.devices.cards import Card
+
+CARD_CORES = 100
+
+Used = tuple[int, int, int]  # slices, memory and cores taken of a card
+EMPTY: Used = (0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one container needs of each of its cards.
+
+    Attributes:
+        number: how many different cards.
+        memory: in config units; None for all of the card's.
+        cores: percent of the card.
+    """
+
+    number: int
+    memory: int | None
+    cores: int
+
+    def of(self, card: Card) -> int:
+        """The memory needed of this card."""
+        return card.memory if self.memory is None else self.memory
+
+
+class Budget:
+    """Bounds the work of one review: a pod made to be expensive gets UNKNOWN, never a slow answer."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, steps: int) -> None:
+        """Allow so many looks at a card."""
+        self.left = steps
+
+    def spend(self, steps: int) -> bool:
+        """Take steps; False when there are none left."""
+        self.left -= steps
+        return self.left >= 0
+
+
+def takes(card: Card, used: Used, need: Need) -> Used | None:
+    """The card's use after one more slice; None if it refuses."""
+    slices, memory, cores = used
+    wanted = need.of(card)
+    if slices >= card.split or card.memory - memory < wanted or cores + need.cores > CARD_CORES:
+        return None
+    if slices and need.cores == CARD_CORES:
+        return None  # wants the card alone
+    if cores == CARD_CORES and need.cores == 0:
+        return None  # the card is given away
+    booked = card.booked(wanted)
+    return None if booked is None else (slices + 1, memory + booked, cores + need.cores)
+
+
+def enough_slices(splits: Sequence[int], numbers: Sequence[int]) -> bool:
+    """Tell whether containers that want so many different cards each can share cards of such split counts.
+
+    The Gale-Ryser condition: the k greediest containers together get at most min(split, k) slices of each card.
+    """
+    wanted = 0
+    for k, number in enumerate(sorted(numbers, reverse=True), start=1):
+        wanted += number
+        if wanted > sum([min(split, k) for split in splits]):
+            return False
+    return True
