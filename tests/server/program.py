@@ -154,6 +154,18 @@ class Program:
         """How many files, connections among them, the worker has open."""
         return len(list(Path(f"/proc/{self.worker}/fd").iterdir()))
 
+    def settled_files(self) -> int:
+        """How many files the worker has open once no connection is being closed any more."""
+        seen: list[int] = []
+
+        def settled() -> bool:
+            time.sleep(0.1)
+            seen.append(self.open_files())
+            return len(seen) > 5 and len(set(seen[-5:])) == 1
+
+        until(settled, 15)
+        return seen[-1]
+
     def memory(self) -> int:
         """Bytes that the worker holds."""
         pages = Path(f"/proc/{self.worker}/statm").read_text().split()[1]

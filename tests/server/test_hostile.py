@@ -183,7 +183,7 @@ def test_a_head_that_is_too_long_is_answered(besieged: Program):
 
 def test_the_deaf_are_closed(besieged: Program, crowd: Crowd):
     """They ask and never read: answers must not pile up, nor may the connection stay."""
-    before, files = besieged.memory(), besieged.open_files()
+    before, files = besieged.memory(), besieged.settled_files()
     for deaf in crowd.silent(5):
         deaf.sendall(spell("GET", "/metrics") * 1200)
     time.sleep(0.5)
@@ -194,7 +194,7 @@ def test_the_deaf_are_closed(besieged: Program, crowd: Crowd):
 
 
 def test_pipelines_are_bounded(besieged: Program, crowd: Crowd):
-    before, files = besieged.memory(), besieged.open_files()
+    before, files = besieged.memory(), besieged.settled_files()
     (deaf,) = crowd.silent(1)
     with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
         for _ in range(500):
