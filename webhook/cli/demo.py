@@ -121,7 +121,8 @@ class _Demo:
             comment = text.decode().splitlines()[0].removeprefix("# ")
             (pod,) = parse_documents(text, name)
             self.terminal.line()
-            self.terminal.line((Style.BOLD, f"{number}  webhook/samples/{name}  "), (Style.DIM, comment))
+            self.terminal.line((Style.BOLD, f"{number}  webhook/samples/{name}"))
+            self.terminal.paragraph(INDENT, (), comment)
             self._send(name, pod)
 
     def _send(self, name: str, pod: dict[str, Any]) -> None:

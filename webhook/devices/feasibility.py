@@ -17,7 +17,7 @@ from webhook.devices.placement import Placement, place
 from webhook.devices.slices import EMPTY, Budget, Need, enough_slices, takes
 from webhook.devices.target import Target
 
-WORK_LIMIT = 40_000  # looks at a card in one review: some 20 ms
+WORK_LIMIT = 25_000  # looks at a card in one review: some 20 ms
 
 
 class Cause(StrEnum):

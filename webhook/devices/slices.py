@@ -69,6 +69,8 @@ def enough_slices(splits: Sequence[int], numbers: Sequence[int]) -> bool:
 
     The Gale-Ryser condition: the k greediest containers together get at most min(split, k) slices of each card.
     """
+    if sum(numbers) > sum(splits):
+        return False
     wanted = 0
     for k, number in enumerate(sorted(numbers, reverse=True), start=1):
         wanted += number
