@@ -52,7 +52,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
     raw = _object(request)
-    context = _context(request, snapshot, effective)
+    context = context_of(request, snapshot)
     received = PodView(raw)
     repair = _Repair(received, context, snapshot.mutations)
     return Outcome(
@@ -98,6 +98,20 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
     )
 
 
+def context_of(request: Request, snapshot: Snapshot) -> Context:
+    """What the rules may know of a request besides its pod."""
+    return Context(
+        request.namespace,
+        request.operation,
+        request.user,
+        request.dry_run,
+        snapshot.config,
+        snapshot.fleet,
+        snapshot.settings,
+        snapshot.levels.of(request.namespace).levels,
+    )
+
+
 def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
     rules: frozenset[str] | None = None
     previous = None
@@ -108,7 +122,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         previous = PodView(request.old_object or {})
     elif request.sub_resource:
         return _untouched(request, "validate")
-    context = _context(request, snapshot, effective)
+    context = context_of(request, snapshot)
     pod = DevicePod(PodView(_object(request)), snapshot.config, previous)
     active = effective.for_families(pod.asked)
     if rules is not None:
@@ -129,7 +143,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = _context(request, snapshot, effective)._replace(operation="CREATE")
+    context = context_of(request, snapshot)._replace(operation="CREATE")
     violations = _Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
     received: list[tuple[str, PodView]] = []
@@ -232,19 +246,6 @@ def _object(request: Request) -> dict[str, Any]:
     if request.object is None:
         raise Malformed("request.object", "an object", None)
     return request.object
-
-
-def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Context:
-    return Context(
-        request.namespace,
-        request.operation,
-        request.user,
-        request.dry_run,
-        snapshot.config,
-        snapshot.fleet,
-        snapshot.settings,
-        effective.levels,
-    )
 
 
 def _untouched(request: Request, half: str) -> Outcome:

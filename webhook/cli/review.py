@@ -18,9 +18,7 @@ from webhook.cluster.files import load_device_config, load_nodes, load_policy
 from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.errors import ConfigError, WebhookError
 from webhook.policy import default_policy
-from webhook.review import Snapshot, review
-from webhook.rules.base import Context
-from webhook.wire.models import Request
+from webhook.review import Snapshot, context_of, review
 
 EXIT_ADMITTED = 0
 EXIT_DENIED = 1
@@ -116,7 +114,7 @@ class _Run:
         outcome = review(request, self._snapshot)
         explanations = None
         if self._arguments.explain:
-            explanations = explain_pods(outcome.pods, _context(request, self._snapshot))
+            explanations = explain_pods(outcome.pods, context_of(request, self._snapshot))
         return Reviewed(document.place, shown_name(request), request, outcome, explanations)
 
     def _unreadable(self, complaint: str) -> None:
@@ -134,20 +132,6 @@ def _snapshot(arguments: argparse.Namespace) -> Snapshot:
     config = load_device_config(device_config) if device_config else default_device_config()
     policy = load_policy(arguments.policy) if arguments.policy else default_policy()
     return build_snapshot(config, policy, load_nodes(fleet, config.vgpu) if fleet else None)
-
-
-def _context(request: Request, snapshot: Snapshot) -> Context:
-    """What the rules knew, for the explanation."""
-    return Context(
-        request.namespace,
-        request.operation,
-        request.user,
-        request.dry_run,
-        snapshot.config,
-        snapshot.fleet,
-        snapshot.settings,
-        snapshot.levels.of(request.namespace).levels,
-    )
 
 
 def _complain(text: str) -> None:
