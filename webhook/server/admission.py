@@ -70,9 +70,13 @@ class Admission:
             self._metrics.refused_bytes(endpoint, 500)
             return 500, codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
         duration = time.perf_counter_ns() - started
-        self._metrics.reviewed(endpoint, request, outcome, duration)
-        if self._audit is not None:
-            self._audit.write(audit.line(endpoint, request, outcome, snapshot, duration))
+        try:
+            self._metrics.reviewed(endpoint, request, outcome, duration)
+            if self._audit is not None:
+                self._audit.write(audit.line(endpoint, request, outcome, snapshot, duration))
+        except Exception:
+            log.exception("a bug: this decision could not be recorded; it stands")
+            self._metrics.audit_failed()
         return 200, response
 
     def refuse(self, endpoint: str, error: RequestError) -> tuple[int, bytes]:
