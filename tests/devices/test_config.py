@@ -129,6 +129,11 @@ def test_a_wrong_type_refuses_the_whole(document, place):
     assert str(caught.value).startswith(f"the file: {place}: ")
 
 
+def test_another_file_is_no_config():
+    with pytest.raises(ConfigError, match="neither nvidia: nor vnpus:"):
+        parse({"schedulerName": "volcano"})
+
+
 @pytest.mark.parametrize("document", [None, [], "nvidia", 1])
 def test_only_a_mapping_is_a_config(document):
     with pytest.raises(ConfigError, match="the file: a device config is a mapping"):

@@ -151,6 +151,8 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
         raise ConfigError(
             f"{source}: a device config is a mapping with the key nvidia:; this is {type(document).__name__}"
         )
+    if document and not document.keys() & {"nvidia", "vnpus"}:
+        raise ConfigError(f"{source}: neither nvidia: nor vnpus: stands in it, so it is no device config")
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:
