@@ -262,3 +262,16 @@ def test_a_cut_warning_ends_with_a_sign_of_it_and_never_inside_a_character():
     assert warning.startswith('memory-above-card: container "☕☕')
     assert warning.endswith("…")
     assert MAX_WARNING - 3 <= len(warning.encode()) <= MAX_WARNING
+
+
+def test_a_rule_stops_looking_when_enough_is_found():
+    """What it finds beyond the cap has the level of what it found before, so the verdict is the same."""
+    forged = {f"cdi.k8s.io/{number}": "x" for number in range(5000)}
+    limits = {names.VGPU_NUMBER: "1"}
+    pod = {
+        "metadata": {"annotations": forged},
+        "spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]},
+    }
+    outcome = review(request(pod), USUAL)
+    assert not outcome.allowed
+    assert [violation.rule for violation in outcome.violations] == ["isolation-mount"] * MAX_FINDINGS

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from webhook.devices.asks import DevicePod
@@ -220,7 +221,8 @@ class _Violations:
     ) -> None:
         """Run the rules on one pod."""
         for rule, level in active:
-            for finding in rule.check(pod, context):
+            # All findings of a rule have its level: those beyond the cap cannot change the verdict, so none is looked for.
+            for finding in islice(rule.check(pod, context), MAX_FINDINGS):
                 self._add(rule.id, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:

@@ -165,3 +165,9 @@ def test_every_recorded_pod_can_be_read(raw):
     assert read_all(view)
     assert view.containers
     assert [each.raw for each in view.containers] == raw["spec"]["containers"]
+
+
+def test_an_annotation_beyond_what_kubernetes_stores_is_malformed():
+    assert PodView({"metadata": {"annotations": {"a": "x" * (256 << 10)}}}).annotation("a")
+    with pytest.raises(Malformed, match="256 KiB"):
+        PodView({"metadata": {"annotations": {"a": "x" * ((256 << 10) + 1)}}}).annotation("a")

@@ -71,8 +71,8 @@ def read_constraints(pod: PodView, target: Target) -> Constraints:
 
 
 def type_words(text: str) -> tuple[str, ...]:
-    """Split a gputype annotation as the scheduler does: at commas, nothing trimmed, upper case."""
-    return tuple(text.upper().split(","))
+    """Split a gputype annotation as the scheduler does: at commas, nothing trimmed, upper case; each word once."""
+    return tuple(dict.fromkeys(text.upper().split(",")))
 
 
 def clean_words(text: str) -> list[str]:

@@ -14,6 +14,8 @@ REGULAR = "containers"
 INIT = "initContainers"
 EPHEMERAL = "ephemeralContainers"
 
+MAX_ANNOTATION = 256 << 10  # the API server, too, refuses more, yet only after its mutating webhooks
+
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -168,9 +170,9 @@ class PodView:
     def annotation(self, key: str) -> str | None:
         """An annotation's text; None if absent."""
         value = self.annotations.get(key)
-        if value is None or isinstance(value, str):
+        if value is None or (isinstance(value, str) and len(value) <= MAX_ANNOTATION):
             return value
-        raise Malformed(f"metadata.annotations[{key}]", "a string", value)
+        raise Malformed(f"metadata.annotations[{key}]", "a string of at most 256 KiB", value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
         found = self.spec.get(kind)
