@@ -25,7 +25,7 @@ TOP_LEVEL = {
     "webhook",
 }
 
-CORE = ("errors", "names", "pod", "devices", "rules", "wire", "review.py")
+CORE = ("errors", "names", "pod", "devices", "rules", "wire", "outcome.py", "runner.py", "review.py")
 DOORS = {
     "aiohttp",
     "certs",

@@ -8,7 +8,8 @@ from tests.strategies import json_values
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.errors import ConfigError
-from webhook.policy import DEFAULT_TRUSTED_USERS, default_policy, parse_policy
+from webhook.policy import default_policy, parse_policy
+from webhook.policy_schema import DEFAULT_TRUSTED_USERS
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
 from webhook.rules.registry import DEFAULT_LEVELS
 

@@ -1,22 +1,21 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import Any
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
 from webhook.errors import Malformed
-from webhook.outcome import MAX_FINDINGS, Outcome, Violation
-from webhook.pod.patch import Draft, Edit
-from webhook.pod.templates import WORKLOADS, Template, changed_templates
+from webhook.outcome import Outcome
+from webhook.pod.templates import WORKLOADS, changed_templates
 from webhook.pod.view import PodView
-from webhook.rules.base import Context, Finding, Level, Mutation, Settings
-from webhook.rules.levels import Active, Effective, LevelTable
+from webhook.rules.base import Context, Level, Mutation, Settings
+from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
+from webhook.runner import Repair, Violations
 from webhook.wire.models import Request
 
 
@@ -55,7 +54,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     raw = _object(request)
     context = context_of(request, snapshot)
     received = PodView(raw)
-    repair = _Repair(received, context, snapshot.mutations)
+    repair = Repair(received, context, snapshot.mutations)
     return Outcome(
         id=_decision_id(request, "mutate"),
         mutations=tuple(repair.rules),
@@ -128,7 +127,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     active = effective.for_families(pod.asked)
     if rules is not None:
         active = tuple(entry for entry in active if entry[0].id in rules)
-    violations = _Violations()
+    violations = Violations()
     violations.judge(pod, context, active)
     return Outcome(
         id=_decision_id(request, "validate"),
@@ -145,13 +144,13 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     if not templates:
         return _untouched(request, "validate")
     context = context_of(request, snapshot)._replace(operation="CREATE")
-    violations = _Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
+    violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
     for template in templates:
         view = PodView(template.pod)
-        repair = _Repair(view, context, snapshot.mutations)
+        repair = Repair(view, context, snapshot.mutations)
         received.append((template.path, view))
         pods.append((template.path, repair.pod))
         notices += [(rule, f"{template.path}: {detail}") for rule, detail in repair.notices]
@@ -165,76 +164,6 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         pods=tuple(pods),
         received=tuple(received),
     )
-
-
-class _Repair:
-    """Runs all mutations in order, each on what the ones before it left."""
-
-    __slots__ = ("_context", "_pod", "draft", "notices", "rules")
-
-    def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
-        self._context = context
-        self._pod: DevicePod | None = DevicePod(received, context.config)
-        self.draft = Draft(received.raw)
-        self.rules: list[str] = []
-        self.notices: list[tuple[str, str]] = []
-        for rule in mutations:
-            if rule.families is None or not rule.families.isdisjoint(self.pod.asked):
-                self._run(rule)
-
-    @property
-    def pod(self) -> DevicePod:
-        """The pod as it is now; read again only when somebody looks."""
-        if self._pod is None:
-            self._pod = DevicePod(PodView(self.draft.object), self._context.config)
-        return self._pod
-
-    def _run(self, rule: Mutation) -> None:
-        edits: list[Edit] = []
-        for said in rule.propose(self.pod, self._context):
-            if isinstance(said, Edit):
-                edits.append(said)
-            elif len(self.notices) < MAX_FINDINGS:
-                self.notices.append((rule.id, said.detail))
-        if edits:
-            self.draft.apply(edits)
-            self.rules.append(rule.id)
-            self._pod = None
-
-
-class _Violations:
-    """Collects findings; keeps so many, yet never misses a denial."""
-
-    __slots__ = ("_ceiling", "denied", "kept")
-
-    def __init__(self, ceiling: Level | None = None) -> None:
-        self.kept: list[Violation] = []
-        self.denied = False
-        self._ceiling = ceiling  # denials become this
-
-    def judge(
-        self,
-        pod: DevicePod,
-        context: Context,
-        active: Active,
-        template: Template | None = None,
-    ) -> None:
-        """Run the rules on one pod."""
-        for rule, level in active:
-            # All findings of a rule have its level: those beyond the cap cannot change the verdict, so none is looked for.
-            for finding in islice(rule.check(pod, context), MAX_FINDINGS):
-                self._add(rule.id, level, finding, template)
-
-    def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
-        if level is Level.DENY and self._ceiling is not None:
-            level = self._ceiling
-        first_denial = level is Level.DENY and not self.denied
-        self.denied = self.denied or first_denial
-        if len(self.kept) < MAX_FINDINGS or first_denial:
-            path, message = finding.path, finding.detail
-            if template is not None:
-                path, message = f"{template.path}.{path}", f"{template.path}: {message}"
-            self.kept.append(Violation(rule, level, path, message))
 
 
 def _kind(request: Request) -> str | None:
