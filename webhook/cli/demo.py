@@ -58,7 +58,11 @@ class _Demo:
     terminal: Terminal
 
     def run(self, once: bool) -> int:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C, and the server with it
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # both end it, and the server with it, also as a job in the background
+            signal.signal(number, signal.default_int_handler)
         server = subprocess.Popen(  # noqa: S603
             self._command(),
             stdin=subprocess.DEVNULL,
