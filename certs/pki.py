@@ -79,15 +79,6 @@ def make_leaf(ca: Pair, hosts: Sequence[str], now: datetime | None = None, days:
     return _pem(builder.sign(signer, hashes.SHA256()), key)
 
 
-def expiry(certificate: bytes) -> datetime:
-    """When a PEM certificate (the first of a chain) stops being valid, in UTC.
-
-    Raises:
-        ValueError: it is no PEM certificate.
-    """
-    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-
-
 def _builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime, end: datetime
 ) -> x509.CertificateBuilder:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from webhook.cluster import files
-from webhook.cluster.files import file_digest, load_device_config, load_nodes, load_policy, read_bytes
+from webhook.cluster.files import load_device_config, load_nodes, load_policy, read_bytes
 from webhook.devices.config import VgpuConfig, parse_device_config
 from webhook.errors import ConfigError
 from webhook.policy import default_policy
@@ -124,7 +124,7 @@ def test_a_fleet_that_is_none(write, content, message):
     assert refusal(load_nodes, write(content), CONFIG).startswith(message)
 
 
-LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,)), (file_digest, ())]
+LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,))]
 
 
 @pytest.mark.parametrize("load, more", LOADS)
@@ -144,10 +144,3 @@ def test_a_settings_file_that_is_too_large(write, load):
     exact = b"#" * files.MAX_SETTINGS_BYTES
     assert refusal(load, write(exact + b"#")) == "larger than 1 MiB"
     assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
-
-
-def test_a_digest_is_that_of_the_bytes(write):
-    first = file_digest(write("a: 1"))
-    assert first == file_digest(write("a: 1", "other.yaml"))
-    assert first != file_digest(write("a:  1"))
-    assert len(first) == 12

@@ -1,6 +1,5 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,11 +70,6 @@ def load_nodes(path: str | Path, config: VgpuConfig) -> list[Node]:
             if node is not None:
                 nodes.append(node)
     return nodes
-
-
-def file_digest(path: str | Path) -> str:
-    """A short digest of a file's bytes, for audit lines."""
-    return hashlib.sha256(read_bytes(path, MAX_FLEET_BYTES)).hexdigest()[:12]
 
 
 def _single(data: bytes, source: str) -> Any:
