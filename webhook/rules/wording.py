@@ -73,6 +73,6 @@ def card_types(shapes: tuple[Shape, ...]) -> str:
     return (", ".join(quoted(name)[1:-1] for name in found[:6]) + more) or "no cards"
 
 
-def visible(env: Any) -> bool:
+def shows_devices(env: Any) -> bool:
     """Tell whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
     return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in ("none", "void")

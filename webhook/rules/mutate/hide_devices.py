@@ -34,7 +34,7 @@ def _hide(container: Container) -> Iterator[Edit | Notice]:
     if not own:
         yield Edit((*container.path, "env", APPEND), hidden)
     for index, env in own:
-        if wording.visible(env):
+        if wording.shows_devices(env):
             yield Edit((*container.path, "env", index), hidden)
             yield Notice(f"{wording.container(container)} asks for no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")
 

@@ -55,7 +55,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 def _loosens_vgpu(name: str, env: Mapping[str, Any]) -> bool:
     if name == names.NVIDIA_VISIBLE_DEVICES:
-        return wording.visible(env)
+        return wording.shows_devices(env)
     return name in _VGPU_NAMES or name.startswith(_VGPU_PREFIXES)
 
 
