@@ -6,13 +6,17 @@ from hypothesis import strategies as st
 
 from tests.strategies import annotations
 from webhook import names
+from webhook.devices.config import VgpuConfig
 from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
+from webhook.devices.eligibility import eligible
+from webhook.devices.fleet import GATE_NAMES, Node, build_fleet
 from webhook.devices.target import Target
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
 
 MASTER, OLDER = Target(volcano=(1, 16, 0)), Target(volcano=(1, 15, 1))
 USE, NOUSE = names.USE_GPUTYPE, names.NOUSE_GPUTYPE
+OFFERED = dict.fromkeys(GATE_NAMES, 100)
 USE_UUID, NOUSE_UUID = names.USE_GPUUUID, names.NOUSE_GPUUUID
 
 
@@ -89,14 +93,15 @@ def test_type_rules(found, card_type, accepted):
     ],
 )
 def test_check_gpu_uuid(found, uuid, accepted):
-    assert read(found).accepts_uuid(uuid) is accepted
+    fleet = build_fleet([Node("a", f"{uuid},1,100,NVIDIA-T4,true,hami-core:", OFFERED)], VgpuConfig(), MASTER)
+    assert any(candidate.cards for candidate in eligible(read(found), fleet).candidates) is accepted
 
 
 def test_uuids_are_read_from_the_version_on_that_reads_them():
     found = {USE_UUID: "GPU-0", NOUSE_UUID: "GPU-1"}
     assert read(found).names_uuids
     assert not read(found, OLDER).names_uuids
-    assert read(found, OLDER).accepts_uuid("GPU-1")
+    assert read(found, OLDER).refused_uuids == frozenset()
 
 
 @pytest.mark.parametrize("mode", ["hami-core", "mig", "mps", "", "MIG", " mig"])

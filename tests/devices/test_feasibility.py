@@ -212,3 +212,10 @@ def test_what_is_remembered_of_strangers_stays_small():
         assert eligible(Constraints(use_types=(f"T{index}",)), built).complete
         assert len(built.memo) <= MAX_REMEMBERED
     assert eligible(Constraints(use_types=("T4",)), built).capacity == 15360
+
+
+def test_a_card_that_may_come_with_a_declared_node_rules_nothing_out():
+    later = declared_shape("later", "hami-core", 1, [Card("NVIDIA-T4", 15360, 4)])
+    wanted = {names.USE_GPUUUID: "GPU-to-come"}
+    assert isinstance(verdict(fleet(SMALL, declared=[later]), {NUMBER: 1}, found=wanted), Unknown)
+    assert verdict(fleet(SMALL), {NUMBER: 1}, found=wanted) == Never(Cause.NO_ELIGIBLE_CARD)

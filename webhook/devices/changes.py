@@ -44,7 +44,7 @@ class Change:
     distance: float = 1.0
 
 
-class Search:
+class Enquiry:
     """Asks the engine, so many times in one review."""
 
     def __init__(self, target: Target) -> None:
@@ -69,20 +69,20 @@ class CutShort(Exception):  # it reports no error
     """Ends a search."""
 
 
-def nearest_change(asked: Question, alone: Fleet, search: Search) -> tuple[Change | None, bool]:
+def nearest_change(asked: Question, alone: Fleet, enquiry: Enquiry) -> tuple[Change | None, bool]:
     """Try every single change.
 
     Args:
         asked: what does not fit.
         alone: a fleet of the one shape.
-        search: counts the questions.
+        enquiry: counts the questions.
 
     Returns:
         The change that gives up least, None if no single one helps; and False if the search was cut short.
     """
     found: list[Change] = []
     try:
-        for change in _helpful(asked, alone, search):
+        for change in _helpful(asked, alone, enquiry):
             found.append(change)  # noqa: PERF402  # a cut search keeps what it has
     except CutShort:
         return min(found, key=_distance, default=None), False
@@ -110,10 +110,10 @@ def _distance(change: Change) -> float:
     return change.distance
 
 
-def _helpful(asked: Question, alone: Fleet, search: Search) -> Iterator[Change]:
-    for annotation, nothing in _WORDS:
-        constraints = replace(asked.constraints, **nothing)
-        if constraints != asked.constraints and search.fits(replace(asked, constraints=constraints), alone):
+def _helpful(asked: Question, alone: Fleet, enquiry: Enquiry) -> Iterator[Change]:
+    for annotation, _ in _WORDS:
+        constraints = without(asked.constraints, annotation)
+        if constraints != asked.constraints and enquiry.fits(replace(asked, constraints=constraints), alone):
             yield Change(annotation=annotation)
     largest = max((card.memory for card in alone.shapes[0].cards), default=0)
     for container, need in enumerate(asked.needs[:MAX_CONTAINERS]):
@@ -121,7 +121,7 @@ def _helpful(asked: Question, alone: Fleet, search: Search) -> Iterator[Change]:
         for role, now in ((Role.MEMORY, whole), (Role.NUMBER, need.number), (Role.CORES, need.cores)):
 
             def helps(value: int, container: int = container, role: Role = role) -> bool:
-                return search.fits(with_amount(asked, container, role, value, search.target), alone)
+                return enquiry.fits(with_amount(asked, container, role, value, enquiry.target), alone)
 
             value = _largest(helps, _LEAST[role], now)
             if value is not None:

@@ -33,6 +33,11 @@ class Constraints:
         """Tell whether single cards are named."""
         return bool(self.use_uuids or self.nouse_uuids)
 
+    @property
+    def refused_uuids(self) -> frozenset[str]:
+        """Deny beats allow, and a card without an identity matches no list."""
+        return self.nouse_uuids | {""} if self.names_uuids else frozenset()
+
     def accepts_type(self, card_type: str) -> bool:
         """Apply the scheduler's card type rule."""
         if "NVIDIA" not in card_type:
@@ -43,14 +48,6 @@ class Constraints:
         if self.nouse_types is not None:
             return not any(word in upper for word in self.nouse_types)
         return True
-
-    def accepts_uuid(self, uuid: str) -> bool:
-        """Apply the scheduler's UUID rule; deny beats allow, and a card without an identity matches no list."""
-        if not self.names_uuids:
-            return True
-        if not uuid or (self.use_uuids and uuid not in self.use_uuids):
-            return False
-        return uuid not in self.nouse_uuids
 
 
 UNCONSTRAINED = Constraints()

@@ -34,7 +34,7 @@ class Eligible:
         candidates: the shapes in the asked mode, with the cards that type and UUID leave.
         cards: the kinds of cards among them that can be cut at all.
         capacity: the most memory that one slice can have on any of them, in config units; None if there is none.
-        complete: False if the pod names cards on too many nodes to look at each.
+        complete: False if the pod names cards on too many nodes to look at each, or cards that may still come.
     """
 
     candidates: tuple[Candidate, ...]
@@ -74,6 +74,8 @@ def _candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | 
     if constraints.names_uuids:
         yield from _named_cards(constraints, fleet)
         if constraints.use_uuids:
+            if fleet.declares and not constraints.use_uuids <= fleet.slots.keys():
+                yield None  # a card that is not there may come with a declared node
             return
         untouched = _untouched(constraints, fleet)
         shapes = [s for s in shapes if s in untouched]
@@ -89,14 +91,14 @@ def _candidate(shape: Shape, cards: Sequence[Card]) -> Candidate:
 def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
     """The nodes on which the pod names single cards, each kind of remainder once."""
     touched: dict[tuple[int, str], set[int]] = {}
-    for uuid in constraints.use_uuids or constraints.nouse_uuids:
+    for uuid in constraints.use_uuids or constraints.refused_uuids:
         for slot in fleet.slots.get(uuid, ()):
             touched.setdefault((slot.shape, slot.node), set()).add(slot.position)
             if len(touched) > UUID_NODE_LIMIT:
                 yield None
                 return
     refused: dict[tuple[int, str], set[int]] = {}
-    for uuid in constraints.nouse_uuids:
+    for uuid in constraints.refused_uuids:
         for slot in fleet.slots.get(uuid, ()):
             refused.setdefault((slot.shape, slot.node), set()).add(slot.position)
     seen: set[tuple[int, frozenset[int]]] = set()
@@ -114,7 +116,7 @@ def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate |
 def _untouched(constraints: Constraints, fleet: Fleet) -> list[Shape]:
     """The shapes of which some node holds none of the refused cards."""
     touched: dict[int, set[str]] = {}
-    for uuid in constraints.nouse_uuids:
+    for uuid in constraints.refused_uuids:
         for slot in fleet.slots.get(uuid, ()):
             touched.setdefault(slot.shape, set()).add(slot.node)
     return [shape for index, shape in enumerate(fleet.shapes) if len(touched.get(index, ())) < shape.nodes]

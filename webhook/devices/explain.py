@@ -6,7 +6,7 @@ Values only. Every verdict, also that a change helps, is an answer of the placem
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from webhook.devices.changes import Change, Search, nearest_change
+from webhook.devices.changes import Change, Enquiry, nearest_change
 from webhook.devices.eligibility import UUID_NODE_LIMIT
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Fits, FitsTightly, Never, Question, judge, offers
@@ -58,12 +58,12 @@ class Explanation:
 
 def explain(asked: Question, fleet: Fleet, target: Target) -> Iterator[Explanation]:
     """Explain each shape of a fleet, the first fifty."""
-    search = Search(target)
+    enquiry = Enquiry(target)
     for index, shape in enumerate(fleet.shapes[:MAX_SHAPES]):
-        yield _explain(asked, shape, _alone(fleet, index, asked), search)
+        yield _explain(asked, shape, _alone(fleet, index, asked), enquiry)
 
 
-def _explain(asked: Question, shape: Shape, alone: Fleet, search: Search) -> Explanation:
+def _explain(asked: Question, shape: Shape, alone: Fleet, enquiry: Enquiry) -> Explanation:
     placement = _placement(asked, alone)
     views = list(_views(asked, alone))
     if placement is Placement.FITS:
@@ -75,7 +75,7 @@ def _explain(asked: Question, shape: Shape, alone: Fleet, search: Search) -> Exp
     refusal = _refusal(asked, shape, max(views, key=_open_cards))
     if placement is Placement.UNKNOWN:
         return Explanation(shape, placement, refusal=refusal, searched=False)
-    change, searched = nearest_change(asked, alone, search)
+    change, searched = nearest_change(asked, alone, enquiry)
     return Explanation(shape, placement, refusal=refusal, change=change, searched=searched)
 
 
@@ -113,7 +113,7 @@ def _open_cards(places: tuple[Place, ...]) -> int:
 
 def _alone(fleet: Fleet, index: int, asked: Question) -> Fleet:
     """A fleet of one shape."""
-    named = asked.constraints.use_uuids | asked.constraints.nouse_uuids
+    named = asked.constraints.use_uuids | asked.constraints.refused_uuids
     slots = {
         uuid: tuple(replace(slot, shape=0) for slot in fleet.slots.get(uuid, ()) if slot.shape == index)
         for uuid in named
@@ -143,7 +143,7 @@ def _uuid_choices(asked: Question, alone: Fleet) -> Iterator[frozenset[int]]:
     """The positions that the UUID words leave, for each different node of the shape."""
     words = asked.constraints
     everything = frozenset(range(len(alone.shapes[0].cards)))
-    used, refused = _by_node(words.use_uuids, alone), _by_node(words.nouse_uuids, alone)
+    used, refused = _by_node(words.use_uuids, alone), _by_node(words.refused_uuids, alone)
     if words.use_uuids:
         choices = [used[node] - refused.get(node, frozenset()) for node in list(used)[:UUID_NODE_LIMIT]]
     else:

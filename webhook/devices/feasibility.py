@@ -107,7 +107,7 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
             tight = candidate.shape.names[0]
         unknown = unknown or placement is Placement.UNKNOWN
     if not left.complete:
-        return Unknown("the pod names cards on too many nodes")
+        return Unknown("the pod names cards on too many nodes, or cards that may still come")
     if tight is not None:
         return FitsTightly(tight)
     if unknown:

@@ -89,6 +89,11 @@ class Fleet:
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def declares(self) -> bool:
+        """Whether nodes may come that are not there yet."""
+        return any(shape.declared for shape in self.shapes)
+
+    @property
     def nodes(self) -> int:
         """How many real nodes have usable cards."""
         return sum(shape.nodes for shape in self.shapes if not shape.declared)
