@@ -15,7 +15,7 @@ from tests import strategies
 from webhook import names
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.fleet import read_node
+from webhook.devices.nodes import read_node
 from webhook.outcome import Outcome
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, mutate, review, validate

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.bench import fleets
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.fleet import read_node
+from webhook.devices.nodes import read_node
 from webhook.observe.audit import AuditLog
 from webhook.observe.metrics import Metrics
 from webhook.policy import default_policy

@@ -9,7 +9,8 @@ from webhook import names
 from webhook.devices.config import VgpuConfig
 from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
 from webhook.devices.eligibility import eligible
-from webhook.devices.fleet import GATE_NAMES, Node, build_fleet
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
 from webhook.errors import Malformed
 from webhook.pod.view import PodView

@@ -12,7 +12,8 @@ from webhook.devices.constraints import UNCONSTRAINED, Constraints
 from webhook.devices.explain import MAX_SHAPES, explain
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Fits, judge, question
-from webhook.devices.fleet import Node, build_fleet
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import Node
 from webhook.devices.placement import Placement
 from webhook.devices.target import Target
 from webhook.devices.walk import Reason

@@ -10,7 +10,8 @@ from webhook.devices.config import parse_device_config
 from webhook.devices.constraints import UNCONSTRAINED, Constraints, read_constraints
 from webhook.devices.eligibility import MAX_REMEMBERED, UUID_NODE_LIMIT, eligible
 from webhook.devices.feasibility import Cause, Fits, FitsTightly, Never, Unknown, judge, question
-from webhook.devices.fleet import build_fleet, declared_shape, read_node
+from webhook.devices.fleet import build_fleet, declared_shape
+from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.pod.view import PodView
 

@@ -14,7 +14,8 @@ from webhook import names
 from webhook.devices.cards import Card
 from webhook.devices.config import VgpuConfig, parse_device_config
 from webhook.devices.families import Role
-from webhook.devices.fleet import build_fleet, declared_shape, read_node
+from webhook.devices.fleet import build_fleet, declared_shape
+from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 
 DATA = Path(__file__).parent.parent / "data"

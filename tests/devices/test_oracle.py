@@ -9,7 +9,8 @@ from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
 from webhook.devices.constraints import read_constraints
 from webhook.devices.feasibility import Fits, FitsTightly, Never, judge, question
-from webhook.devices.fleet import build_fleet, read_node
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.pod.view import PodView
 

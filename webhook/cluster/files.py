@@ -7,7 +7,7 @@ from typing import Any
 from webhook import names
 from webhook.cluster.documents import parse_documents
 from webhook.devices.config import DeviceConfig, VgpuConfig, parse_device_config
-from webhook.devices.fleet import Node, read_node
+from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy import Policy, parse_policy
 

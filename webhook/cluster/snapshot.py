@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from webhook.devices.config import DeviceConfig, parse_device_config
-from webhook.devices.fleet import Node, build_fleet
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import Node
 from webhook.policy import Policy
 from webhook.review import Snapshot
 

@@ -59,6 +59,16 @@ class VgpuConfig:
     memory_factor: int = 1
     mig_models: tuple[MigModels, ...] = ()
 
+    @property
+    def role_names(self) -> dict[Role, str]:
+        """What each role is called in this cluster."""
+        return {
+            Role.NUMBER: self.number_name,
+            Role.MEMORY: self.memory_name,
+            Role.CORES: self.cores_name,
+            Role.PERCENTAGE: self.percentage_name,
+        }
+
     def geometries_of(self, card_type: str) -> tuple[Geometry, ...] | None:
         """The geometries of a card type: the first entry with a model that is a substring; None if there is none."""
         for entry in self.mig_models:

@@ -7,30 +7,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from webhook import names
 from webhook.devices.cards import Card, Register, decode_register
 from webhook.devices.config import VgpuConfig
 from webhook.devices.families import Role
+from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
-from webhook.pod import quantity
 
 SAMPLE = 3  # how many node names a shape remembers for messages
-GATE_NAMES = (names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY)
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """The few facts of a node that decide whether a vGPU pod fits.
-
-    Attributes:
-        name: for messages.
-        register: the annotation `volcano.sh/node-vgpu-register`, empty if absent.
-        allocatable: the device resources that the node offers.
-    """
-
-    name: str
-    register: str
-    allocatable: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,21 +87,6 @@ def count_kinds(cards: Iterable[Card]) -> tuple[tuple[Card, int], ...]:
     return tuple(Counter(cards).items())
 
 
-def read_node(raw: Mapping[str, Any], config: VgpuConfig) -> Node | None:
-    """Take what is needed from a Node's JSON; None if the node registers no vGPU cards or is malformed."""
-    metadata, status = raw.get("metadata"), raw.get("status")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    register = annotations.get(names.NODE_VGPU_REGISTER) if isinstance(annotations, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(register, str):
-        return None
-    offered = status.get("allocatable") if isinstance(status, dict) else None
-    wanted = {*GATE_NAMES, *_role_names(config).values()}
-    allocatable = {
-        name: _amount(value) for name, value in (offered if isinstance(offered, dict) else {}).items() if name in wanted
-    }
-    return Node(str(metadata.get("name", "")), register, allocatable)
-
-
 def build_fleet(
     nodes: Iterable[Node] | None, config: VgpuConfig, target: Target, declared: Iterable[Shape] = ()
 ) -> Fleet:
@@ -185,7 +153,7 @@ class _Builder:
         register = decode_register(node.register, self._config, self._cards)
         if register is None:
             return
-        roles = _role_names(self._config)
+        roles = self._config.role_names
         offered = tuple(node.allocatable.get(resource, 0) for resource in roles.values())
         key = (register.mode, tuple(map(id, register.cards)), offered)
         shape = self._shapes.get(key)
@@ -197,7 +165,7 @@ class _Builder:
                 self._slots.setdefault(uuid, []).append(Slot(shape.index, node.name, position))
 
     def fleet(self, declared: tuple[Shape, ...], *, complete: bool) -> Fleet:
-        roles = tuple(_role_names(self._config))
+        roles = tuple(self._config.role_names)
         shapes = (*(collected.shape(roles) for collected in self._shapes.values()), *declared)
         slots = MappingProxyType({uuid: tuple(found) for uuid, found in self._slots.items()})
         return Fleet(shapes, slots, tuple(self._gated), _digest(shapes, slots), complete)
@@ -207,19 +175,6 @@ class _Builder:
         if not self._target.gates_nodes:
             return None
         return next((name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0), None)
-
-
-def _role_names(config: VgpuConfig) -> dict[Role, str]:
-    return {
-        Role.NUMBER: config.number_name,
-        Role.MEMORY: config.memory_name,
-        Role.CORES: config.cores_name,
-        Role.PERCENTAGE: config.percentage_name,
-    }
-
-
-def _amount(value: object) -> int:
-    return quantity.whole(value) or 0
 
 
 def _digest(shapes: tuple[Shape, ...], slots: Mapping[str, Any]) -> str:

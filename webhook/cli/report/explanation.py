@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cli.report.sentences import refusal_sentence, resource_name, sentences
+from webhook.cli.report.sentences import refusal_sentence, sentences
 from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.devices.asks import DevicePod
 from webhook.devices.changes import Change
@@ -164,4 +164,4 @@ def _change_value(change: Change, question: Question, config: DeviceConfig) -> d
     if change.role is None or change.container is None:
         return {"remove": change.annotation}
     container = question.asks[change.container].container.name
-    return {"container": container, "resource": resource_name(change.role, config), "most": change.value}
+    return {"container": container, "resource": config.vgpu.role_names[change.role], "most": change.value}

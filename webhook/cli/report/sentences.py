@@ -50,7 +50,7 @@ def refusal_sentence(refusal: Refusal, shape: Shape, question: Question, config:
         return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(question.constraints.mode)}"
     if refusal.role is not None:
         total, offered = question.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
-        name = resource_name(refusal.role, config)
+        name = config.vgpu.role_names[refusal.role]
         return f"{refusal.reason}: the containers ask for {name} {total} in total, the node offers {offered}"
     stuck = refusal.stuck
     if stuck is None:
@@ -111,14 +111,3 @@ def _change(change: Change, question: Question, config: DeviceConfig) -> str:
     if change.role is Role.CORES:
         return f"with {change.value} cores or fewer{where}"
     return f"with {config.vgpu.memory_name} {change.value} or less{where}"
-
-
-def resource_name(role: Role, config: DeviceConfig) -> str:
-    """What a role is called here."""
-    vgpu = config.vgpu
-    return {
-        Role.NUMBER: vgpu.number_name,
-        Role.MEMORY: vgpu.memory_name,
-        Role.CORES: vgpu.cores_name,
-        Role.PERCENTAGE: vgpu.percentage_name,
-    }[role]

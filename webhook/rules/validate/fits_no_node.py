@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.eligibility import eligible
-from webhook.devices.families import Role
 from webhook.devices.feasibility import Cause, Question, offers
 from webhook.devices.fleet import Fleet
 from webhook.rules import wording
@@ -33,13 +32,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 def _why(question: Question, fleet: Fleet, context: Context) -> str:
     found = eligible(question.constraints, fleet).candidates
     shapes = [candidate.shape for candidate in found]
-    names = {
-        Role.NUMBER: context.config.vgpu.number_name,
-        Role.MEMORY: context.config.vgpu.memory_name,
-        Role.CORES: context.config.vgpu.cores_name,
-    }
     if not any(offers(shape, question.totals) for shape in shapes):
-        for role, name in names.items():
+        for role, name in context.config.vgpu.role_names.items():
             most = max((shape.allocatable.get(role, 0) for shape in shapes), default=0)
             if question.totals.get(role, 0) > most:
                 return f"its containers ask for {name} {question.totals[role]} together, but no node offers more than {most}"
