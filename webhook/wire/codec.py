@@ -145,7 +145,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise NotJson(f"it is ambiguous: the key {twice[:60]!r} stands twice in one object")
+        raise NotJson(f"the key {twice[:60]!r} stands twice in one object, so two readers could see two")
     return found
 
 
