@@ -8,8 +8,8 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from webhook.devices.config import VgpuConfig
-from webhook.devices.fleet import Shape
 from webhook.devices.target import Target, parse_version
+from webhook.devices.vgpu.fleet import Shape
 from webhook.errors import ConfigError
 from webhook.policy_schema import DeclaredNodes, PolicyFile, explain
 from webhook.rules.base import Level, Settings, Toleration

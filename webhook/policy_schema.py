@@ -19,10 +19,10 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook import names
-from webhook.devices.cards import Card
 from webhook.devices.config import VgpuConfig
-from webhook.devices.fleet import Shape, declared_shape
 from webhook.devices.target import parse_version
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import Shape, declared_shape
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards
 from webhook.rules.registry import DEFAULT_LEVELS
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from webhook.devices.config import DeviceConfig, parse_device_config
-from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.vgpu.fleet import build_fleet
 from webhook.policy import Policy
 from webhook.review import Snapshot
 

@@ -14,7 +14,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.registry import Collector
 
-from webhook.devices.fleet import Fleet
+from webhook.devices.vgpu.fleet import Fleet
 from webhook.outcome import Outcome
 from webhook.wire.models import Request
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
-from webhook.devices.feasibility import Cause, Feasibility, Never, Question, Unknown, judge, question
+from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
+from webhook.devices.vgpu.feasibility import Cause, Feasibility, Never, Question, Unknown, judge, question
 from webhook.rules.base import Context
 
 MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from webhook import names
-from webhook.devices.cards import Card
 from webhook.devices.config import DeviceConfig
-from webhook.devices.fleet import Shape
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import Shape
 from webhook.pod import quantity
 from webhook.pod.view import Container
 

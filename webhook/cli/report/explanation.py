@@ -6,13 +6,13 @@ from typing import Any
 from webhook.cli.report.sentences import refusal_sentence, sentences
 from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.devices.asks import DevicePod
-from webhook.devices.changes import Change
 from webhook.devices.config import DeviceConfig
-from webhook.devices.explain import MAX_SHAPES, Explanation, Refusal, explain
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Question
-from webhook.devices.fleet import Fleet, Shape
-from webhook.devices.placement import Placement
+from webhook.devices.vgpu.changes import Change
+from webhook.devices.vgpu.explain import MAX_SHAPES, Explanation, Refusal, explain
+from webhook.devices.vgpu.feasibility import Question
+from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.placement import Placement
 from webhook.rules import wording
 from webhook.rules.base import Context
 from webhook.rules.verdict import asked

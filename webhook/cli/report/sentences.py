@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 
 from webhook.cli.report.terminal import Piece, Style
-from webhook.devices.changes import Change
 from webhook.devices.config import DeviceConfig
-from webhook.devices.explain import Explanation, Refusal
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Question
-from webhook.devices.fleet import Shape
-from webhook.devices.placement import Placement
-from webhook.devices.slices import CARD_CORES
-from webhook.devices.walk import Reason, Stuck
+from webhook.devices.vgpu.changes import Change
+from webhook.devices.vgpu.explain import Explanation, Refusal
+from webhook.devices.vgpu.feasibility import Question
+from webhook.devices.vgpu.fleet import Shape
+from webhook.devices.vgpu.placement import Placement
+from webhook.devices.vgpu.slices import CARD_CORES
+from webhook.devices.vgpu.walk import Reason, Stuck
 from webhook.rules import wording
 
 

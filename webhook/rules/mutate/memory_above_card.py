@@ -9,7 +9,7 @@ Why:      users are promised that such a request gets the largest card; Volcano 
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.eligibility import eligible
+from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice

@@ -8,8 +8,8 @@ Why:      no node offers the percentage as a resource, and the ordinary node fit
 from collections.abc import Iterator
 
 from webhook.devices.asks import Ask, DevicePod
-from webhook.devices.eligibility import eligible
 from webhook.devices.families import Role
+from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice

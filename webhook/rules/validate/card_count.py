@@ -8,7 +8,7 @@ Why:      the allocatable 80 of an eight-card node counts slices; a container ca
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause
+from webhook.devices.vgpu.feasibility import Cause
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import constraints, never

@@ -8,9 +8,9 @@ Why:      memory, cores, exclusive cards or node totals rule out every placement
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.eligibility import eligible
-from webhook.devices.feasibility import Cause, Question, offers
-from webhook.devices.fleet import Fleet
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.feasibility import Cause, Question, offers
+from webhook.devices.vgpu.fleet import Fleet
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import asked, never

@@ -9,7 +9,7 @@ Why:      the scheduler serves containers in order, walks the cards once and tak
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import FitsTightly
+from webhook.devices.vgpu.feasibility import FitsTightly
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import verdict
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.constraints import clean_words
+from webhook.devices.vgpu.constraints import clean_words
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.cards import Card
-from webhook.devices.eligibility import eligible
-from webhook.devices.feasibility import Cause, memory_suffices
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.feasibility import Cause, memory_suffices
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import asked, constraints, never

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.eligibility import eligible
-from webhook.devices.feasibility import Cause
-from webhook.devices.fleet import Fleet
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.feasibility import Cause
+from webhook.devices.vgpu.fleet import Fleet
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import constraints, never

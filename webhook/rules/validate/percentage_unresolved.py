@@ -8,7 +8,7 @@ Why:      Volcano from 1.13 on never schedules a pod that keeps it: no node offe
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.eligibility import eligible
+from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import constraints

@@ -8,8 +8,8 @@ Why:      each container takes a slice of each of its cards; the scheduler gives
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.eligibility import eligible
-from webhook.devices.feasibility import Cause
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.feasibility import Cause
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import asked, constraints, never
 

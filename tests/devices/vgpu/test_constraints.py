@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from tests.strategies import annotations
 from webhook import names
 from webhook.devices.config import VgpuConfig
-from webhook.devices.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
-from webhook.devices.eligibility import eligible
-from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
+from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.fleet import build_fleet
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from webhook.devices.cards import Card
-from webhook.devices.placement import ORDERS, Order
-from webhook.devices.slices import CARD_CORES, EMPTY, Need, Used, takes
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.placement import ORDERS, Order
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, Used, takes
 
 
 class Reason(StrEnum):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from webhook.devices.asks import Ask
-from webhook.devices.cards import Card
-from webhook.devices.constraints import Constraints
-from webhook.devices.eligibility import eligible
 from webhook.devices.families import Role
-from webhook.devices.fleet import Fleet, Shape
-from webhook.devices.placement import Placement, place
-from webhook.devices.slices import EMPTY, Budget, Need, enough_slices, takes
 from webhook.devices.target import Target
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.constraints import Constraints
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.slices import EMPTY, Budget, Need, enough_slices, takes
 
 WORK_LIMIT = 25_000  # looks at a card in one review: some 20 ms
 

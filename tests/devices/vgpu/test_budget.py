@@ -2,11 +2,11 @@
 
 import pytest
 
-from webhook.devices.cards import Card
-from webhook.devices.feasibility import WORK_LIMIT
-from webhook.devices.fleet import count_kinds
-from webhook.devices.placement import Placement, place
-from webhook.devices.slices import Budget, Need
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.feasibility import WORK_LIMIT
+from webhook.devices.vgpu.fleet import count_kinds
+from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.slices import Budget, Need
 
 
 def decide(cards, wanted):

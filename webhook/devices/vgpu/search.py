@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from webhook.devices.cards import Card
-from webhook.devices.slices import CARD_CORES, EMPTY, Budget, Need, Used, takes
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, takes
 
 State = tuple[
     tuple[int, Used], ...

@@ -9,9 +9,9 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSh
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from webhook.devices.cards import Card
-from webhook.devices.search import Search
-from webhook.devices.slices import CARD_CORES, EMPTY, Budget, Need, Used, enough_slices, takes
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.search import Search
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, enough_slices, takes
 
 MAX_SEARCHED_CONTAINERS = 64  # beyond, an exhaustive search has no chance within its budget
 Kinds = Sequence[tuple[Card, int]]

@@ -5,14 +5,14 @@ import pytest
 from tests.strategies import node_json, register
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.cards import Card
 from webhook.devices.config import parse_device_config
-from webhook.devices.constraints import UNCONSTRAINED, Constraints, read_constraints
-from webhook.devices.eligibility import MAX_REMEMBERED, UUID_NODE_LIMIT, eligible
-from webhook.devices.feasibility import Cause, Fits, FitsTightly, Never, Unknown, judge, question
-from webhook.devices.fleet import build_fleet, declared_shape
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, read_constraints
+from webhook.devices.vgpu.eligibility import MAX_REMEMBERED, UUID_NODE_LIMIT, eligible
+from webhook.devices.vgpu.feasibility import Cause, Fits, FitsTightly, Never, Unknown, judge, question
+from webhook.devices.vgpu.fleet import build_fleet, declared_shape
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")

@@ -6,14 +6,14 @@ Values only. Every verdict, also that a change helps, is an answer of the placem
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from webhook.devices.changes import Change, Enquiry, nearest_change
-from webhook.devices.eligibility import UUID_NODE_LIMIT
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Fits, FitsTightly, Never, Question, judge, offers
-from webhook.devices.fleet import Fleet, Shape
-from webhook.devices.placement import Placement
 from webhook.devices.target import Target
-from webhook.devices.walk import POLICIES, Place, Reason, Slices, Stuck, walk
+from webhook.devices.vgpu.changes import Change, Enquiry, nearest_change
+from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT
+from webhook.devices.vgpu.feasibility import Fits, FitsTightly, Never, Question, judge, offers
+from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.placement import Placement
+from webhook.devices.vgpu.walk import POLICIES, Place, Reason, Slices, Stuck, walk
 
 MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
 

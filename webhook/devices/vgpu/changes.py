@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook import names
-from webhook.devices.constraints import Constraints
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Fits, Question, Unknown, judge
-from webhook.devices.fleet import Fleet
 from webhook.devices.target import Target
+from webhook.devices.vgpu.constraints import Constraints
+from webhook.devices.vgpu.feasibility import Fits, Question, Unknown, judge
+from webhook.devices.vgpu.fleet import Fleet
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification
 MAX_QUESTIONS = 3_000  # of one review; an ordinary shape takes about thirty

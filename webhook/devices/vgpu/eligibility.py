@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webhook.devices.cards import Card
-from webhook.devices.constraints import Constraints
-from webhook.devices.fleet import Fleet, Shape, count_kinds
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.constraints import Constraints
+from webhook.devices.vgpu.fleet import Fleet, Shape, count_kinds
 
 MAX_REMEMBERED = 256  # constraints; they come from strangers
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards

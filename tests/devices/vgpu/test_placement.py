@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
-from webhook.devices.cards import Card
 from webhook.devices.config import Geometry, Instance
-from webhook.devices.fleet import count_kinds
-from webhook.devices.placement import Placement, place
-from webhook.devices.slices import Budget, Need, enough_slices
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import count_kinds
+from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.slices import Budget, Need, enough_slices
 
 PLENTY = 10**7
 thorough = settings(max_examples=1500, deadline=None)

@@ -7,14 +7,14 @@ import pytest
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
-from webhook.devices.constraints import read_constraints
-from webhook.devices.feasibility import Fits, FitsTightly, Never, judge, question
-from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
+from webhook.devices.vgpu.constraints import read_constraints
+from webhook.devices.vgpu.feasibility import Fits, FitsTightly, Never, judge, question
+from webhook.devices.vgpu.fleet import build_fleet
 from webhook.pod.view import PodView
 
-CASES = Path(__file__).parent.parent / "data" / "oracle" / "cases.jsonl"
+CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
 MASTER = Target(volcano=(1, 16, 0))
 
 

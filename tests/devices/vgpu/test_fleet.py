@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from tests.strategies import fleets, json_values, node_json, register
 from webhook import names
-from webhook.devices.cards import Card
 from webhook.devices.config import VgpuConfig, parse_device_config
 from webhook.devices.families import Role
-from webhook.devices.fleet import build_fleet, declared_shape
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
+from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import build_fleet, declared_shape
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test").vgpu
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)

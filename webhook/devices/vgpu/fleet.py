@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from webhook.devices.cards import Card, Register, decode_register
 from webhook.devices.config import VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
+from webhook.devices.vgpu.cards import Card, Register, decode_register
 
 SAMPLE = 3  # how many node names a shape remembers for messages
 

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.devices import changes
 from webhook.devices.asks import DevicePod
-from webhook.devices.changes import Enquiry, nearest_change
 from webhook.devices.config import parse_device_config
-from webhook.devices.constraints import UNCONSTRAINED, Constraints
-from webhook.devices.explain import MAX_SHAPES, explain
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Fits, judge, question
-from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
-from webhook.devices.placement import Placement
 from webhook.devices.target import Target
-from webhook.devices.walk import Reason
+from webhook.devices.vgpu import changes
+from webhook.devices.vgpu.changes import Enquiry, nearest_change
+from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints
+from webhook.devices.vgpu.explain import MAX_SHAPES, explain
+from webhook.devices.vgpu.feasibility import Fits, judge, question
+from webhook.devices.vgpu.fleet import build_fleet
+from webhook.devices.vgpu.placement import Placement
+from webhook.devices.vgpu.walk import Reason
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "empty")
