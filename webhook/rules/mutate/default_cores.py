@@ -2,7 +2,7 @@
 
 Reads:    resources of the regular containers; defaultCores
 Writes:   the cores, in limits and requests
-Why:      the setting is dead in the Volcano stack without this webhook.
+Why:      nobody else in the Volcano stack applies this default.
 """
 
 from collections.abc import Iterator

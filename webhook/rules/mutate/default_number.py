@@ -2,8 +2,8 @@
 
 Reads:    resources of the regular containers; defaultGPUNum
 Writes:   the count, in limits and requests
-Why:      nobody in the Volcano stack applies this default: without a count a cores-only or percentage-only container
-          gets no GPU, and a memory-only one no isolation.
+Why:      nobody else in the Volcano stack applies this default: with cores or a percentage alone a container gets no
+          GPU, with memory alone no isolation.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,8 @@
 Reads:    resources of the regular containers; the fleet's eligible cards; policy memoryAboveCard
 Writes:   the memory, in limits and requests
 Why:      users are promised that such a request gets the largest card; Volcano alone leaves the pod pending for ever.
-          Not in an autoscaled fleet: a larger card may come.
+
+Not in an autoscaled fleet: a larger card may come.
 """
 
 from collections.abc import Iterator

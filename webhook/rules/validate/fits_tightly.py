@@ -2,8 +2,9 @@
 
 Reads:    the asks of the regular containers; the fleet
 Refuses:  a pod that only another order of containers or cards would place
-Why:      the scheduler serves containers in order, walks the cards once and takes nothing back. On a partly used node the
-          walk may differ, so this is a warning.
+Why:      the scheduler serves containers in order, walks the cards once and takes nothing back.
+
+On a partly used node the walk may differ, so this is a warning.
 """
 
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 
 Reads:    the annotations volcano.sh/gpu-index and volcano.sh/gpu-unhealthy-ids of a new pod
 Refuses:  them
-Why:      gpu-index is the scheduler's own note of the cards that it chose: set by an author it chooses none, and the card
-          is booked twice. gpu-unhealthy-ids is read on nodes only.
+Why:      gpu-index is the scheduler's own note: set by an author it chooses no card, and the card is booked twice;
+          gpu-unhealthy-ids is read on nodes only.
 """
 
 from collections.abc import Iterator

@@ -3,8 +3,9 @@
 Reads:    annotations; on UPDATE the old ones and the user; policy trustedUsers
 Refuses:  an assignment annotation on a new pod; on UPDATE adding, changing or removing one, unless the user is trusted
 Why:      a forged assignment is handed another pod's cards, poisons the scheduler's books, or crashes the plugin.
-          volcano.sh/gpu-index is refused on UPDATE only: a widespread guide tells authors to set it on new pods, who
-          get the warning gpushare-annotation.
+
+volcano.sh/gpu-index is refused on UPDATE only: a widespread guide tells authors to set it on new pods, who get the
+warning gpushare-annotation.
 """
 
 from collections.abc import Iterator, Mapping

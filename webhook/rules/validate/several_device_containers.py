@@ -2,8 +2,8 @@
 
 Reads:    the vgpu asks of the regular containers; policy target.devicePlugin
 Refuses:  two or more
-Why:      the plugin looks for a pod whose total equals one container's count, finds none, and the pod fails with
-          UnexpectedAdmissionError, or takes another pod's cards.
+Why:      the plugin looks for a pod whose total equals one container's count: it finds none and the pod fails, or it takes
+          another pod's cards.
 """
 
 from collections.abc import Iterator
