@@ -3,15 +3,17 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
+from typing import Any, get_args
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from webhook.devices.config import VgpuConfig
 from webhook.devices.target import Target, parse_version
 from webhook.devices.vgpu.fleet import Shape
 from webhook.errors import ConfigError
-from webhook.policy_schema import DeclaredNodes, PolicyFile, explain
+from webhook.policy_schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
 
@@ -53,7 +55,7 @@ def parse_policy(document: object, source: str) -> Policy:
     try:
         model = PolicyFile.model_validate({} if document is None else document)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {explain(error)}") from error
+        raise ConfigError(f"{source}: {_explain(error)}") from error
     settings = Settings(
         scheduler_name=model.scheduler_name,
         scheduler_names=tuple(model.scheduler_names),
@@ -74,3 +76,36 @@ def parse_policy(document: object, source: str) -> Policy:
     )
     digest = hashlib.sha256(model.model_dump_json().encode()).hexdigest()[:12]
     return Policy(settings, levels, model.fleet.stale_after_seconds, digest, tuple(model.fleet.declared))
+
+
+def _explain(error: ValidationError) -> str:
+    """The first mistake of a file: where it is, and what to write instead."""
+    first = error.errors(include_url=False)[0]
+    path = [part for part in first["loc"] if part != "[key]"]
+    place = ".".join(str(part) for part in path) or "the policy"
+    if first["type"] != "extra_forbidden":
+        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    keys = _keys_at(path[:-1])
+    near = get_close_matches(str(path[-1]), keys, 1)
+    return f"{place}: no such key; " + (
+        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}"
+    )
+
+
+def _keys_at(path: list[Any]) -> list[str]:
+    """The keys that a section knows, found by walking the models."""
+    model: Any = PolicyFile
+    for part in path:
+        if isinstance(part, int):
+            continue
+        found = next((field for field in model.model_fields.values() if field.alias == part), None)
+        if found is None:
+            break
+        model = _model_in(found.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)

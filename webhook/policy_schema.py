@@ -1,10 +1,11 @@
-"""The shape of the operator's policy file.
+"""The shape of the operator's policy file, and what each key means.
 
-Unknown keys are refused with their path and the nearest right key: a misspelt setting must not silently be the default.
+The descriptions are the only place that says it: the commented default policy and the JSON Schema are made from them.
+Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -13,7 +14,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StrictBool,
-    ValidationError,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -24,7 +25,7 @@ from webhook.devices.target import parse_version
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.fleet import Shape, declared_shape
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards
-from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 
 DEFAULT_TRUSTED_USERS = (
     "system:serviceaccount:volcano-system:volcano-scheduler",
@@ -58,17 +59,38 @@ def _off(value: Any) -> Any:
     return "off" if value is False else value
 
 
+# What editors are told. A bare `off` is false to them, too, if they read YAML as most programs do.
+_ANY_LEVEL = [*Level, False]
+_RULE_LEVELS = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        rule.id: {"enum": _ANY_LEVEL, "default": rule.level, "description": rule.summary} for rule in VALIDATIONS
+    },
+}
+_VERSION = r"^\s*v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+].*)?\s*$"
+
 _OFF_IS_A_WORD = BeforeValidator(_off)  # YAML reads a bare `off` as false
-_Version = Annotated[str, AfterValidator(_version)]
-_Levels = Annotated[dict[str, Annotated[Level, _OFF_IS_A_WORD]], AfterValidator(_known_rules)]
+_Version = Annotated[str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": _VERSION})]
+_Levels = Annotated[
+    dict[str, Annotated[Level, _OFF_IS_A_WORD]], AfterValidator(_known_rules), WithJsonSchema(_RULE_LEVELS)
+]
+_Workloads = Annotated[
+    Literal["warn", "deny", "off"], _OFF_IS_A_WORD, WithJsonSchema({"enum": ["warn", "deny", "off", False]})
+]
+_Text = Annotated[str, Field(min_length=1)]
 _Positive = Annotated[int, Field(strict=True, ge=1, le=2**31 - 1)]  # `true` is no 1
 
 
 class _Toleration(_Section):
-    key: Annotated[str, Field(min_length=1)] = names.VGPU_TAINT
-    operator: Literal["Exists", "Equal"] = "Exists"
-    value: str = ""
-    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", ""] = "NoSchedule"
+    key: _Text = Field(names.VGPU_TAINT, description="The key of the taint on nodes with vGPUs.")
+    operator: Literal["Exists", "Equal"] = Field(
+        "Exists", description="Exists tolerates every value of the taint; Equal tolerates the one below."
+    )
+    value: str = Field("", description="The taint's value; empty with operator Exists.")
+    effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", ""] = Field(
+        "NoSchedule", description="The taint's effect; an empty one stands for all of them."
+    )
 
     @model_validator(mode="after")
     def _value_fits_operator(self) -> "_Toleration":
@@ -78,18 +100,26 @@ class _Toleration(_Section):
 
 
 class _Target(_Section):
-    volcano: _Version = "1.15.1"
-    device_plugin: _Version = "1.12.0"
+    volcano: _Version = Field("1.15.1", description="The version of Volcano's scheduler.")
+    device_plugin: _Version = Field("1.12.0", description="The version of volcano-vgpu-device-plugin.")
 
 
 class _Percentage(_Section):
-    mixed_cards: MixedCards = MixedCards.SMALLEST
+    mixed_cards: MixedCards = Field(
+        MixedCards.SMALLEST,
+        description="Which card a memory percentage is taken of where the cards that the pod may use differ; deny refuses "
+        "such a pod.",
+    )
 
 
 class _Namespaces(_Section):
-    match: Annotated[list[str], Field(min_length=1)]
-    rules: _Levels = Field(default_factory=dict)
-    exempt: StrictBool = False
+    match: Annotated[list[str], Field(min_length=1)] = Field(
+        description="Globs of namespace names: `*` stands for any text, `?` for one character."
+    )
+    rules: _Levels = Field({}, description="Levels as in `rules` above, over which these go.")
+    exempt: StrictBool = Field(
+        False, description="Whether pods and workloads pass untouched: not repaired, not checked."
+    )
 
 
 class _Cards(_Section):
@@ -119,25 +149,66 @@ class DeclaredNodes(_Section):
 
 
 class _Fleet(_Section):
-    autoscaled: StrictBool = False
-    stale_after_seconds: _Positive = 600
-    declared: list[DeclaredNodes] = Field(default_factory=list)
+    autoscaled: StrictBool = Field(
+        False, description="Whether larger nodes may come: what the fleet cannot run is then warned of, not refused."
+    )
+    stale_after_seconds: _Positive = Field(
+        600, description="After so many seconds without news the fleet counts as unknown, and no pod is refused for it."
+    )
+    declared: list[DeclaredNodes] = Field(
+        [],
+        description="Nodes that may be scaled up from zero: mode hami-core or mig; of the cards their type, memory and "
+        "split count, as the device plugin registers them.",
+        examples=[[{"name": "a100", "cards": [{"type": "NVIDIA-NVIDIA A100-SXM4-80GB", "memory": 81920}]}]],
+    )
 
 
 class PolicyFile(_Section):
-    """The whole file; the defaults are those of an empty one."""
+    """The policy of vgpu-webhook. All keys are optional: an empty file means the defaults."""
 
-    scheduler_name: Annotated[str, Field(min_length=1)] = names.VOLCANO_SCHEDULER
-    scheduler_names: Annotated[list[str], Field(min_length=1)] = [names.VOLCANO_SCHEDULER]
-    toleration: _Toleration | None = _Toleration()
-    target: _Target = _Target()
-    percentage: _Percentage = _Percentage()
-    memory_above_card: MemoryAboveCard = MemoryAboveCard.CLAMP
-    workloads: Annotated[Literal["warn", "deny", "off"], _OFF_IS_A_WORD] = "warn"
-    rules: _Levels = Field(default_factory=dict)
-    namespaces: list[_Namespaces] = Field(default_factory=list)
-    trusted_users: list[str] = list(DEFAULT_TRUSTED_USERS)
-    fleet: _Fleet = _Fleet()
+    model_config = ConfigDict(title="vgpu-webhook policy")
+
+    scheduler_name: _Text = Field(
+        names.VOLCANO_SCHEDULER,
+        description="What an absent schedulerName or `default-scheduler` becomes in a pod that asks for a device; one of "
+        "schedulerNames.",
+    )
+    scheduler_names: Annotated[list[str], Field(min_length=1)] = Field(
+        [names.VOLCANO_SCHEDULER], description="The schedulers that a pod which asks for a device may name."
+    )
+    toleration: _Toleration | None = Field(
+        _Toleration(), description="The toleration that a pod which asks for a vGPU gets; null: none is added."
+    )
+    target: _Target = Field(
+        _Target(), description="What runs in the cluster; where versions differ, this one is held to."
+    )
+    percentage: _Percentage = Field(_Percentage(), description="How a memory percentage becomes memory.")
+    memory_above_card: MemoryAboveCard = Field(
+        MemoryAboveCard.CLAMP,
+        description="What becomes of a pod that asks for more memory than any card which it may use has: clamp lowers it "
+        "to the largest, with a warning; deny refuses the pod.",
+    )
+    workloads: _Workloads = Field(
+        "warn",
+        description="What follows if the pods of a workload (Deployment, Job, ...) would be refused: warn its author, deny "
+        "the workload, or off: look at pods alone.",
+    )
+    rules: _Levels = Field(
+        {},
+        description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and tells the author, audit "
+        "admits and only records, off does not look. What is not listed keeps its default.",
+    )
+    namespaces: list[_Namespaces] = Field(
+        [],
+        description="Levels for some namespaces. Where several entries match a namespace, the last one alone decides.",
+        examples=[[{"match": ["team-*"], "rules": {"card-count": "warn"}}]],
+    )
+    trusted_users: list[str] = Field(
+        list(DEFAULT_TRUSTED_USERS),
+        description="Who may write the annotations that assign cards to pods: the service accounts of Volcano's scheduler "
+        "and of the device plugins.",
+    )
+    fleet: _Fleet = Field(_Fleet(), description="What is to be known of the fleet besides its nodes.")
 
     @model_validator(mode="after")
     def _scheduler_is_allowed(self) -> "PolicyFile":
@@ -147,36 +218,3 @@ class PolicyFile(_Section):
                 "pod would be refused; list it there too"
             )
         return self
-
-
-def explain(error: ValidationError) -> str:
-    """The first mistake of a file: where it is, and what to write instead."""
-    first = error.errors(include_url=False)[0]
-    path = [part for part in first["loc"] if part != "[key]"]
-    place = ".".join(str(part) for part in path) or "the policy"
-    if first["type"] != "extra_forbidden":
-        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
-    keys = _keys_at(path[:-1])
-    near = get_close_matches(str(path[-1]), keys, 1)
-    return f"{place}: no such key; " + (
-        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}"
-    )
-
-
-def _keys_at(path: list[Any]) -> list[str]:
-    """The keys that a section knows, found by walking the models."""
-    model: Any = PolicyFile
-    for part in path:
-        if isinstance(part, int):
-            continue
-        found = next((field for field in model.model_fields.values() if field.alias == part), None)
-        if found is None:
-            break
-        model = _model_in(found.annotation) or model
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
