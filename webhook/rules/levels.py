@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import NamedTuple
 
 from webhook.devices.families import Family
 from webhook.rules.base import Level, Validation
@@ -12,6 +14,21 @@ from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 Active = tuple[tuple[Validation, Level], ...]
 
 _REMEMBERED = 1024  # namespaces; names come from strangers
+
+
+class Source(StrEnum):
+    """Which part of the policy a level comes from."""
+
+    DEFAULT = "default"
+    RULES = "rules"
+    NAMESPACES = "namespaces"
+
+
+class Written(NamedTuple):
+    """A level as the policy has it, before an autoscaled fleet softens it."""
+
+    level: Level
+    source: Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +92,26 @@ class LevelTable:
         if found is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = self._known[namespace] = self._effective(namespace)
+            found = self._known[namespace] = self.at(self.decider(namespace))
         return found
 
-    def _effective(self, namespace: str) -> Effective:
-        entry = next((rule for rule in reversed(self.namespaces) if rule.covers(namespace)), None)
-        levels = {**DEFAULT_LEVELS, **self.overrides, **(entry.levels if entry else {})}
+    def decider(self, namespace: str) -> int | None:
+        """The entry of `namespaces` that decides in a namespace; None if none matches."""
+        last_first = reversed(range(len(self.namespaces)))
+        return next((index for index in last_first if self.namespaces[index].covers(namespace)), None)
+
+    def written(self, decider: int | None) -> dict[str, Written]:
+        """The level of every validation as the policy has it, where one entry of `namespaces` decides or none."""
+        some = {} if decider is None else self.namespaces[decider].levels
+        layers = ((Source.DEFAULT, DEFAULT_LEVELS), (Source.RULES, self.overrides), (Source.NAMESPACES, some))
+        return {rule: Written(level, source) for source, levels in layers for rule, level in levels.items()}
+
+    def at(self, decider: int | None) -> Effective:
+        """What holds where one entry of `namespaces` decides, or none."""
+        levels = {rule: written.level for rule, written in self.written(decider).items()}
         if self.autoscaled:
             softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
             levels.update(dict.fromkeys(softened, Level.WARN))
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
-        return Effective(bool(entry and entry.exempt), MappingProxyType(levels), active)
+        exempt = decider is not None and self.namespaces[decider].exempt
+        return Effective(exempt, MappingProxyType(levels), active)
