@@ -34,8 +34,6 @@ READY_SECONDS = 15.0
 STOP_SECONDS = 10.0
 MAX_SAMPLE = 1 << 16  # bytes
 
-_MARKS = {"+": Style.GOOD, "-": Style.BAD, "@": Style.DIM, " ": Style.PLAIN}
-
 
 def main(argv: Sequence[str]) -> int:
     """Show the webhook at work, then keep it serving until Ctrl-C."""
@@ -136,8 +134,7 @@ class _Demo:
         result = jsonpatch.apply_patch(pod, operations)
         judged = self._review("/validate", result)
         for line in difference(pod, result):
-            mark = "" if line.mark == "@" else f"{line.mark} "
-            self.terminal.line(INDENT * 2, (_MARKS[line.mark], mark + line.text))
+            self.terminal.line(INDENT * 2, (line.style, line.shown))
         for warning in mutated.get("warnings", []) + judged.get("warnings", []):
             self.terminal.paragraph(INDENT, ((Style.WARNING, "Warning: "),), warning)
         if judged["allowed"]:

@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import yaml
 
+from webhook.cli.report.terminal import Style
+
 CONTEXT = 2  # lines around a change
 MAX_LINES = 120  # of one diff
 _WIDE = 2**31 - 1
@@ -59,6 +61,9 @@ def _escaped(match: re.Match[str]) -> str:
 # --- the diff -------------------------------------------------------------------------------------------------------
 
 
+_STYLES = {"+": Style.GOOD, "-": Style.BAD, "@": Style.DIM, " ": Style.PLAIN}
+
+
 @dataclass(slots=True)
 class DiffLine:
     """A line of a diff.
@@ -72,6 +77,16 @@ class DiffLine:
     mark: str
     text: str
     path: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The line behind its mark; a field path stands alone."""
+        return self.text if self.mark == "@" else f"{self.mark} {self.text}"
+
+    @property
+    def style(self) -> Style:
+        """How a terminal shows it."""
+        return _STYLES[self.mark]
 
 
 def difference(before: Any, after: Any) -> list[DiffLine]:

@@ -19,7 +19,6 @@ MAX_LINE = 160  # characters of a line in a diff
 MAX_NAME = 80
 
 _LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
-_MARKS = {"+": Style.GOOD, "-": Style.BAD, "@": Style.DIM, " ": Style.PLAIN}
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 
@@ -140,8 +139,7 @@ class TextReport:
 
     def _difference(self, before: Any, after: Any) -> None:
         for line in difference(before, after):
-            mark = "" if line.mark == "@" else f"{line.mark} "
-            self.terminal.line(INDENT * 2, (_MARKS[line.mark], _cut(mark + line.text, MAX_LINE)))
+            self.terminal.line(INDENT * 2, (line.style, _cut(line.shown, MAX_LINE)))
 
     def _findings(self, reviewed: Reviewed) -> None:
         outcome = reviewed.outcome
