@@ -2,9 +2,10 @@
 
 Reads:    env of the regular and init containers; overwriteEnv
 Writes:   env
-Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env says so; the setting is
-          dead in the Volcano stack without this webhook. Containers that get a card from another NVIDIA device plugin
-          are left alone: a pod's env wins over the plugin's, and would take the card away.
+Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env says so.
+
+The setting is dead in the Volcano stack without this webhook. Containers that get a card from another NVIDIA device plugin
+are left alone: a pod's env wins over the plugin's, and would take the card away.
 """
 
 from collections.abc import Iterator
