@@ -1,50 +1,106 @@
-"""`vgpu-webhook rules`: nothing is missing, and each rule explains itself."""
+"""`vgpu-webhook rules`: nothing is missing, each rule explains itself, and its example shows it."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 import webhook
-from webhook.cli.rules import Row, _markdown
+from webhook.cli.report.rules import cell
+from webhook.cli.rulebook import rows
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
-IDS = [rule.id for rule in (*MUTATIONS, *VALIDATIONS)]
+RULES = (*MUTATIONS, *VALIDATIONS)
+IDS = [rule.id for rule in RULES]
+ROOT = Path(webhook.__file__).parent.parent
+MAX_CELL = 160  # characters: two lines in a table with four columns
+
+each_row = pytest.mark.parametrize("row", rows(), ids=[row.file for row in rows()])
 
 
-def test_the_table_has_every_rule_in_order(run):
-    told = json.loads(run("rules", "-o", "json").out)
-    assert [row["id"] for row in told] == IDS
-    assert all(set(row) == {"id", "kind", "level", "what", "file"} for row in told)
-    assert [row["level"] for row in told if row["kind"] == "validation"] == [rule.level for rule in VALIDATIONS]
-    assert {row["level"] for row in told if row["kind"] == "mutation"} == {"repair"}
+def told_as_json(run, *argv):
+    """What the command says; a rule without an example ends it, by name."""
+    ran = run("rules", *argv, "-o", "json")
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
 
 
-def test_text_and_markdown_have_them_too(run):
-    text, markdown = run("rules").out, run("rules", "-o", "markdown").out
-    head, line, *cells = markdown.splitlines()
-    assert (head, line) == ("| id | level | what |", "|---|---|---|")
-    assert [row.split("`")[1] for row in cells] == IDS
-    assert all(row.replace("\\|", "").count("|") == 4 for row in cells)
-    assert [line.split()[1] for line in text.splitlines() if line.startswith("  ")] == IDS
+def why(file):
+    """The reason that a rule's file gives, read once more by other means."""
+    text = (ROOT / file).read_text().split('"""')[1]
+    return " ".join(text.partition("\nWhy:")[2].partition("\n\n")[0].split()).rstrip(".")
+
+
+@each_row
+def test_the_parts_of_a_docstring_fit_a_table(row):
+    assert list(row.parts) == ["Reads", "Writes" if row.kind == "mutation" else "Refuses", "Why"]
+    for word, part in row.parts.items():
+        assert len(part) <= MAX_CELL, f"{row.file}: {word} is too long for a table; say the rest in a paragraph below"
+    reason = row.parts["Why"]
+    assert re.fullmatch(r"[^.].*[^.]\.", reason), f"{row.file}: Why is no sentence"
+    assert not re.search(r"[.!?] ", reason), f"{row.file}: Why is several sentences; say the rest in a paragraph below"
+
+
+def test_json_has_every_rule_in_order(run):
+    told = told_as_json(run)
+    assert [(row["id"], row["level"], row["what"], row["why"]) for row in told] == [
+        (rule.id, getattr(rule, "level", "repair"), rule.summary, why(row["file"]))
+        for rule, row in zip(RULES, told, strict=True)
+    ]
+    keys = {"id", "kind", "level", "what", "why", "file", "example", "messages"}
+    assert all(set(row) == keys | ({"patch"} if row["kind"] == "mutation" else set()) for row in told)
+    assert [row["kind"] for row in told] == ["mutation"] * len(MUTATIONS) + ["validation"] * len(VALIDATIONS)
+
+
+def test_markdown_has_them_too(run):
+    head, line, *rest = run("rules", "-o", "markdown").out.splitlines()
+    assert (head, line) == ("| id | level | what | why |", "|---|---|---|---|")
+    assert rest[: len(RULES)] == [
+        f"| `{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |" for row in rows()
+    ]
+    assert all(row.replace("\\|", "").count("|") == 5 for row in rest[: len(RULES)])
+    folded = "\n".join(rest[len(RULES) :])
+    assert re.findall(r"\n<details>\n<summary><code>([a-z-]+)</code> (\w+)</summary>\n\n", folded) == [
+        (row.id, row.level) for row in rows()
+    ]
+    assert folded.count("\n\n</details>") == len(RULES)
+
+
+def test_text_has_them_too_one_on_a_line(run):
+    lines = [line.split(maxsplit=2) for line in run("rules").out.splitlines() if line.startswith("  ")]
+    assert lines == [[row.level, row.id, row.what] for row in rows()]
 
 
 @pytest.mark.parametrize("rule", sorted(set(IDS)))
-def test_each_rule_says_what_it_reads_does_and_why(rule, run):
-    told = json.loads(run("rules", rule, "-o", "json").out)
+def test_a_rule_in_full_shows_docstring_example_and_answer(rule, run):
+    told = told_as_json(run, rule)
     out = run("rules", rule).out
+    markdown = run("rules", rule, "-o", "markdown").out
     for row in told:
-        assert "Reads:" in row["text"]
-        assert ("Writes:" if row["kind"] == "mutation" else "Refuses:") in row["text"]
-        assert "Why:" in row["text"]
-        assert (Path(webhook.__file__).parent.parent / row["file"]).is_file()
-        assert row["file"] in out
-        assert row["text"].splitlines()[0] in out
+        example = row["example"]
+        manifest = (ROOT / example["file"]).read_text().rpartition("---\n")[2]
+        assert yaml.safe_load(manifest) == example["pod"]
+        assert row["messages"] or row.get("patch")
+        for shown in (row["text"], manifest, row["file"], example["file"]):
+            assert shown.replace("\n", "").replace(" ", "") in out.replace("\n", "").replace(" ", "")
+        for path in example["conditions"]:
+            assert f"{path}: " in out
+            assert f"`{path}: " in markdown
+        assert f"```yaml\n{manifest}```\n" in markdown
+        assert all(message in out and f"\n{message}\n" in markdown for message in row["messages"])
+        assert markdown.count("```diff\n") == sum(other["kind"] == "mutation" for other in told)
+
+
+def test_a_repair_shows_what_it_changes_as_review_does(run):
+    changed = run("rules", "toleration").out.partition("What becomes of it:\n")[2]
+    assert changed.startswith("    spec\n")
+    assert "    +   tolerations:\n    +   - key: volcano.sh/vgpu\n" in changed
 
 
 def test_an_id_of_two_rules_gives_both(run):
-    told = json.loads(run("rules", "memory-above-card", "-o", "json").out)
-    assert [row["kind"] for row in told] == ["mutation", "validation"]
+    assert [row["kind"] for row in told_as_json(run, "memory-above-card")] == ["mutation", "validation"]
 
 
 @pytest.mark.parametrize(
@@ -62,5 +118,13 @@ def test_an_unknown_id_is_put_right(wanted, hint, run):
     assert "\x1b" not in ran.err
 
 
-def test_a_bar_in_a_summary_stays_in_its_cell():
-    assert _markdown([Row("a", "validation", "deny", "x | y", "m")])[2] == "| `a` | deny | x \\| y |"
+@pytest.mark.parametrize(
+    "text,written",
+    [
+        ("x | y", "x \\| y"),
+        ("`x | y`", "`x \\| y`"),
+        ("a <b> `c <d>` <e", "a &lt;b> `c <d>` &lt;e"),
+    ],
+)
+def test_a_cell_keeps_bars_and_brackets_as_they_are_read(text, written):
+    assert cell(text) == written
