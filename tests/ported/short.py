@@ -1,0 +1,74 @@
+"""The short forms of rows, written out: a pod, a node and a device config as they come to the webhook."""
+
+import json
+from typing import Any
+
+from webhook import names
+from webhook.devices.config import DeviceConfig, parse_device_config
+
+Json = dict[str, Any]
+
+
+def device_config(row: Json) -> DeviceConfig:
+    return parse_device_config(row.get("deviceConfig", {}), "the row's device config")
+
+
+def repeated(items: list[Json]) -> list[Json]:
+    """Each item as many times as its `times` says."""
+    return [{k: v for k, v in item.items() if k != "times"} for item in items for _ in range(item.get("times", 1))]
+
+
+def cards(node: Json) -> list[Json]:
+    """The cards of a node, with all that they register."""
+    defaults = {"split": 10, "type": "NVIDIA-T4", "health": "true"}
+    return [{**defaults, "uuid": f"GPU-{at}", **card} for at, card in enumerate(repeated(node.get("cards", [])))]
+
+
+def node_json(short: Json, config: DeviceConfig) -> Json:
+    """A node that registers `cards` in a `mode`, and `npus` of each chip, and offers what they have."""
+    annotations, offered = dict(short.get("annotations", {})), {}
+    if "cards" in short:
+        annotations[names.NODE_VGPU_REGISTER] = _register(short)
+        offered = _offered(short, config)
+    for word, npus in short.get("npus", {}).items():
+        listed = [{"id": f"{word}-{at}", **npu} for at, npu in enumerate(repeated(npus))]
+        annotations[f"hami.io/node-register-{word}"] = json.dumps(listed)
+        offered[f"huawei.com/{word}"] = str(sum(npu["count"] for npu in listed))
+    metadata = {"name": "node-1", "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": {"allocatable": offered}}
+
+
+def _register(node: Json) -> str:
+    mode = node.get("mode", names.MODE_HAMI_CORE)
+    keys = ("uuid", "split", "memory", "type", "health")
+    return "".join(",".join([*(str(card[key]) for key in keys), mode]) + ":" for card in cards(node))
+
+
+def _offered(node: Json, config: DeviceConfig) -> dict[str, str]:
+    """Under the names that the scheduler's code holds, and those of the device config."""
+    found, vgpu = cards(node), config.vgpu
+    number, memory = sum(card["split"] for card in found), sum(card["memory"] for card in found)
+    amounts = (
+        (number, names.VGPU_NUMBER, vgpu.number_name),
+        (memory, names.VGPU_MEMORY, vgpu.memory_name),
+        (100 * len(found), names.VGPU_CORES, vgpu.cores_name),
+    )
+    return {name: str(amount) for amount, *both in amounts for name in both}
+
+
+def pod_json(short: Json) -> Json:
+    """A pod of which every field that the row does not name is as no rule minds it."""
+    short = dict(short)
+    metadata = {"name": "test-pod", "annotations": short.pop("annotations", {})}
+    containers = [_container(each, at) for at, each in enumerate(repeated(short.pop("containers")), start=1)]
+    spec = {"schedulerName": names.VOLCANO_SCHEDULER, "tolerations": [{"operator": "Exists"}], "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec | short}
+
+
+def _container(short: Json, number: int) -> Json:
+    """Without requests, they equal the limits, as the API server has it; amounts are text, as it sends them."""
+    short = dict(short)
+    limits = short.pop("limits", {})
+    resources = {"limits": limits, "requests": short.pop("requests", limits)}
+    written = {part: {name: str(value) for name, value in found.items()} for part, found in resources.items() if found}
+    return {"name": f"container{number}", "image": "example.com/cuda", "resources": written, **short}

@@ -1,0 +1,114 @@
+"""HAMi's and Volcano's own test tables, asked of this webhook.
+
+Each YAML file holds the tables of one or a few of their test files. Under `tests` stand their test functions, with rows:
+
+    name      as upstream calls the row
+    pod, type, walk, mig
+              the question, exactly one; asking.py says what is asked of the engine
+    upstream  what upstream's test expects
+    webhook   what this webhook answers, where that is something else, and
+    because   why it is meant to
+    rules     the rules that changed or found something; absent: none
+    volcano   what Volcano's own rule gives, where upstream is HAMi
+    wrong     this webhook's answer is a known mistake, and which
+
+or, where there is nothing to ask this webhook, `applies: false`, the question in words as `input`, and a `reason`.
+What stands under `common` stands in every row, and may be device config, policy and node.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.ported.asking import QUESTIONS, REVIEWED, answer
+
+Json = dict[str, Any]
+
+# Rows of each file, and how many of them run: a row that vanishes, or is not asked any more, is noticed.
+COUNTS = {
+    "hami-nvidia-admission": (23, 19),
+    "hami-nvidia-fit": (16, 16),
+    "hami-nvidia-requests": (22, 22),
+    "hami-nvidia-types": (12, 12),
+    "hami-other-vendors": (44, 0),
+    "hami-quota": (19, 0),
+    "hami-webhook": (7, 7),
+    "volcano-deviceshare": (24, 2),
+    "volcano-mig": (9, 7),
+    "volcano-vgpu": (50, 28),
+}
+
+COMMON = {"test", "name", "upstream", "deviceConfig", "policy", "node"}
+ASKED = COMMON | QUESTIONS.keys() | {"webhook", "because", "rules", "volcano", "wrong"}
+IDLE = COMMON | {"input", "applies", "reason"}
+
+
+def _read() -> dict[str, list[Json]]:
+    documents = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("*.yaml"))}
+    return {
+        file: [
+            {**document.get("common", {}), "test": test, **row}
+            for test, rows in document["tests"].items()
+            for row in rows
+        ]
+        for file, document in documents.items()
+    }
+
+
+ROWS = _read()
+
+
+def _applies(row: Json) -> bool:
+    return row.get("applies", True)
+
+
+def _asked() -> list[Any]:
+    return [
+        pytest.param(
+            row,
+            id=f"{file}: {row['test']}: {row['name']}",
+            marks=pytest.mark.xfail(strict=True, reason=row["wrong"]) if "wrong" in row else (),
+        )
+        for file, rows in ROWS.items()
+        for row in rows
+        if _applies(row)
+    ]
+
+
+@pytest.mark.parametrize("row", _asked())
+def test_row(row: Json, tmp_path: Path):
+    expected = dict(row.get("webhook", row["upstream"]))
+    if REVIEWED & row.keys():
+        expected["rules"] = row.get("rules", [])
+    if "volcano" in row:
+        expected["accepts"] = row["volcano"]
+    assert answer(row, expected, tmp_path) == expected
+
+
+def test_every_row_is_counted():
+    assert {file: (len(rows), sum(map(_applies, rows))) for file, rows in ROWS.items()} == COUNTS
+
+
+@pytest.mark.parametrize("file", ROWS)
+def test_every_row_is_asked_or_says_why_not(file: str):
+    for row in ROWS[file]:
+        assert row.keys() <= (ASKED if _applies(row) else IDLE), row
+        if _applies(row):
+            assert len(QUESTIONS.keys() & row) == 1, row
+        else:
+            assert row["input"], row
+            assert row["reason"], row
+    assert max(Counter((row["test"], row["name"]) for row in ROWS[file]).values()) == 1
+
+
+@pytest.mark.parametrize("file", ROWS)
+def test_a_row_says_why_exactly_where_the_answers_differ(file: str):
+    for row in filter(_applies, ROWS[file]):
+        assert ("because" in row) == ("webhook" in row), row
+        if "webhook" in row:
+            assert row["webhook"].keys() == row["upstream"].keys(), row
+            assert row["webhook"] != row["upstream"], row
+            assert row["because"], row
