@@ -35,7 +35,7 @@ hostile = st.sampled_from(
 def admission():
     config = load_device_config(CONFIG)
     metrics = Metrics()
-    snapshot = build_snapshot(config, default_policy(), load_nodes(FLEET, config.vgpu))
+    snapshot = build_snapshot(config, default_policy(), load_nodes(FLEET, config))
     return Admission(State(snapshot), AuditLog(os.devnull, metrics.audit_failed), metrics)
 
 

@@ -26,7 +26,7 @@ CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 
 
 def snapshot(fleet: str | None = "mixed", **policy: Any) -> Snapshot:
-    nodes = load_nodes(DATA / "fleets" / f"{fleet}.yaml", CONFIG.vgpu) if fleet else None
+    nodes = load_nodes(DATA / "fleets" / f"{fleet}.yaml", CONFIG) if fleet else None
     return build_snapshot(CONFIG, parse_policy(policy, "the test's policy"), nodes)
 
 
@@ -137,7 +137,7 @@ def test_a_right_wish_is_admitted_after_mutation(wish: dict[str, str], part: str
 @given(strategies.pods(), strategies.fleets())
 def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any], raw: list[dict[str, Any]]):
     """Judged on the same, mutated pod: what a percentage becomes may well change with the fleet."""
-    nodes = [node for node in (read_node(item, CONFIG.vgpu) for item in raw) if node]
+    nodes = [node for node in (read_node(item, CONFIG) for item in raw) if node]
     policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
     fewer, more = (build_snapshot(CONFIG, policy, some) for some in (nodes[:-1], nodes))
     mutated = request(dict(mutate(request(pod), more).object))

@@ -16,6 +16,7 @@ GPUSHARE_NUMBER = "volcano.sh/gpu-number"
 GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
 NVIDIA_GPU = "nvidia.com/gpu"
 GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
+NPU_CORE = "huawei.com/npu-core"  # MindCluster
 
 # --- annotations that a pod's author may set ------------------------------------------------------------------------
 
@@ -24,6 +25,8 @@ USE_GPUTYPE = "nvidia.com/use-gputype"
 NOUSE_GPUTYPE = "nvidia.com/nouse-gputype"
 USE_GPUUUID = "volcano.sh/vgpu-use-gpuuuid"
 NOUSE_GPUUUID = "volcano.sh/vgpu-nouse-gpuuuid"
+
+VNPU_MODE = "huawei.com/vnpu-mode"
 
 AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUUID, NOUSE_GPUUUID})
 
@@ -47,7 +50,7 @@ RESERVED_ANNOTATIONS = frozenset(
         "hami.io/vgpu-time",
         "hami.io/bind-phase",
         "hami.io/bind-time",
-        "huawei.com/npu-core",
+        NPU_CORE,
     }
 )
 
@@ -62,9 +65,21 @@ GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"
 
 CDI_ANNOTATION_DOMAIN = "cdi.k8s.io"
 
+# --- labels of a MindCluster pod ------------------------------------------------------------------------------------
+
+RING_CONTROLLER = "ring-controller.atlas"
+RING_CONTROLLER_310P = "ascend-310P"
+VNPU_LEVEL = "vnpu-level"
+VNPU_DVPP = "vnpu-dvpp"
+
+MINDCLUSTER_LABELS = frozenset({RING_CONTROLLER, VNPU_LEVEL, VNPU_DVPP})
+
 # --- nodes ----------------------------------------------------------------------------------------------------------
 
 NODE_VGPU_REGISTER = "volcano.sh/node-vgpu-register"
+NODE_ASCEND_REGISTER_PREFIX = "hami.io/node-register-"  # and the chip's common word
+NODE_VNPU_HAMI_CORE = "hami-vnpu-core"
+NODE_SERVER_TYPE = "servertype"  # a label: kind of NPU and cores of one chip, `Ascend310P-8`
 VGPU_TAINT = "volcano.sh/vgpu"  # a site's convention; the policy may set another
 
 # --- sharing modes --------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The operator's own settings: the policy file goes in, frozen values come out."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -9,10 +8,11 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from webhook.devices.config import VgpuConfig
+from webhook.devices.config import DeviceConfig
+from webhook.devices.fleet import Declared
 from webhook.devices.target import Target, parse_version
-from webhook.devices.vgpu.fleet import Shape
 from webhook.errors import ConfigError
+from webhook.policy_fleet import declared_shapes
 from webhook.policy_schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
@@ -35,10 +35,9 @@ class Policy:
     digest: str
     _declared: tuple[DeclaredNodes, ...]
 
-    def declared(self, config: VgpuConfig) -> Iterator[Shape]:
+    def declared(self, config: DeviceConfig) -> Declared:
         """The declared shapes, with the MIG geometries of the device config."""
-        for shape in self._declared:
-            yield shape.shape(config)
+        return declared_shapes(self._declared, config)
 
 
 def default_policy() -> Policy:

@@ -20,10 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook import names
-from webhook.devices.config import VgpuConfig
 from webhook.devices.target import parse_version
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import Shape, declared_shape
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 
@@ -133,19 +130,10 @@ class DeclaredNodes(_Section):
     """Nodes that may be scaled up from zero."""
 
     name: Annotated[str, Field(min_length=1)]
+    family: Literal["vgpu", "gpushare", "ascend"] = "vgpu"
     mode: Literal["hami-core", "mig"] = "hami-core"
     nodes: _Positive = 1
     cards: Annotated[list[_Cards], Field(min_length=1)]
-
-    def shape(self, config: VgpuConfig) -> Shape:
-        """The shape of such a node, with the MIG geometries of the device config."""
-        cards: list[Card] = []
-        for entry in self.cards:
-            card_type = entry.type if "NVIDIA" in entry.type else f"NVIDIA-{entry.type}"
-            geometries = (config.geometries_of(card_type) or ()) if self.mode == names.MODE_MIG else None
-            card = Card(card_type, entry.memory, entry.split, geometries, config.memory_factor)
-            cards += [card] * min(entry.count, 1024)
-        return declared_shape(self.name, self.mode, self.nodes, cards)
 
 
 class _Fleet(_Section):

@@ -7,7 +7,7 @@ from typing import Any
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
-from webhook.devices.vgpu.fleet import Fleet
+from webhook.devices.fleet import Fleet
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.templates import WORKLOADS, changed_templates

@@ -33,11 +33,11 @@ def report() -> None:
     policy = default_policy()
     snapshots = {
         "5 nodes, 4 shapes (mixed.yaml)": build_snapshot(
-            config, policy, load_nodes(DATA / "fleets" / "mixed.yaml", config.vgpu)
+            config, policy, load_nodes(DATA / "fleets" / "mixed.yaml", config)
         )
     }
     for size in (5_000, 50_000):
-        nodes = [found for number in range(size) if (found := read_node(fleets.node(number, 20), config.vgpu))]
+        nodes = [found for number in range(size) if (found := read_node(fleets.node(number, 20), config))]
         snapshots[f"{size:,} nodes, 20 shapes"] = build_snapshot(config, policy, nodes)
     settle_memory()
     print("engine, bytes in to bytes out, audit line and metrics included (µs, median; aim: at most 60)")

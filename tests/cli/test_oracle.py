@@ -16,7 +16,14 @@ POLICY = {
     "target": {"volcano": "1.16.0"},
     "rules": {"several-device-containers": "off"},
 }
-FLEETS = [json.loads(line) for line in (DATA / "oracle" / "cases.jsonl").read_text().splitlines()]
+
+
+def fleets(name: str) -> list[Any]:
+    return [json.loads(line) for line in (DATA / "oracle" / name).read_text().splitlines()]
+
+
+FLEETS = fleets("cases.jsonl")
+FAMILIES = fleets("families.jsonl")
 ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
 
 
@@ -46,6 +53,9 @@ def test_the_oracle_is_all_there():
     cases = [case for fleet in FLEETS for case in fleet["cases"]]
     assert len(cases) == 2000
     assert {"allow", "deny"} <= {case["expect"] for case in cases} <= set(ALLOWED)
+    others = [case for fleet in FAMILIES for case in fleet["cases"]]
+    assert len(others) == 1000
+    assert {case["expect"] for case in others} == {"allow", "deny"}
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
@@ -58,6 +68,13 @@ def test_verdicts_are_the_schedulers(fleet, review):
         placements = {shape["placement"] for pod in line["explain"] for shape in pod["shapes"]}
         if line["explain"] and line["explain"][0]["placeable"]:
             assert ("fits" in placements) == (case["expect"] == "allow"), (case, line["explain"])
+
+
+@pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
+def test_verdicts_on_other_families_are_the_schedulers(fleet, review):
+    cases = fleet["cases"]
+    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases]).lines
+    assert [line["allowed"] for line in told] == [case["expect"] == "allow" for case in cases]
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])

@@ -19,7 +19,7 @@ DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "
 
 def mixed():
     config = load_device_config(DATA / "config" / "device-config.yaml")
-    return config, load_nodes(DATA / "fleets" / "mixed.yaml", config.vgpu)
+    return config, load_nodes(DATA / "fleets" / "mixed.yaml", config)
 
 
 def test_the_built_in_config_is_volcanos():
@@ -49,28 +49,28 @@ def test_no_nodes_are_known():
 def test_no_nodes_is_another_thing_than_none_known():
     snapshot = build_snapshot(default_device_config(), default_policy(), [])
     assert snapshot.fleet.complete
-    assert snapshot.fleet.shapes == ()
+    assert set(snapshot.fleet.by_family.values()) == {()}
     assert snapshot.digests["fleet"] == snapshot.fleet.digest != "unknown"
 
 
 def test_declared_shapes_alone_rule_nothing_out():
     snapshot = build_snapshot(default_device_config(), parse_policy(DECLARED, "test"), None)
     assert not snapshot.fleet.complete
-    assert [shape.names for shape in snapshot.fleet.shapes] == [("h100",)]
+    assert [shape.names for shape in snapshot.fleet.vgpu.shapes] == [("h100",)]
 
 
 def test_declared_shapes_join_the_real_ones():
     config, nodes = mixed()
     snapshot = build_snapshot(config, parse_policy(DECLARED, "test"), nodes)
     assert snapshot.fleet.complete
-    assert [shape.names[0] for shape in snapshot.fleet.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
+    assert [shape.names[0] for shape in snapshot.fleet.vgpu.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
 
 
 def test_the_target_version_decides_what_is_seen():
     config, nodes = mixed()
     newer = build_snapshot(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes)
-    assert newer.fleet.slots
-    assert not build_snapshot(config, default_policy(), nodes).fleet.slots
+    assert newer.fleet.vgpu.slots
+    assert not build_snapshot(config, default_policy(), nodes).fleet.vgpu.slots
 
 
 def test_a_digest_changes_with_its_part_alone():

@@ -56,6 +56,7 @@ def test_absent_names_take_the_well_known_ones(document):
         "volcano.sh/vgpu-memory-percentage": (Family.VGPU, Role.PERCENTAGE),
         "volcano.sh/gpu-number": (Family.GPUSHARE, Role.NUMBER),
         "volcano.sh/gpu-memory": (Family.GPUSHARE, Role.MEMORY),
+        "huawei.com/npu-core": (Family.MINDCLUSTER, Role.CORES),
     }
 
 
@@ -120,7 +121,7 @@ def test_npus_without_names_add_none():
             "nvidia.knownMigGeometries.0.allowedGeometries.0.geometries.0.memory",
         ),
         ({"vnpus": "x"}, "vnpus"),
-        ({"vnpus": [1]}, "vnpus.0"),
+        ({"vnpus": [1]}, "vnpus.configs.0"),
     ],
 )
 def test_a_wrong_type_refuses_the_whole(document, place):

@@ -74,4 +74,4 @@ def _snapshot(fleet: str, **nvidia: str) -> Snapshot:
     document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
     document["nvidia"].update(nvidia)
     config = parse_device_config(document, "device-config.yaml")
-    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config.vgpu))
+    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config))

@@ -28,7 +28,7 @@ RECORDED = sorted((DATA / "reviews").glob("*.json"))
 
 def _snapshot() -> Snapshot:
     config = load_device_config(DATA / "config" / "device-config.yaml")
-    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config.vgpu))
+    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config))
 
 
 SNAPSHOT = _snapshot()

@@ -83,9 +83,10 @@ def test_the_rest():
 def test_the_fleet():
     metrics = Metrics()
     config = default_device_config()
-    nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config.vgpu)
+    nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config)
     metrics.fleet(build_snapshot(config, default_policy(), nodes).fleet)
-    assert value(metrics, "fleet_nodes") > 0
-    assert value(metrics, "fleet_cards") >= value(metrics, "fleet_nodes") >= value(metrics, "fleet_shapes") > 0
+    sizes = [value(metrics, f"fleet_{name}", family="vgpu") for name in ("nodes", "shapes", "cards")]
+    assert sizes == [4, 4, 18]
+    assert value(metrics, "fleet_nodes", family="ascend") == 0
     metrics.fleet(None)
-    assert value(metrics, "fleet_nodes") == value(metrics, "fleet_cards") == 0
+    assert value(metrics, "fleet_nodes", family="vgpu") == value(metrics, "fleet_cards", family="vgpu") == 0

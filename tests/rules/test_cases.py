@@ -3,10 +3,11 @@
 A case has a name, a short pod and what is expected. The runner adds what no rule under test should care about: names and
 images, requests equal to limits (as the API server does), Volcano's schedulerName, and a toleration of everything.
 
-    policy, deviceConfig  keys over tests/data/config/device-config.yaml's `nvidia:`, and of the policy file
+    deviceConfig, vnpus   keys over tests/data/config/device-config.yaml's `nvidia:` and `vnpus:`
+    policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is not known
     operation, subResource, user
-    pod, old              {annotations, containers: [...], init: [...], ephemeral: [...], and any other field of the spec}
+    pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
     patch, notices        what the mutating half must answer, exactly; `by` where other rules than this one write, too
     unmutated             true: the validating half sees the pod as it came in
     finds                 what this rule must find: path, says, level (where it is not the default)
@@ -32,7 +33,7 @@ from webhook.wire.models import Request
 
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
-KEYS = {"name", "policy", "deviceConfig", "fleet", "operation", "subResource", "user", "pod", "old"}
+KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
 KEYS |= {"patch", "notices", "by", "unmutated", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
@@ -77,8 +78,9 @@ def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
 
 def _snapshot(case: dict[str, Any]) -> Snapshot:
     document = {**DEVICE_CONFIG, "nvidia": {**DEVICE_CONFIG["nvidia"], **case.get("deviceConfig", {})}}
+    document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
     config = parse_device_config(document, "the case's device config")
-    nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config.vgpu) if "fleet" in case else None
+    nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config) if "fleet" in case else None
     return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes)
 
 
@@ -101,7 +103,7 @@ def _request(case: dict[str, Any]) -> Request:
 
 def _pod(short: dict[str, Any]) -> dict[str, Any]:
     short = dict(short)
-    metadata = {"name": "pod", "annotations": short.pop("annotations", {})}
+    metadata = {"name": "pod", "annotations": short.pop("annotations", {}), "labels": short.pop("labels", {})}
     spec = {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
     for key, kind in (("init", "initContainers"), ("containers", "containers"), ("ephemeral", "ephemeralContainers")):
         if key in short:

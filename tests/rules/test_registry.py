@@ -21,6 +21,7 @@ MUTATION_ORDER = [
     "default-memory",
     "default-cores",
     "memory-above-card",
+    "ascend-memory-template",
     "scheduler-name",
     "toleration",
     "hide-devices",
@@ -48,6 +49,10 @@ LEVELS = {
     "visible-devices": "warn",
     "reserved-annotation": "deny",
     "gpushare-annotation": "warn",
+    "ascend-memory-oversize": "deny",
+    "ascend-partial-several": "deny",
+    "ascend-core-invalid": "deny",
+    "ascend-mode-unread": "warn",
     "card-count": "deny",
     "no-eligible-card": "deny",
     "memory-above-card": "deny",
@@ -55,6 +60,7 @@ LEVELS = {
     "fits-no-node": "deny",
     "fits-tightly": "warn",
     "gputype-unknown": "warn",
+    "node-selector-unmatched": "warn",
 }
 FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("card-count") :])
 

@@ -85,7 +85,7 @@ def _snapshot(head: str) -> Snapshot:
     for section, keys in settings.get("deviceConfig", {}).items():
         document[section] |= keys
     config = parse_device_config(document, source)
-    nodes = None if settings.get("fleet") == "unknown" else load_nodes(_SAMPLES / "fleet.yaml", config.vgpu)
+    nodes = None if settings.get("fleet") == "unknown" else load_nodes(_SAMPLES / "fleet.yaml", config)
     return build_snapshot(config, parse_policy(settings.get("policy"), source), nodes)
 
 

@@ -131,7 +131,7 @@ def _snapshot(arguments: argparse.Namespace) -> Snapshot:
         device_config = device_config or samples / "device-config.yaml"
     config = load_device_config(device_config) if device_config else default_device_config()
     policy = load_policy(arguments.policy) if arguments.policy else default_policy()
-    return build_snapshot(config, policy, load_nodes(fleet, config.vgpu) if fleet else None)
+    return build_snapshot(config, policy, load_nodes(fleet, config) if fleet else None)
 
 
 def _complain(text: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from webhook import names
 from webhook.cluster.documents import parse_documents
-from webhook.devices.config import DeviceConfig, VgpuConfig, parse_device_config
+from webhook.devices.config import DeviceConfig, parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy import Policy, parse_policy
@@ -57,8 +57,8 @@ def load_policy(path: str | Path) -> Policy:
     return parse_policy(_single(read_bytes(path, MAX_SETTINGS_BYTES), str(path)), str(path))
 
 
-def load_nodes(path: str | Path, config: VgpuConfig) -> list[Node]:
-    """Read the nodes with vGPU cards from what `kubectl get nodes -o yaml|json` prints.
+def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:
+    """Read the nodes with devices from what `kubectl get nodes -o yaml|json` prints.
 
     Raises:
         ConfigError: it cannot be read, or holds something else than nodes.

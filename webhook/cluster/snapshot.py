@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 
 from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
-from webhook.devices.vgpu.fleet import build_fleet
 from webhook.policy import Policy
 from webhook.review import Snapshot
 
@@ -23,13 +23,13 @@ def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] |
         policy: the policy; its declared shapes join the fleet.
         nodes: None if they are not known; declared shapes alone then serve percentages, and rule nothing out.
     """
-    declared = tuple(policy.declared(config.vgpu))
+    declared = policy.declared(config)
     fleet = None
     if nodes is not None or declared:
-        fleet = build_fleet(nodes, config.vgpu, policy.settings.target, declared)
+        fleet = build_fleet(nodes, config, policy.settings.target, declared)
     digests = {"config": _digest(config), "policy": policy.digest, "fleet": fleet.digest if fleet else "unknown"}
     return Snapshot(config, policy.settings, policy.levels, fleet, digests)
 
 
 def _digest(config: DeviceConfig) -> str:
-    return hashlib.sha256(repr((config.vgpu, dict(config.roles))).encode()).hexdigest()[:12]
+    return hashlib.sha256(repr((config.vgpu, config.ascend, dict(config.roles))).encode()).hexdigest()[:12]

@@ -65,6 +65,7 @@ class DevicePod:
     Attributes:
         view: the pod.
         amounts: every device resource of every container, init containers first.
+        roles: the resource names that mean something on this pod.
         asked: the families that some container asks for, each with the containers that do.
         vgpu: the vgpu asks of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
@@ -72,11 +73,12 @@ class DevicePod:
         memo: scratch space for facts that several rules share, such as the feasibility verdict.
     """
 
-    __slots__ = ("amounts", "asked", "judged", "memo", "previous", "vgpu", "view")
+    __slots__ = ("amounts", "asked", "judged", "memo", "previous", "roles", "vgpu", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
         self.previous = previous
+        self.roles = config.roles_for(view.labels)
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
         self.asked: dict[Family, list[Container]] = {}
@@ -85,7 +87,7 @@ class DevicePod:
         self.vgpu: list[Ask] = []
         for container in containers:
             if container.limits or container.requests:
-                own = amounts_of(container, config.roles)
+                own = amounts_of(container, self.roles)
                 if own:
                     self._note(container, own)
 

@@ -5,7 +5,7 @@ Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -78,18 +78,75 @@ class VgpuConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class Chip:
+    """One kind of Ascend NPU of the `vnpus:` section. Memory in MiB.
+
+    Attributes:
+        word: the common word, `Ascend910B3`: the NPU's type, and part of its annotations' names.
+        number_name, memory_name, cores_name: its resources; the last is fixed by the scheduler, `<number_name>-core`.
+        allocatable: what a whole NPU gives.
+        capacity: the most that may be asked for.
+        templates: the memory of the templates into which an NPU is cut, ascending.
+    """
+
+    word: str
+    number_name: str
+    memory_name: str
+    cores_name: str
+    allocatable: int
+    capacity: int
+    templates: tuple[int, ...]
+
+    def booked(self, memory: int) -> int:
+        """The memory that the scheduler books for a request: the smallest template that has it, else the whole NPU.
+
+        Above the capacity it books nothing, and the NPU is cut by the smallest template.
+        Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (trimMemory).
+        """
+        for template in self.templates:
+            if memory <= template:
+                return template
+        return self.allocatable if memory <= self.capacity else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AscendConfig:
+    """The `vnpus:` section.
+
+    Attributes:
+        chips: every kind of NPU.
+        hami_core: nodes share NPUs in software unless their annotation says otherwise.
+        chip_of: resource name to its chip.
+    """
+
+    chips: tuple[Chip, ...] = ()
+    hami_core: bool = False
+    chip_of: Mapping[str, Chip] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceConfig:
     """The whole device config.
 
     Attributes:
         vgpu: the `nvidia:` section.
+        ascend: the `vnpus:` section.
         roles: every resource name of every family, with its family and role.
         resources: all names that some rule reads: those of the families, and NVIDIA's own.
+        node_annotations: those of a node that register devices.
     """
 
     vgpu: VgpuConfig
+    ascend: AscendConfig
     roles: Roles
     resources: frozenset[str]
+    node_annotations: frozenset[str]
+    _unlabelled: Roles
+
+    def roles_for(self, labels: Mapping[str, Any]) -> Roles:
+        """The names that mean something on a pod with such labels: MindCluster serves labelled pods only."""
+        served = labels.get(names.RING_CONTROLLER) == names.RING_CONTROLLER_310P
+        return self.roles if served else self._unlabelled
 
 
 class _Section(BaseModel):
@@ -132,19 +189,34 @@ class _Nvidia(_Section):
     known_mig_geometries: Annotated[list[_MigModels], BeforeValidator(_none_is_empty)] = []
 
 
+class _Template(_Section):
+    memory: _Count = 0
+
+
 class _Vnpu(_Section):
+    common_word: str = ""
     resource_name: str = ""
     resource_memory_name: str = ""
+    memory_allocatable: _Count = 0
+    memory_capacity: _Count = 0
+    templates: Annotated[list[_Template], BeforeValidator(_none_is_empty)] = []
 
 
-def _vnpu_list(value: Any) -> Any:
-    """Both YAML forms: a plain list, or an object with `configs`."""
-    return _none_is_empty(value.get("configs") if isinstance(value, dict) else value)
+class _Vnpus(_Section):
+    hami_vnpu_core: StrictBool = False
+    configs: Annotated[list[_Vnpu], BeforeValidator(_none_is_empty)] = []
+
+
+def _both_forms(value: Any) -> Any:
+    """The section is an object with `configs`, or the older plain list of them."""
+    if value is None:
+        return {}
+    return {"configs": value} if isinstance(value, list) else value
 
 
 class _Model(_Section):
     nvidia: Annotated[_Nvidia, BeforeValidator(lambda value: {} if value is None else value)] = _Nvidia()
-    vnpus: Annotated[list[_Vnpu], BeforeValidator(_vnpu_list)] = []
+    vnpus: Annotated[_Vnpus, BeforeValidator(_both_forms)] = _Vnpus()
 
 
 def parse_device_config(document: object, source: str) -> DeviceConfig:
@@ -172,8 +244,20 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
             f"{source}: {place}: {first['msg']}; Volcano would fall back to its built-in defaults"
         ) from error
     vgpu = _vgpu(model.nvidia)
-    roles = _roles(vgpu, model.vnpus)
-    return DeviceConfig(vgpu=vgpu, roles=roles, resources=frozenset({*roles, names.NVIDIA_GPU}))
+    ascend = _ascend(model.vnpus)
+    roles = _roles(vgpu, ascend)
+    unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] is not Family.MINDCLUSTER}
+    registers = [names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in ascend.chips]
+    return DeviceConfig(
+        vgpu=vgpu,
+        ascend=ascend,
+        roles=MappingProxyType(roles),
+        resources=frozenset({*roles, names.NVIDIA_GPU}),
+        node_annotations=frozenset(
+            {names.NODE_VGPU_REGISTER, names.GPU_UNHEALTHY_IDS, names.NODE_VNPU_HAMI_CORE, *registers}
+        ),
+        _unlabelled=MappingProxyType(unlabelled),
+    )
 
 
 def _vgpu(section: _Nvidia) -> VgpuConfig:
@@ -201,19 +285,37 @@ def _mig_models(entry: _MigModels) -> MigModels:
     )
 
 
-def _roles(vgpu: VgpuConfig, vnpus: list[_Vnpu]) -> Roles:
+def _ascend(section: _Vnpus) -> AscendConfig:
+    chips = tuple(_chip(entry) for entry in section.configs if entry.resource_name)
+    known = {name: chip for chip in chips for name in (chip.number_name, chip.memory_name, chip.cores_name) if name}
+    return AscendConfig(chips, section.hami_vnpu_core, MappingProxyType(known))
+
+
+def _chip(entry: _Vnpu) -> Chip:
+    return Chip(
+        word=entry.common_word,
+        number_name=entry.resource_name,
+        memory_name=entry.resource_memory_name,
+        cores_name=f"{entry.resource_name}-core",
+        allocatable=entry.memory_allocatable,
+        capacity=entry.memory_capacity,
+        templates=tuple(sorted(template.memory for template in entry.templates)),
+    )
+
+
+def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[Family, Role]]:
     roles: dict[str, tuple[Family, Role]] = {
         names.GPUSHARE_NUMBER: (Family.GPUSHARE, Role.NUMBER),
         names.GPUSHARE_MEMORY: (Family.GPUSHARE, Role.MEMORY),
+        names.NPU_CORE: (Family.MINDCLUSTER, Role.CORES),
     }
-    for chip in vnpus:
-        if chip.resource_name:
-            roles[chip.resource_name] = (Family.ASCEND, Role.NUMBER)
-            roles[f"{chip.resource_name}-core"] = (Family.ASCEND, Role.CORES)  # fixed by the scheduler
-        if chip.resource_memory_name:
-            roles[chip.resource_memory_name] = (Family.ASCEND, Role.MEMORY)
+    for chip in ascend.chips:
+        roles[chip.number_name] = (Family.ASCEND, Role.NUMBER)
+        roles[chip.cores_name] = (Family.ASCEND, Role.CORES)
+        if chip.memory_name:
+            roles[chip.memory_name] = (Family.ASCEND, Role.MEMORY)
     roles[vgpu.percentage_name] = (Family.VGPU, Role.PERCENTAGE)
     roles[vgpu.cores_name] = (Family.VGPU, Role.CORES)
     roles[vgpu.memory_name] = (Family.VGPU, Role.MEMORY)
     roles[vgpu.number_name] = (Family.VGPU, Role.NUMBER)
-    return MappingProxyType(roles)
+    return roles

@@ -9,6 +9,7 @@ class Family(StrEnum):
     VGPU = "vgpu"
     GPUSHARE = "gpushare"
     ASCEND = "ascend"
+    MINDCLUSTER = "mindcluster"
 
 
 class Role(StrEnum):

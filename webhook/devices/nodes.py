@@ -1,46 +1,155 @@
-"""The few facts that are kept of a node."""
+"""The few facts that are kept of a node, and which nodes a selector leaves."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from webhook import names
-from webhook.devices.config import VgpuConfig
+from webhook.devices.bits import bits
+from webhook.devices.config import DeviceConfig
+from webhook.devices.selectors import NodeSelector, Operator, Requirement, Term, is_integer
 from webhook.pod import quantity
 
 # What a node must advertise for the scheduler to see its cards; hard-coded there, whatever the device config says.
 GATE_NAMES = (names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY)
 
+MAX_REMEMBERED = 256  # selectors; they come from strangers
+MAX_LISTED = 512  # nodes with a value of a label that are listed; more are kept as bits
+MAX_COMPARED = 1_000  # different values of a label that Gt and Lt are tried on; with more, the label has to be there
+
+Holders = int | list[int]
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The few facts of a node that decide whether a vGPU pod fits.
+    """The few facts of a node that decide whether a device pod fits.
 
     Attributes:
         name: for messages.
-        register: the annotation `volcano.sh/node-vgpu-register`, empty if absent.
-        allocatable: the device resources that the node offers.
+        labels: all of them.
+        annotations: those that register devices.
+        capacity, allocatable: the device resources of the node, and what it offers of them.
     """
 
     name: str
-    register: str
-    allocatable: Mapping[str, int]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    capacity: Mapping[str, int] = field(default_factory=dict)
+    allocatable: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_node(raw: Mapping[str, Any], config: VgpuConfig) -> Node | None:
-    """Take what is needed from a Node's JSON; None if the node registers no vGPU cards or is malformed."""
+def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
+    """Take what is needed from a Node's JSON; None if the node has no devices or is malformed."""
     metadata, status = raw.get("metadata"), raw.get("status")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    register = annotations.get(names.NODE_VGPU_REGISTER) if isinstance(annotations, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(register, str):
+    if not isinstance(metadata, dict):
         return None
-    offered = status.get("allocatable") if isinstance(status, dict) else None
-    wanted = {*GATE_NAMES, *config.role_names.values()}
-    allocatable = {
-        name: _amount(value) for name, value in (offered if isinstance(offered, dict) else {}).items() if name in wanted
-    }
-    return Node(str(metadata.get("name", "")), register, allocatable)
+    annotations = _texts(metadata.get("annotations"), config.node_annotations)
+    offers = status if isinstance(status, dict) else {}
+    capacity = _amounts(offers.get("capacity"), config)
+    allocatable = _amounts(offers.get("allocatable"), config)
+    if not annotations and not capacity and not allocatable:
+        return None
+    labels = _texts(metadata.get("labels"), None)
+    return Node(str(metadata.get("name", "")), labels, annotations, capacity, allocatable)
 
 
-def _amount(value: object) -> int:
-    return quantity.whole(value) or 0
+def _texts(found: Any, wanted: frozenset[str] | None) -> dict[str, str]:
+    if not isinstance(found, dict):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str) and (wanted is None or key in wanted)}
+
+
+def _amounts(found: Any, config: DeviceConfig) -> dict[str, int]:
+    if not isinstance(found, dict):
+        return {}
+    known = config.roles
+    return {name: quantity.whole(value) or 0 for name, value in found.items() if name in known or name in GATE_NAMES}
+
+
+class Index:
+    """Which nodes a selector leaves, without looking at each of them.
+
+    Attributes:
+        names: of the nodes, in the fleet's order.
+    """
+
+    __slots__ = ("_by_label", "_by_name", "_everybody", "_known", "_labelled", "names")
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        found = tuple(nodes)
+        self.names = tuple([node.name for node in found])
+        self._everybody = (1 << len(found)) - 1
+        self._by_name: dict[str, int] = {}
+        self._known: dict[NodeSelector, int] = {}
+        self._labelled: dict[str, int] = {}
+        holders: dict[str, dict[str, list[int]]] = {}
+        for number, node in enumerate(found):
+            for key, value in node.labels.items():
+                holders.setdefault(key, {}).setdefault(value, []).append(number)
+        self._by_label: dict[str, dict[str, Holders]] = {
+            key: {value: numbers if len(numbers) <= MAX_LISTED else bits(numbers) for value, numbers in values.items()}
+            for key, values in holders.items()
+        }
+
+    def selected(self, selector: NodeSelector) -> int:
+        """The nodes that a selector leaves, as bits."""
+        chosen = self._known.get(selector)
+        if chosen is None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            chosen = self._all(selector.labels)
+            if selector.terms:
+                chosen &= reduce(or_, map(self._all, selector.terms))
+            self._known[selector] = chosen
+        return chosen
+
+    def _all(self, term: Term) -> int:
+        return reduce(and_, map(self._matching, term), self._everybody)
+
+    def _matching(self, requirement: Requirement) -> int:
+        operator = requirement.operator
+        if not requirement.key:
+            chosen = self._named(requirement.values)
+        elif operator in (Operator.EXISTS, Operator.DOES_NOT_EXIST):
+            chosen = self._holding(requirement.key)
+        elif operator in (Operator.GREATER, Operator.LESS):
+            chosen = self._compared(requirement)
+        else:
+            by_value = self._by_label.get(requirement.key, {})
+            chosen = _union([by_value[value] for value in requirement.values if value in by_value])
+        negated = operator in (Operator.NOT_IN, Operator.DOES_NOT_EXIST)
+        return self._everybody & ~chosen if negated else chosen
+
+    def _holding(self, key: str) -> int:
+        """The nodes that have a label, whatever its value; worked out once for each label of the fleet."""
+        if key not in self._by_label:
+            return 0
+        if key not in self._labelled:
+            self._labelled[key] = _union(self._by_label[key].values())
+        return self._labelled[key]
+
+    def _compared(self, requirement: Requirement) -> int:
+        by_value = self._by_label.get(requirement.key, {})
+        if len(by_value) > MAX_COMPARED:
+            return self._holding(requirement.key)
+        limit = int(requirement.values[0])
+        holds = limit.__lt__ if requirement.operator is Operator.GREATER else limit.__gt__
+        return _union([found for value, found in by_value.items() if is_integer(value) and holds(int(value))])
+
+    def _named(self, wanted: Iterable[str]) -> int:
+        if not self._by_name:
+            self._by_name.update(zip(self.names, range(len(self.names)), strict=True))
+        return bits([self._by_name[name] for name in wanted if name in self._by_name])
+
+
+def _union(found: Iterable[Holders]) -> int:
+    listed: list[int] = []
+    chosen = 0
+    for holders in found:
+        if isinstance(holders, int):
+            chosen |= holders
+        else:
+            listed += holders
+    return chosen | bits(listed)

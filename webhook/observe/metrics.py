@@ -14,7 +14,8 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.registry import Collector
 
-from webhook.devices.vgpu.fleet import Fleet
+from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
 from webhook.wire.models import Request
 
@@ -43,9 +44,9 @@ class Metrics(Collector):
         self._requests = self._counts["requests"]
         self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
         self._expiry = self._gauge("certificate_expiry_timestamp_seconds", "When the served certificate expires.")
-        self._nodes = self._gauge("fleet_nodes", "Nodes with usable vGPU cards.")
-        self._shapes = self._gauge("fleet_shapes", "Kinds of such nodes.")
-        self._cards = self._gauge("fleet_cards", "Cards of such nodes.")
+        self._nodes = self._gauge("fleet_nodes", "Nodes with usable devices.", "family")
+        self._shapes = self._gauge("fleet_shapes", "Kinds of such nodes.", "family")
+        self._cards = self._gauge("fleet_cards", "Cards, NPUs or chips of such nodes.", "family")
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -81,10 +82,12 @@ class Metrics(Collector):
 
     def fleet(self, fleet: Fleet | None) -> None:
         """Note the size of the fleet; an unknown one counts as empty."""
-        real = [shape for shape in fleet.shapes if not shape.declared] if fleet else []
-        self._nodes.set(sum(shape.nodes for shape in real))
-        self._shapes.set(len(real))
-        self._cards.set(sum(shape.nodes * len(shape.cards) for shape in real))
+        by_family = fleet.by_family if fleet else {}
+        for family in Family:
+            real = [shape for shape in by_family.get(family, ()) if not shape.declared]
+            self._nodes.labels(family).set(sum(shape.nodes for shape in real))
+            self._shapes.labels(family).set(len(real))
+            self._cards.labels(family).set(sum(shape.nodes * shape.devices for shape in real))
 
     def exposition(self) -> bytes:
         """The text format."""
@@ -104,8 +107,8 @@ class Metrics(Collector):
             latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
         yield latency
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        return Gauge(PREFIX + name, text, registry=self.registry)
+    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
+        return Gauge(PREFIX + name, text, labels, registry=self.registry)
 
 
 def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:

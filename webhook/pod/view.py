@@ -119,11 +119,20 @@ class PodView:
     Attributes:
         raw: the object as it came in.
         metadata, spec: its two parts.
-        annotations: empty if absent.
+        annotations, labels: empty if absent.
         containers, init_containers, ephemeral_containers: in the order of the specification.
     """
 
-    __slots__ = ("annotations", "containers", "ephemeral_containers", "init_containers", "metadata", "raw", "spec")
+    __slots__ = (
+        "annotations",
+        "containers",
+        "ephemeral_containers",
+        "init_containers",
+        "labels",
+        "metadata",
+        "raw",
+        "spec",
+    )
 
     def __init__(self, raw: dict[str, Any]) -> None:
         """Read a pod.
@@ -135,6 +144,7 @@ class PodView:
         self.metadata = mapping(raw, "metadata", "")
         self.spec = mapping(raw, "spec", "")
         self.annotations = mapping(self.metadata, "annotations", "metadata.")
+        self.labels = mapping(self.metadata, "labels", "metadata.")
         self.containers = self._list(REGULAR)
         self.init_containers = self._list(INIT)
         self.ephemeral_containers = self._list(EPHEMERAL)

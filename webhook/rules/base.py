@@ -9,8 +9,8 @@ from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import Fleet
 from webhook.pod.patch import Edit
 
 

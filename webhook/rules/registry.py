@@ -2,6 +2,7 @@
 
 from webhook.rules.base import Mutation, Validation
 from webhook.rules.mutate import (
+    ascend_memory_template,
     default_cores,
     default_memory,
     default_number,
@@ -13,6 +14,10 @@ from webhook.rules.mutate import (
 )
 from webhook.rules.mutate import memory_above_card as lower_memory
 from webhook.rules.validate import (
+    ascend_core_invalid,
+    ascend_memory_oversize,
+    ascend_mode_unread,
+    ascend_partial_several,
     card_count,
     cores_range,
     family_mixed,
@@ -31,6 +36,7 @@ from webhook.rules.validate import (
     mode_invalid,
     no_eligible_card,
     node_name_set,
+    node_selector_unmatched,
     number_zero,
     percentage_range,
     percentage_unresolved,
@@ -51,6 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     default_memory.RULE,
     default_cores.RULE,
     lower_memory.RULE,
+    ascend_memory_template.RULE,
     scheduler_name.RULE,
     toleration.RULE,
     hide_devices.RULE,
@@ -79,6 +86,10 @@ VALIDATIONS: tuple[Validation, ...] = (
     visible_devices.RULE,
     reserved_annotation.RULE,
     gpushare_annotation.RULE,
+    ascend_memory_oversize.RULE,
+    ascend_partial_several.RULE,
+    ascend_core_invalid.RULE,
+    ascend_mode_unread.RULE,
     card_count.RULE,
     no_eligible_card.RULE,
     memory_above_card.RULE,
@@ -86,6 +97,7 @@ VALIDATIONS: tuple[Validation, ...] = (
     fits_no_node.RULE,
     fits_tightly.RULE,
     gputype_unknown.RULE,
+    node_selector_unmatched.RULE,
 )
 
 UPDATE_RULES = frozenset({reserved_annotation.RULE.id})

@@ -5,8 +5,9 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
+from webhook.devices.selectors import NodeSelector
 from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import Shape
+from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.pod import quantity
 from webhook.pod.view import Container
 
@@ -54,11 +55,16 @@ def sizes(found: list[int], config: DeviceConfig) -> str:
     return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"
 
 
-def meant_mebibytes(written: Any, config: DeviceConfig) -> int:
-    """What somebody who wrote `1Gi` should have written where MiB are counted; 0 if there is nothing to say."""
+def meant_mebibytes(written: Any, factor: int) -> int:
+    """What somebody who wrote `1Gi` should have written where so many MiB are one; 0 if there is nothing to say."""
     if not quantity.binary_suffix(written):
         return 0
-    return (quantity.whole(written) or 0) // 2**20 // config.vgpu.memory_factor
+    return (quantity.whole(written) or 0) // 2**20 // factor
+
+
+def left(selector: NodeSelector | None, before: str = "") -> str:
+    """` that your nodeSelector leaves`, where a pod names its nodes by labels; nothing where it does not."""
+    return f" {before}that your {selector.words} leaves" if selector is not None else ""
 
 
 def card_type(card: Card) -> str:
@@ -66,7 +72,7 @@ def card_type(card: Card) -> str:
     return card.type.removeprefix("NVIDIA-")
 
 
-def card_types(shapes: tuple[Shape, ...]) -> str:
+def card_types(shapes: tuple[VgpuShape, ...]) -> str:
     """The different card types of some shapes."""
     found = sorted({card_type(card) for shape in shapes for card, _ in shape.kinds})
     more = f" and {len(found) - 6} more" if len(found) > 6 else ""

@@ -32,9 +32,8 @@ class State:
         if fleet is None or not fleet.complete:
             lines.append("fleet: unknown, so nothing is refused because of it")
         else:
-            lines.append(
-                f"fleet: {fleet.nodes} nodes with vGPU cards, {len(fleet.shapes)} kinds, digest {fleet.digest}"
-            )
+            kinds = ", ".join(f"{family} {len(shapes)}" for family, shapes in fleet.by_family.items() if shapes)
+            lines.append(f"fleet: {fleet.nodes} nodes with devices (kinds: {kinds or 'none'}), digest {fleet.digest}")
         expires = self.certificate_expires()
         if expires is not None:
             left = expires - datetime.now(UTC)

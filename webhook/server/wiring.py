@@ -61,7 +61,7 @@ def load_snapshot(options: Options) -> Snapshot:
     """
     config = load_device_config(options.device_config) if options.device_config else default_device_config()
     policy = load_policy(options.policy) if options.policy else default_policy()
-    nodes = load_nodes(options.fleet, config.vgpu) if options.fleet else None
+    nodes = load_nodes(options.fleet, config) if options.fleet else None
     return build_snapshot(config, policy, nodes)
 
 

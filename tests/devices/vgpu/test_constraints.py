@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from tests.strategies import annotations
 from webhook import names
-from webhook.devices.config import VgpuConfig
+from webhook.devices.config import parse_device_config
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.fleet import build_fleet
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
 
@@ -94,7 +94,9 @@ def test_type_rules(found, card_type, accepted):
     ],
 )
 def test_check_gpu_uuid(found, uuid, accepted):
-    fleet = build_fleet([Node("a", f"{uuid},1,100,NVIDIA-T4,true,hami-core:", OFFERED)], VgpuConfig(), MASTER)
+    registered = {names.NODE_VGPU_REGISTER: f"{uuid},1,100,NVIDIA-T4,true,hami-core:"}
+    node = Node("a", annotations=registered, allocatable=OFFERED)
+    fleet = build_fleet([node], parse_device_config({}, "empty"), MASTER).vgpu
     assert any(candidate.cards for candidate in eligible(read(found), fleet).candidates) is accepted
 
 

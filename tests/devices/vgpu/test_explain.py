@@ -7,16 +7,18 @@ from hypothesis import strategies as st
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
 from webhook.devices.families import Role
+from webhook.devices.feasibility import Fits
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.target import Target
 from webhook.devices.vgpu import changes
 from webhook.devices.vgpu.changes import Enquiry, nearest_change
 from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints
 from webhook.devices.vgpu.explain import MAX_SHAPES, explain
-from webhook.devices.vgpu.feasibility import Fits, judge, question
-from webhook.devices.vgpu.fleet import build_fleet
+from webhook.devices.vgpu.feasibility import judge, question
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.walk import Reason
+from webhook.names import NODE_VGPU_REGISTER
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "empty")
@@ -29,7 +31,8 @@ def node(name, *cards, **offered):
     """A node of cards `uuid,split,memory,model`."""
     entries = [card.split(",") for card in cards]
     register = "".join(f"{u},{split},{memory},NVIDIA-{model},true,hami-core:" for u, split, memory, model in entries)
-    return Node(name, register, OFFERED | {f"volcano.sh/vgpu-{role}": amount for role, amount in offered.items()})
+    offers = OFFERED | {f"volcano.sh/vgpu-{role}": amount for role, amount in offered.items()}
+    return Node(name, annotations={NODE_VGPU_REGISTER: register}, allocatable=offers)
 
 
 def ask(*containers, words=UNCONSTRAINED, target=TARGET):
@@ -46,7 +49,7 @@ def ask(*containers, words=UNCONSTRAINED, target=TARGET):
 
 
 def explained(asked, *nodes, target=TARGET):
-    return list(explain(asked, build_fleet(nodes, CONFIG.vgpu, target), target))
+    return list(explain(asked, build_fleet(nodes, CONFIG, target).vgpu, target))
 
 
 PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
@@ -87,7 +90,7 @@ def test_two_mistakes_have_no_single_change():
 
 def test_a_search_that_is_cut_short_says_so(monkeypatch):
     monkeypatch.setattr(changes, "MAX_QUESTIONS", 1)
-    fleet = build_fleet([PLAIN], CONFIG.vgpu, TARGET)
+    fleet = build_fleet([PLAIN], CONFIG, TARGET).vgpu
     assert nearest_change(ask((3, 130)), fleet, Enquiry(TARGET)) == (None, False)
 
 
@@ -126,7 +129,7 @@ def wanted(uuid, words):
 @given(words=words, number=st.integers(1, 3), memory=st.sampled_from([50, 100, 150]))
 def test_words_and_verdicts_agree(words, number, memory):
     asked = ask((number, memory), words=words)
-    fleet = build_fleet(FLEET, CONFIG.vgpu, TARGET)
+    fleet = build_fleet(FLEET, CONFIG, TARGET).vgpu
     told = list(explain(asked, fleet, TARGET))
     assert any(one.placement is Placement.FITS for one in told) == isinstance(judge(asked, fleet), Fits)
     for one in told:
@@ -145,4 +148,4 @@ def test_the_card_that_refuses_by_uuid_is_named():
     told, _ = explained(ask((1, 10), words=Constraints(use_uuids=frozenset("a"), nouse_uuids=frozenset("a"))), *FLEET)
     assert told.refusal.stuck.refusals == (Reason.UUID, Reason.UUID)
     assert told.refusal.stuck.card == 1
-    assert told.change.annotation in ("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid")
+    assert told.change.word in ("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid")

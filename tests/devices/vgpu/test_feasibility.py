@@ -6,13 +6,15 @@ from tests.strategies import node_json, register
 from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
+from webhook.devices.feasibility import Cause, Fits, FitsTightly, Never, Unknown
+from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, read_constraints
 from webhook.devices.vgpu.eligibility import MAX_REMEMBERED, UUID_NODE_LIMIT, eligible
-from webhook.devices.vgpu.feasibility import Cause, Fits, FitsTightly, Never, Unknown, judge, question
-from webhook.devices.vgpu.fleet import build_fleet, declared_shape
+from webhook.devices.vgpu.feasibility import judge, question
+from webhook.devices.vgpu.fleet import declared_shape
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -22,7 +24,8 @@ NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
 
 def fleet(*items, target=MASTER, declared=()):
-    return build_fleet([read_node(item, CONFIG.vgpu) for item in items], CONFIG.vgpu, target, declared)
+    nodes = [read_node(item, CONFIG) for item in items]
+    return build_fleet(nodes, CONFIG, target, Declared(vgpu=tuple(declared))).vgpu
 
 
 def ask(*limits, found=None, target=MASTER):

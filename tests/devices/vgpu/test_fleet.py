@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from tests.strategies import fleets, json_values, node_json, register
 from webhook import names
-from webhook.devices.config import VgpuConfig, parse_device_config
+from webhook.devices.config import parse_device_config
 from webhook.devices.families import Role
+from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import build_fleet, declared_shape
+from webhook.devices.vgpu.fleet import declared_shape
 
 DATA = Path(__file__).parents[2] / "data"
-CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test").vgpu
+CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test")
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 
@@ -37,26 +38,31 @@ def summary(built):
     """What placement reads of a fleet, without the order of the shapes and the choice of sample names."""
     return sorted(
         (s.mode, [(c.type, c.memory, c.split) for c in s.cards], sorted(s.allocatable.items()), s.nodes)
-        for s in built.shapes
+        for s in built.vgpu.shapes
     )
+
+
+def places(built, uuid):
+    """Where a card sits: node and position."""
+    return sorted((built.index.names[slot.node], slot.position) for slot in built.slots[uuid])
 
 
 def test_the_recorded_fleet():
     built = fleet(recorded("mixed.yaml"))
-    assert [(shape.mode, shape.names, len(shape.cards), shape.nodes) for shape in built.shapes] == [
+    assert [(shape.mode, shape.names, len(shape.cards), shape.nodes) for shape in built.vgpu.shapes] == [
         ("hami-core", ("gpu-a",), 8, 1),
         ("hami-core", ("gpu-b",), 4, 1),
         ("hami-core", ("gpu-c",), 4, 1),
         ("mig", ("gpu-mig",), 2, 1),
     ]
     assert built.nodes == 4
-    assert built.gated == ()
+    assert built.vgpu.gated == ()
     assert built.complete
-    assert [(card.type, count) for card, count in built.shapes[2].kinds] == [
+    assert [(card.type, count) for card, count in built.vgpu.shapes[2].kinds] == [
         ("NVIDIA-Tesla T4", 2),
         ("NVIDIA-Tesla V100-SXM2-16GB", 2),
     ]
-    assert built.shapes[0].allocatable == {
+    assert built.vgpu.shapes[0].allocatable == {
         Role.NUMBER: 80,
         Role.MEMORY: 196512,
         Role.CORES: 800,
@@ -69,7 +75,7 @@ def test_5000_equal_nodes_are_one_shape():
     started = time.perf_counter()
     built = fleet(items)
     assert time.perf_counter() - started < 5
-    (shape,) = built.shapes
+    (shape,) = built.vgpu.shapes
     assert shape.nodes == built.nodes == 5000
     assert shape.names == ("n0", "n1", "n2")
     assert len({id(card) for card in shape.cards}) == 1
@@ -88,12 +94,12 @@ def test_5000_equal_nodes_are_one_shape():
     ],
 )
 def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
-    assert len(fleet([node_json("a", register([T4, A100])), other]).shapes) == 2
+    assert len(fleet([node_json("a", register([T4, A100])), other]).vgpu.shapes) == 2
 
 
 def test_nodes_that_placement_cannot_tell_apart_are_one_shape():
     same = node_json("b", register([T4, A100], prefix="other"), offers={"cpu": "64", names.VGPU_MEMORY: "1M"})
-    assert len(fleet([node_json("a", register([T4, A100])), same]).shapes) == 1
+    assert len(fleet([node_json("a", register([T4, A100])), same]).vgpu.shapes) == 1
 
 
 @pytest.mark.parametrize("missing", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
@@ -101,24 +107,24 @@ def test_nodes_that_placement_cannot_tell_apart_are_one_shape():
 def test_the_gate_wants_the_hard_coded_names(missing, value):
     items = [node_json("a", register([T4]), offers={missing: value}), node_json("b", register([T4]))]
     built = fleet(items)
-    assert built.gated == (("a", missing),)
+    assert built.vgpu.gated == (("a", missing),)
     assert built.nodes == 1
     assert fleet(items, OPEN).nodes == 2
-    assert fleet(items, OPEN).gated == ()
+    assert fleet(items, OPEN).vgpu.gated == ()
 
 
 def test_the_gate_stands_for_other_names_too():
     """A configured count name does not replace the hard-coded one."""
-    config = VgpuConfig(number_name="nvidia.com/gpu")
+    config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     item = node_json("a", register([T4]), offers={names.VGPU_NUMBER: None, "nvidia.com/gpu": "10"})
-    assert fleet([item], config=config).gated == (("a", names.VGPU_NUMBER),)
-    (shape,) = fleet([item], OPEN, config).shapes
+    assert fleet([item], config=config).vgpu.gated == (("a", names.VGPU_NUMBER),)
+    (shape,) = fleet([item], OPEN, config).vgpu.shapes
     assert shape.allocatable[Role.NUMBER] == 10
 
 
 def test_nodes_whose_cards_the_scheduler_does_not_see_are_left_out():
     built = fleet([node_json("a", "rubbish"), node_json("b", register([T4])[:-20] + ":")])
-    assert built.shapes == ()
+    assert built.vgpu.shapes == ()
     assert built.nodes == 0
 
 
@@ -140,7 +146,7 @@ def test_a_node_without_cards_is_none(raw):
 def test_a_node_that_offers_nothing(status):
     raw = {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: "x"}}, "status": status}
     node = read_node(raw, CONFIG)
-    assert (node.name, node.register, node.allocatable) == ("", "x", {})
+    assert (node.name, node.annotations, node.allocatable) == ("", {names.NODE_VGPU_REGISTER: "x"}, {})
 
 
 def test_only_the_needed_resources_are_kept():
@@ -150,21 +156,21 @@ def test_only_the_needed_resources_are_kept():
 
 def test_slots_are_kept_where_uuids_are_read():
     items = [node_json("a", register([T4, T4], prefix="A")), node_json("b", register([A100], prefix="B"))]
-    slots = fleet(items, MASTER).slots
+    slots = fleet(items, MASTER).vgpu.slots
     assert {uuid: [(s.shape, s.node, s.position) for s in found] for uuid, found in slots.items()} == {
-        "A-0": [(0, "a", 0)],
-        "A-1": [(0, "a", 1)],
-        "B-0": [(1, "b", 0)],
+        "A-0": [(0, 0, 0)],
+        "A-1": [(0, 0, 1)],
+        "B-0": [(1, 1, 0)],
     }
-    assert fleet(items, GATED).slots == {}
+    assert fleet(items, GATED).vgpu.slots == {}
 
 
 def test_an_unknown_fleet_is_incomplete():
     shape = declared_shape("scaled", "hami-core", 3, [Card("NVIDIA-A", 100, 7), Card("NVIDIA-B", 50, 2)])
-    built = build_fleet(None, CONFIG, GATED, [shape])
+    built = build_fleet(None, CONFIG, GATED, Declared(vgpu=(shape,)))
     assert not built.complete
     assert built.nodes == 0  # declared nodes may not exist
-    assert built.shapes == (shape,)
+    assert built.vgpu.shapes == (shape,)
     assert shape.allocatable == {Role.NUMBER: 9, Role.MEMORY: 150, Role.CORES: 200, Role.PERCENTAGE: 0}
     assert shape.declared
 
@@ -172,8 +178,8 @@ def test_an_unknown_fleet_is_incomplete():
 def test_declared_shapes_come_after_the_real_ones():
     shape = declared_shape("scaled", "mig", 1, [Card("NVIDIA-A", 100, 7)])
     node = read_node(node_json("a", register([T4])), CONFIG)
-    built = build_fleet([node], CONFIG, GATED, [shape])
-    assert [each.declared for each in built.shapes] == [False, True]
+    built = build_fleet([node], CONFIG, GATED, Declared(vgpu=(shape,)))
+    assert [each.declared for each in built.vgpu.shapes] == [False, True]
 
 
 @given(fleets(), st.randoms(use_true_random=False))
@@ -183,22 +189,22 @@ def test_the_order_of_nodes_means_nothing(items, order):
     for target in (GATED, MASTER):
         first, second = fleet(items, target), fleet(shuffled, target)
         assert summary(first) == summary(second)
-        assert sorted(first.slots) == sorted(second.slots)
+        assert sorted(first.vgpu.slots) == sorted(second.vgpu.slots)
         assert first.nodes == second.nodes == len(items)
-        for uuid, slots in first.slots.items():
-            assert [(s.node, s.position) for s in slots] == [(s.node, s.position) for s in second.slots[uuid]]
+        for uuid in first.vgpu.slots:
+            assert places(first.vgpu, uuid) == places(second.vgpu, uuid)
 
 
 @given(fleets())
 def test_slots_point_at_their_cards(items):
     built = fleet(items, MASTER)
-    for uuid, slots in built.slots.items():
+    for uuid, slots in built.vgpu.slots.items():
         for slot in slots:
-            card = built.shapes[slot.shape].cards[slot.position]
+            card = built.vgpu.shapes[slot.shape].cards[slot.position]
             (text,) = [
                 i["metadata"]["annotations"][names.NODE_VGPU_REGISTER]
                 for i in items
-                if i["metadata"]["name"] == slot.node
+                if i["metadata"]["name"] == built.vgpu.index.names[slot.node]
             ]
             assert any(e.startswith(f"{uuid},") and f",{card.memory},{card.type}," in e for e in text.split(":"))
 
@@ -228,5 +234,5 @@ def test_a_large_fleet_of_many_kinds_stays_quick():
         node_json(f"n{i}", register([order.choice([T4, A100]) for _ in range(8)], prefix=f"G{i}")) for i in range(3000)
     ]
     started = time.perf_counter()
-    assert 200 < len(fleet(items, MASTER).shapes) <= 256
+    assert 200 < len(fleet(items, MASTER).vgpu.shapes) <= 256
     assert time.perf_counter() - started < 5

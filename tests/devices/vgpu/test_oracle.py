@@ -7,11 +7,12 @@ import pytest
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
+from webhook.devices.feasibility import Fits, FitsTightly, Never
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.constraints import read_constraints
-from webhook.devices.vgpu.feasibility import Fits, FitsTightly, Never, judge, question
-from webhook.devices.vgpu.fleet import build_fleet
+from webhook.devices.vgpu.feasibility import judge, question
 from webhook.pod.view import PodView
 
 CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
@@ -27,8 +28,8 @@ def oracle():
 @pytest.mark.parametrize("given", list(oracle()))
 def test_verdicts_are_those_of_the_scheduler(given):
     config = parse_device_config(given["deviceConfig"], "oracle")
-    nodes = [node for item in given["nodes"] if (node := read_node(item, config.vgpu)) is not None]
-    built = build_fleet(nodes, config.vgpu, MASTER)
+    nodes = [node for item in given["nodes"] if (node := read_node(item, config)) is not None]
+    built = build_fleet(nodes, config, MASTER).vgpu
     said = {"allow": Fits, "either": FitsTightly, "deny": Never}
     for case in given["cases"]:
         view = PodView(case["pod"])

@@ -11,7 +11,7 @@ from webhook.devices.families import Family
 from webhook.devices.vgpu.changes import Change
 from webhook.devices.vgpu.explain import MAX_SHAPES, Explanation, Refusal, explain
 from webhook.devices.vgpu.feasibility import Question
-from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement
 from webhook.rules import wording
 from webhook.rules.base import Context
@@ -42,7 +42,7 @@ class PodExplanation:
     path: str
     question: Question | None
     answers: tuple[Explanation, ...]
-    fleet: Fleet
+    fleet: VgpuFleet
     config: DeviceConfig
 
 
@@ -53,8 +53,10 @@ def explain_pods(pods: tuple[tuple[str, DevicePod], ...], context: Context) -> l
         if pod.asks(Family.VGPU) and context.fleet is not None:
             question = asked(pod, context)
             needs = question is not None and question.needs
-            answers = tuple(explain(question, context.fleet, context.settings.target)) if question and needs else ()
-            found.append(PodExplanation(path, question if needs else None, answers, context.fleet, context.config))
+            answers = (
+                tuple(explain(question, context.fleet.vgpu, context.settings.target)) if question and needs else ()
+            )
+            found.append(PodExplanation(path, question if needs else None, answers, context.fleet.vgpu, context.config))
     return found
 
 
@@ -95,13 +97,13 @@ def show(told: PodExplanation, terminal: Terminal) -> None:
         terminal.line(inner, f"and {len(told.fleet.gated) - SHOWN_GATED} more nodes that the scheduler skips")
 
 
-def _nodes(shape: Shape) -> str:
+def _nodes(shape: VgpuShape) -> str:
     more = shape.nodes - len(shape.names)
     names = ", ".join(shape.names) + (f" and {more} more" if more > 0 else "")
     return names + (" (declared)" if shape.declared else "")
 
 
-def _cards(shape: Shape, config: DeviceConfig) -> str:
+def _cards(shape: VgpuShape, config: DeviceConfig) -> str:
     kinds = [
         f"{count} × {wording.card_type(card)}, {wording.memory(card.memory, config)}, {card.split} slices"
         for card, count in shape.kinds
@@ -150,7 +152,7 @@ def _shape_value(answer: Explanation, question: Question, config: DeviceConfig) 
     return value
 
 
-def _refusal_value(refusal: Refusal, shape: Shape, question: Question, config: DeviceConfig) -> dict[str, Any]:
+def _refusal_value(refusal: Refusal, shape: VgpuShape, question: Question, config: DeviceConfig) -> dict[str, Any]:
     stuck = refusal.stuck
     return {
         "reason": refusal.reason,
@@ -162,6 +164,6 @@ def _refusal_value(refusal: Refusal, shape: Shape, question: Question, config: D
 
 def _change_value(change: Change, question: Question, config: DeviceConfig) -> dict[str, Any]:
     if change.role is None or change.container is None:
-        return {"remove": change.annotation}
+        return {"remove": change.word}
     container = question.asks[change.container].container.name
     return {"container": container, "resource": config.vgpu.role_names[change.role], "most": change.value}

@@ -8,7 +8,7 @@ from webhook.devices.families import Role
 from webhook.devices.vgpu.changes import Change
 from webhook.devices.vgpu.explain import Explanation, Refusal
 from webhook.devices.vgpu.feasibility import Question
-from webhook.devices.vgpu.fleet import Shape
+from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.slices import CARD_CORES
 from webhook.devices.vgpu.walk import Reason, Stuck
@@ -44,10 +44,12 @@ def _cards_named(cards: tuple[int, ...]) -> str:
     return f"card{'s' if len(cards) > 1 else ''} {', '.join(map(str, sorted(cards)))}"
 
 
-def refusal_sentence(refusal: Refusal, shape: Shape, question: Question, config: DeviceConfig) -> str:
+def refusal_sentence(refusal: Refusal, shape: VgpuShape, question: Question, config: DeviceConfig) -> str:
     """What refused first."""
     if refusal.reason is Reason.MODE:
         return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(question.constraints.mode)}"
+    if refusal.reason is Reason.NODES and question.constraints.nodes is not None:
+        return f"{refusal.reason}: not what the pod's {question.constraints.nodes.words} demands"
     if refusal.role is not None:
         total, offered = question.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
         name = config.vgpu.role_names[refusal.role]
@@ -63,7 +65,7 @@ def refusal_sentence(refusal: Refusal, shape: Shape, question: Question, config:
     return f"{refusal.reason}: {who} is refused first by {card}{why}; {_tally(stuck, need.number)}"
 
 
-def _by_card(reason: Reason, stuck: Stuck, shape: Shape, question: Question, config: DeviceConfig) -> str:
+def _by_card(reason: Reason, stuck: Stuck, shape: VgpuShape, question: Question, config: DeviceConfig) -> str:
     """What the first card says."""
     at = stuck.card or 0
     card, need = shape.cards[at], question.needs[stuck.container]
@@ -98,7 +100,7 @@ def _tally(stuck: Stuck, wanted: int) -> str:
 
 def _change(change: Change, question: Question, config: DeviceConfig) -> str:
     if change.role is None:
-        return f"without {change.annotation}"
+        return f"without {change.word}"
     where = ""
     if len(question.asks) > 1 and change.container is not None:
         where = f" in {wording.container(question.asks[change.container].container)}"

@@ -7,7 +7,6 @@ from typing import Any
 from webhook.cli.report import explanation
 from webhook.cli.report.manifest import difference
 from webhook.cli.report.terminal import INDENT, Style, Terminal
-from webhook.devices.families import Family
 from webhook.outcome import Outcome
 from webhook.pod.templates import WORKLOADS
 from webhook.review import Snapshot
@@ -75,9 +74,9 @@ class TextReport:
             self.terminal.line()
         word = reviewed.word
         self._counts[word] = self._counts.get(word, 0) + 1
-        vgpu = any(pod.asks(Family.VGPU) for _, pod in reviewed.outcome.pods)
+        asks = any(pod.asked for _, pod in reviewed.outcome.pods)
         fleet = self.snapshot.fleet
-        self._fleet_missed |= vgpu and (fleet is None or not fleet.complete)
+        self._fleet_missed |= asks and (fleet is None or not fleet.complete)
         self._headline(reviewed)
         self._changes(reviewed)
         self._findings(reviewed)

@@ -6,10 +6,11 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.families import Role
+from webhook.devices.feasibility import Fits, Unknown
 from webhook.devices.target import Target
 from webhook.devices.vgpu.constraints import Constraints
-from webhook.devices.vgpu.feasibility import Fits, Question, Unknown, judge
-from webhook.devices.vgpu.fleet import Fleet
+from webhook.devices.vgpu.feasibility import Question, judge
+from webhook.devices.vgpu.fleet import VgpuFleet
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification
 MAX_QUESTIONS = 3_000  # of one review; an ordinary shape takes about thirty
@@ -30,17 +31,17 @@ class Change:
     """One change.
 
     Attributes:
-        container: the index of the ask whose quantity changes; None if an annotation goes.
+        container: the index of the ask whose quantity changes; None if a word goes.
         role: which quantity.
         value: the largest with which it fits; 0 cores mean none written.
-        annotation: the one to leave out.
+        word: the annotation or selector to leave out.
         distance: how much of what was asked is given up, from 0 to 1.
     """
 
     container: int | None = None
     role: Role | None = None
     value: int = 0
-    annotation: str = ""
+    word: str = ""
     distance: float = 1.0
 
 
@@ -52,7 +53,7 @@ class Enquiry:
         self.target = target
         self._left = MAX_QUESTIONS
 
-    def fits(self, asked: Question, alone: Fleet) -> bool:
+    def fits(self, asked: Question, alone: VgpuFleet) -> bool:
         """Tell whether the engine places a question.
 
         Raises:
@@ -69,7 +70,7 @@ class CutShort(Exception):  # it reports no error
     """Ends a search."""
 
 
-def nearest_change(asked: Question, alone: Fleet, enquiry: Enquiry) -> tuple[Change | None, bool]:
+def nearest_change(asked: Question, alone: VgpuFleet, enquiry: Enquiry) -> tuple[Change | None, bool]:
     """Try every single change.
 
     Args:
@@ -110,11 +111,15 @@ def _distance(change: Change) -> float:
     return change.distance
 
 
-def _helpful(asked: Question, alone: Fleet, enquiry: Enquiry) -> Iterator[Change]:
+def _helpful(asked: Question, alone: VgpuFleet, enquiry: Enquiry) -> Iterator[Change]:
     for annotation, _ in _WORDS:
         constraints = without(asked.constraints, annotation)
         if constraints != asked.constraints and enquiry.fits(replace(asked, constraints=constraints), alone):
-            yield Change(annotation=annotation)
+            yield Change(word=annotation)
+    if asked.constraints.nodes is not None:
+        anywhere = replace(asked.constraints, nodes=None)
+        if enquiry.fits(replace(asked, constraints=anywhere), alone):
+            yield Change(word=asked.constraints.nodes.words)
     largest = max((card.memory for card in alone.shapes[0].cards), default=0)
     for container, need in enumerate(asked.needs[:MAX_CONTAINERS]):
         whole = largest + 1 if need.memory is None else need.memory

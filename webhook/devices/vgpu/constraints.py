@@ -1,4 +1,4 @@
-"""Which cards a pod's annotations leave: mode, card type, UUID.
+"""Which nodes and cards a pod's words leave: mode, card type, UUID, node labels.
 
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkGPUtype, gpuUUIDFilter).
 """
@@ -7,19 +7,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from webhook import names
+from webhook.devices.selectors import NodeSelector
 from webhook.devices.target import Target
 from webhook.pod.view import PodView
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """What the annotations demand of a node and its cards; None and empty demand nothing.
+    """What the pod's words demand of a node and its cards; None and empty demand nothing.
 
     Attributes:
         mode: must equal the node's mode, byte for byte.
         use_types, nouse_types: words matched, ignoring case, as substrings of the card type; `nouse_types` is read only
             without `use_types`. An empty word matches every card.
         use_uuids, nouse_uuids: identities, compared exactly.
+        nodes: what the pod demands of its node's labels.
     """
 
     mode: str | None = None
@@ -27,6 +29,7 @@ class Constraints:
     nouse_types: tuple[str, ...] | None = None
     use_uuids: frozenset[str] = frozenset()
     nouse_uuids: frozenset[str] = frozenset()
+    nodes: NodeSelector | None = None
 
     @property
     def names_uuids(self) -> bool:
@@ -53,10 +56,10 @@ class Constraints:
 UNCONSTRAINED = Constraints()
 
 
-def read_constraints(pod: PodView, target: Target) -> Constraints:
-    """Read a pod's annotations as the target version of the scheduler does."""
+def read_constraints(pod: PodView, target: Target, nodes: NodeSelector | None = None) -> Constraints:
+    """Read a pod's annotations as the target version of the scheduler does, beside what it demands of its node."""
     if names.AUTHOR_ANNOTATIONS.isdisjoint(pod.annotations):
-        return UNCONSTRAINED
+        return UNCONSTRAINED if nodes is None else Constraints(nodes=nodes)
     use, nouse = pod.annotation(names.USE_GPUTYPE), pod.annotation(names.NOUSE_GPUTYPE)
     return Constraints(
         mode=pod.annotation(names.VGPU_MODE),
@@ -64,6 +67,7 @@ def read_constraints(pod: PodView, target: Target) -> Constraints:
         nouse_types=None if nouse is None else type_words(nouse),
         use_uuids=_uuids(pod.annotation(names.USE_GPUUUID)) if target.reads_uuids else frozenset(),
         nouse_uuids=_uuids(pod.annotation(names.NOUSE_GPUUUID)) if target.reads_uuids else frozenset(),
+        nodes=nodes,
     )
 
 

@@ -1,11 +1,11 @@
-"""Which nodes and cards a pod's annotations leave of the fleet."""
+"""Which nodes and cards a pod's words leave of the fleet."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.constraints import Constraints
-from webhook.devices.vgpu.fleet import Fleet, Shape, count_kinds
+from webhook.devices.vgpu.fleet import Slot, VgpuFleet, VgpuShape, count_kinds
 
 MAX_REMEMBERED = 256  # constraints; they come from strangers
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
@@ -17,11 +17,13 @@ class Candidate:
 
     Attributes:
         shape: the shape.
+        node: one of the nodes, for messages.
         cards: the eligible cards, in the scheduler's order.
         kinds: the different ones among them, each with its number.
     """
 
-    shape: Shape
+    shape: VgpuShape
+    node: str
     cards: tuple[Card, ...]
     kinds: tuple[tuple[Card, int], ...]
 
@@ -31,19 +33,21 @@ class Eligible:
     """What some constraints leave of the fleet.
 
     Attributes:
-        candidates: the shapes in the asked mode, with the cards that type and UUID leave.
+        shapes: those in the asked mode with a node that the selector leaves, each with such a node.
+        candidates: of these, the cards that type and UUID leave.
         cards: the kinds of cards among them that can be cut at all.
         capacity: the most memory that one slice can have on any of them, in config units; None if there is none.
         complete: False if the pod names cards on too many nodes to look at each, or cards that may still come.
     """
 
+    shapes: tuple[tuple[VgpuShape, str], ...]
     candidates: tuple[Candidate, ...]
     cards: frozenset[Card]
     capacity: int | None
     complete: bool
 
 
-def eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
+def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     """What the constraints leave of the fleet.
 
     Remembered in the fleet: most pods have no constraints, or those of their many siblings.
@@ -56,67 +60,103 @@ def eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
     return found
 
 
-def _eligible(constraints: Constraints, fleet: Fleet) -> Eligible:
-    found = tuple(_candidates(constraints, fleet))
+def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
+    left = _Left(constraints, fleet)
+    found = tuple(left.candidates())
     # Rich nodes first: whoever fits at all, mostly fits there, and the rest need not be asked.
     known = tuple(sorted((candidate for candidate in found if candidate is not None), key=_wealth, reverse=True))
     cards = frozenset(card for candidate in known for card, _ in candidate.kinds if card.split > 0)
     capacity = max((card.capacity for card in cards), default=None)
-    return Eligible(known, cards, capacity, complete=len(known) == len(found))
+    return Eligible(tuple(left.shapes()), known, cards, capacity, complete=len(known) == len(found))
 
 
 def _wealth(candidate: Candidate) -> tuple[int, int]:
     return len(candidate.cards), sum(card.memory for card in candidate.cards)
 
 
-def _candidates(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
-    shapes = [s for s in fleet.shapes if constraints.mode is None or s.mode == constraints.mode]
-    if constraints.names_uuids:
-        yield from _named_cards(constraints, fleet)
-        if constraints.use_uuids:
-            if fleet.declares and not constraints.use_uuids <= fleet.slots.keys():
-                yield None  # a card that is not there may come with a declared node
-            return
-        untouched = _untouched(constraints, fleet)
-        shapes = [s for s in shapes if s in untouched]
-    for shape in shapes:
-        accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
-        yield _candidate(shape, [card for card in shape.cards if accepted[card]])
+class _Left:
+    """What some constraints leave of a fleet."""
 
+    def __init__(self, constraints: Constraints, fleet: VgpuFleet) -> None:
+        self._constraints = constraints
+        self._fleet = fleet
+        self._selected = None if constraints.nodes is None else fleet.index.selected(constraints.nodes)
 
-def _candidate(shape: Shape, cards: Sequence[Card]) -> Candidate:
-    return Candidate(shape, tuple(cards), count_kinds(cards))
+    def shapes(self) -> Iterator[tuple[VgpuShape, str]]:
+        """The shapes in the asked mode, each with one of the nodes that are left of it."""
+        mode = self._constraints.mode
+        for shape in self._fleet.shapes:
+            if mode is not None and shape.mode != mode:
+                continue
+            node = shape.node_left(self._constraints.nodes, self._fleet.index)
+            if node is not None:
+                yield shape, node
 
-
-def _named_cards(constraints: Constraints, fleet: Fleet) -> Iterator[Candidate | None]:
-    """The nodes on which the pod names single cards, each kind of remainder once."""
-    touched: dict[tuple[int, str], set[int]] = {}
-    for uuid in constraints.use_uuids or constraints.refused_uuids:
-        for slot in fleet.slots.get(uuid, ()):
-            touched.setdefault((slot.shape, slot.node), set()).add(slot.position)
-            if len(touched) > UUID_NODE_LIMIT:
-                yield None
+    def candidates(self) -> Iterator[Candidate | None]:
+        """The cards that are left of each shape; None for what could not be looked at."""
+        constraints, fleet = self._constraints, self._fleet
+        shapes = list(self.shapes())
+        if constraints.names_uuids:
+            yield from self._named_cards()
+            if constraints.use_uuids:
+                if fleet.declares and not constraints.use_uuids <= fleet.slots.keys():
+                    yield None  # a card that is not there may come with a declared node
                 return
-    refused: dict[tuple[int, str], set[int]] = {}
-    for uuid in constraints.refused_uuids:
-        for slot in fleet.slots.get(uuid, ()):
-            refused.setdefault((slot.shape, slot.node), set()).add(slot.position)
-    seen: set[tuple[int, frozenset[int]]] = set()
-    for (index, node), named in touched.items():
-        shape = fleet.shapes[index]
-        allowed = named if constraints.use_uuids else set(range(len(shape.cards)))
-        positions = frozenset(allowed - refused.get((index, node), set()))
-        if (index, positions) in seen or (constraints.mode is not None and shape.mode != constraints.mode):
-            continue
-        seen.add((index, positions))
-        left = [card for position, card in enumerate(shape.cards) if position in positions]
-        yield _candidate(shape, [card for card in left if constraints.accepts_type(card.type)])
+            untouched = self._untouched()
+            shapes = [(shape, node) for shape, node in shapes if shape in untouched]
+        for shape, node in shapes:
+            accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
+            yield _candidate(shape, node, [card for card in shape.cards if accepted[card]])
+
+    def _named_cards(self) -> Iterator[Candidate | None]:
+        """The nodes on which the pod names single cards, each kind of remainder once."""
+        constraints, fleet = self._constraints, self._fleet
+        touched: dict[tuple[int, int], set[int]] = {}
+        for uuid in constraints.use_uuids or constraints.refused_uuids:
+            for slot in self._slots(uuid):
+                touched.setdefault((slot.shape, slot.node), set()).add(slot.position)
+                if len(touched) > UUID_NODE_LIMIT:
+                    yield None
+                    return
+        refused: dict[tuple[int, int], set[int]] = {}
+        for uuid in constraints.refused_uuids:
+            for slot in self._slots(uuid):
+                refused.setdefault((slot.shape, slot.node), set()).add(slot.position)
+        seen: set[tuple[int, frozenset[int]]] = set()
+        for (number, node), named in touched.items():
+            shape = fleet.shapes[number]
+            allowed = named if constraints.use_uuids else set(range(len(shape.cards)))
+            positions = frozenset(allowed - refused.get((number, node), set()))
+            if (number, positions) in seen or (constraints.mode is not None and shape.mode != constraints.mode):
+                continue
+            seen.add((number, positions))
+            left = [card for position, card in enumerate(shape.cards) if position in positions]
+            accepted = [card for card in left if constraints.accepts_type(card.type)]
+            yield _candidate(shape, fleet.index.names[node], accepted)
+
+    def _untouched(self) -> list[VgpuShape]:
+        """The shapes of which some node that is left holds none of the refused cards."""
+        touched: dict[int, set[int]] = {}
+        for uuid in self._constraints.refused_uuids:
+            for slot in self._slots(uuid):
+                touched.setdefault(slot.shape, set()).add(slot.node)
+        return [
+            shape
+            for number, shape in enumerate(self._fleet.shapes)
+            if len(touched.get(number, ())) < self._nodes_left(shape)
+        ]
+
+    def _nodes_left(self, shape: VgpuShape) -> int:
+        if self._selected is None or shape.declared:
+            return shape.nodes
+        return (shape.members & self._selected).bit_count()
+
+    def _slots(self, uuid: str) -> Iterator[Slot]:
+        """The places of a card on the nodes that are left."""
+        for slot in self._fleet.slots.get(uuid, ()):
+            if self._selected is None or self._selected >> slot.node & 1:
+                yield slot
 
 
-def _untouched(constraints: Constraints, fleet: Fleet) -> list[Shape]:
-    """The shapes of which some node holds none of the refused cards."""
-    touched: dict[int, set[str]] = {}
-    for uuid in constraints.refused_uuids:
-        for slot in fleet.slots.get(uuid, ()):
-            touched.setdefault(slot.shape, set()).add(slot.node)
-    return [shape for index, shape in enumerate(fleet.shapes) if len(touched.get(index, ())) < shape.nodes]
+def _candidate(shape: VgpuShape, node: str, cards: Sequence[Card]) -> Candidate:
+    return Candidate(shape, node, tuple(cards), count_kinds(cards))

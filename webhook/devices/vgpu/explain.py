@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from webhook.devices.families import Role
+from webhook.devices.feasibility import Fits, FitsTightly, Never
 from webhook.devices.target import Target
 from webhook.devices.vgpu.changes import Change, Enquiry, nearest_change
-from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT
-from webhook.devices.vgpu.feasibility import Fits, FitsTightly, Never, Question, judge, offers
-from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, eligible
+from webhook.devices.vgpu.feasibility import Question, judge, offers
+from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.walk import POLICIES, Place, Reason, Slices, Stuck, walk
 
@@ -47,7 +48,7 @@ class Explanation:
         searched: False if the search for a change was cut short.
     """
 
-    shape: Shape
+    shape: VgpuShape
     placement: Placement
     policy: str = ""
     slices: Slices | None = None
@@ -56,14 +57,14 @@ class Explanation:
     searched: bool = True
 
 
-def explain(asked: Question, fleet: Fleet, target: Target) -> Iterator[Explanation]:
+def explain(asked: Question, fleet: VgpuFleet, target: Target) -> Iterator[Explanation]:
     """Explain each shape of a fleet, the first fifty."""
     enquiry = Enquiry(target)
     for index, shape in enumerate(fleet.shapes[:MAX_SHAPES]):
         yield _explain(asked, shape, _alone(fleet, index, asked), enquiry)
 
 
-def _explain(asked: Question, shape: Shape, alone: Fleet, enquiry: Enquiry) -> Explanation:
+def _explain(asked: Question, shape: VgpuShape, alone: VgpuFleet, enquiry: Enquiry) -> Explanation:
     placement = _placement(asked, alone)
     views = list(_views(asked, alone))
     if placement is Placement.FITS:
@@ -72,14 +73,14 @@ def _explain(asked: Question, shape: Shape, alone: Fleet, enquiry: Enquiry) -> E
                 found = walk(places, asked.needs, order)
                 if not isinstance(found, Stuck):
                     return Explanation(shape, placement, policy, found)
-    refusal = _refusal(asked, shape, max(views, key=_open_cards))
+    refusal = _refusal(asked, alone, max(views, key=_open_cards))
     if placement is Placement.UNKNOWN:
         return Explanation(shape, placement, refusal=refusal, searched=False)
     change, searched = nearest_change(asked, alone, enquiry)
     return Explanation(shape, placement, refusal=refusal, change=change, searched=searched)
 
 
-def _placement(asked: Question, alone: Fleet) -> Placement:
+def _placement(asked: Question, alone: VgpuFleet) -> Placement:
     match judge(asked, alone):
         case Fits():
             return Placement.FITS
@@ -91,10 +92,11 @@ def _placement(asked: Question, alone: Fleet) -> Placement:
             return Placement.UNKNOWN
 
 
-def _refusal(asked: Question, shape: Shape, places: tuple[Place, ...]) -> Refusal | None:
-    """Name the first test that refuses: mode, then the cards, then the node's totals."""
-    if asked.constraints.mode not in (None, shape.mode):
-        return Refusal(Reason.MODE)
+def _refusal(asked: Question, alone: VgpuFleet, places: tuple[Place, ...]) -> Refusal | None:
+    """Name the first test that refuses: mode, labels, then the cards, then the node's totals."""
+    (shape,) = alone.shapes
+    if not eligible(asked.constraints, alone).shapes:
+        return Refusal(Reason.NODES if asked.constraints.mode in (None, shape.mode) else Reason.MODE)
     found = walk(places, asked.needs, POLICIES[0][1])
     if isinstance(found, Stuck):
         need = asked.needs[found.container]
@@ -111,17 +113,17 @@ def _open_cards(places: tuple[Place, ...]) -> int:
     return sum(place.excluded is None for place in places)
 
 
-def _alone(fleet: Fleet, index: int, asked: Question) -> Fleet:
+def _alone(fleet: VgpuFleet, index: int, asked: Question) -> VgpuFleet:
     """A fleet of one shape."""
     named = asked.constraints.use_uuids | asked.constraints.refused_uuids
     slots = {
         uuid: tuple(replace(slot, shape=0) for slot in fleet.slots.get(uuid, ()) if slot.shape == index)
         for uuid in named
     }
-    return Fleet((fleet.shapes[index],), slots, (), fleet.digest)
+    return VgpuFleet((fleet.shapes[index],), slots, (), fleet.index)
 
 
-def _views(asked: Question, alone: Fleet) -> Iterator[tuple[Place, ...]]:
+def _views(asked: Question, alone: VgpuFleet) -> Iterator[tuple[Place, ...]]:
     """The cards as the pod's words leave them, for each different node of the shape; at least one."""
     shape, words = alone.shapes[0], asked.constraints
     for named in _uuid_choices(asked, alone):
@@ -139,11 +141,11 @@ def _excluded(*, typed: bool, named: bool) -> Reason | None:
     return None if named else Reason.UUID
 
 
-def _uuid_choices(asked: Question, alone: Fleet) -> Iterator[frozenset[int]]:
+def _uuid_choices(asked: Question, alone: VgpuFleet) -> Iterator[frozenset[int]]:
     """The positions that the UUID words leave, for each different node of the shape."""
     words = asked.constraints
     everything = frozenset(range(len(alone.shapes[0].cards)))
-    used, refused = _by_node(words.use_uuids, alone), _by_node(words.refused_uuids, alone)
+    used, refused = _by_node(words.use_uuids, asked, alone), _by_node(words.refused_uuids, asked, alone)
     if words.use_uuids:
         choices = [used[node] - refused.get(node, frozenset()) for node in list(used)[:UUID_NODE_LIMIT]]
     else:
@@ -153,9 +155,13 @@ def _uuid_choices(asked: Question, alone: Fleet) -> Iterator[frozenset[int]]:
     yield from dict.fromkeys(choices or [frozenset[int]()])
 
 
-def _by_node(uuids: frozenset[str], alone: Fleet) -> dict[str, frozenset[int]]:
-    found: dict[str, frozenset[int]] = {}
+def _by_node(uuids: frozenset[str], asked: Question, alone: VgpuFleet) -> dict[int, frozenset[int]]:
+    """Where such cards sit, on each node that the pod's selector leaves."""
+    nodes = asked.constraints.nodes
+    selected = -1 if nodes is None else alone.index.selected(nodes)
+    found: dict[int, frozenset[int]] = {}
     for uuid in sorted(uuids):
         for slot in alone.slots.get(uuid, ()):
-            found[slot.node] = found.get(slot.node, frozenset()) | {slot.position}
+            if selected >> slot.node & 1:
+                found[slot.node] = found.get(slot.node, frozenset()) | {slot.position}
     return found

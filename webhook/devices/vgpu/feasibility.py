@@ -1,62 +1,20 @@
-"""Can any node of the fleet, empty, ever take this pod?
-
-Never "is it full now": more load never makes an impossible pod possible. The answer is exact, or it is `Unknown`.
-"""
+"""Can any node of the fleet, empty, ever take this pod's vGPUs?"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from webhook.devices.asks import Ask
 from webhook.devices.families import Role
+from webhook.devices.feasibility import Cause, Feasibility, Fits, FitsTightly, Never, Unknown
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.constraints import Constraints
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.fleet import Fleet, Shape
+from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import EMPTY, Budget, Need, enough_slices, takes
 
 WORK_LIMIT = 25_000  # looks at a card in one review: some 20 ms
-
-
-class Cause(StrEnum):
-    """Why no node can ever take a pod; each is the id of the rule that says so."""
-
-    CARD_COUNT = "card-count"
-    NO_ELIGIBLE_CARD = "no-eligible-card"
-    MEMORY_ABOVE_CARD = "memory-above-card"
-    SPLIT_COUNT = "split-count"
-    FITS_NO_NODE = "fits-no-node"
-
-
-@dataclass(frozen=True, slots=True)
-class Fits:
-    """Some node takes the pod when it is empty."""
-
-
-@dataclass(frozen=True, slots=True)
-class FitsTightly:
-    """A placement exists on a node, yet the scheduler's greedy order misses it while the node is empty."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """No placement exists on any node."""
-
-    cause: Cause
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Nothing can be said."""
-
-    why: str
-
-
-Feasibility = Fits | FitsTightly | Never | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +47,7 @@ def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Q
     return Question(served, needs, _totals(asks, target), constraints)
 
 
-def judge(asked: Question, fleet: Fleet) -> Feasibility:
+def judge(asked: Question, fleet: VgpuFleet) -> Feasibility:
     """Answer for the whole fleet, stopping at the first node that takes the pod."""
     if not asked.needs:
         return Fits()
@@ -104,7 +62,7 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
         if placement is Placement.FITS:
             return Fits()
         if placement is Placement.TIGHT:
-            tight = candidate.shape.names[0]
+            tight = candidate.node
         unknown = unknown or placement is Placement.UNKNOWN
     if not left.complete:
         return Unknown("the pod names cards on too many nodes, or cards that may still come")
@@ -115,7 +73,7 @@ def judge(asked: Question, fleet: Fleet) -> Feasibility:
     return Never(_cause(asked, fleet))
 
 
-def offers(shape: Shape, totals: Mapping[Role, int]) -> bool:
+def offers(shape: VgpuShape, totals: Mapping[Role, int]) -> bool:
     """The ordinary node fit: what a node offers of each name covers what the pod asks in total."""
     return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
 
@@ -132,17 +90,15 @@ def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _cause(asked: Question, fleet: Fleet) -> Cause:
+def _cause(asked: Question, fleet: VgpuFleet) -> Cause:
     """The first cause that explains the refusal, in the order of the enumeration."""
-    mode = asked.constraints.mode
-    shapes = [shape for shape in fleet.shapes if mode is None or shape.mode == mode]
+    left = eligible(asked.constraints, fleet)
     greatest = max(need.number for need in asked.needs)
-    if not shapes:
+    if not left.shapes:
         return Cause.NO_ELIGIBLE_CARD
-    if greatest > max(len(shape.cards) for shape in shapes):
+    if greatest > max(len(shape.cards) for shape, _ in left.shapes):
         return Cause.CARD_COUNT
-    left = eligible(asked.constraints, fleet).candidates
-    usable = [[card for card in candidate.cards if card.split > 0] for candidate in left]
+    usable = [[card for card in candidate.cards if card.split > 0] for candidate in left.candidates]
     if greatest > max(map(len, usable), default=0):
         return Cause.NO_ELIGIBLE_CARD
     for memory in _hardest(asked.needs):

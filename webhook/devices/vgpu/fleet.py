@@ -1,74 +1,81 @@
-"""The fleet as shapes: nodes that a pod cannot tell apart are one shape, so cost grows with kinds of nodes only."""
+"""The nodes that offer vGPUs, as shapes."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from webhook import names
 from webhook.devices.config import VgpuConfig
 from webhook.devices.families import Role
-from webhook.devices.nodes import GATE_NAMES, Node
+from webhook.devices.nodes import GATE_NAMES, Index, Node
+from webhook.devices.shapes import Grouping, Shape
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card, Register, decode_register
 
-SAMPLE = 3  # how many node names a shape remembers for messages
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class VgpuShape(Shape):
     """Nodes that are alike in all that placement reads.
 
     Attributes:
         mode: `hami-core` or `mig`.
         cards: in the scheduler's order.
         allocatable: what the node offers of each role, in total.
-        names: up to three of the nodes.
-        nodes: how many there are.
-        declared: it stands in the policy and may not exist yet.
         kinds: the different cards, each with its number.
     """
 
     mode: str
     cards: tuple[Card, ...]
     allocatable: Mapping[Role, int]
-    names: tuple[str, ...]
-    nodes: int
-    declared: bool = False
     kinds: tuple[tuple[Card, int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kinds", count_kinds(self.cards))  # the dataclass is frozen
 
+    @property
+    def devices(self) -> int:
+        """How many cards each of the nodes has."""
+        return len(self.cards)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What placement reads, for the fleet's digest."""
+        return (self.mode, self.cards, sorted(self.allocatable.items()))
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where one card with a UUID sits."""
+    """Where one card with a UUID sits.
+
+    Attributes:
+        shape: the number of the node's shape.
+        node: the number of the node in the fleet.
+        position: of the card on the node.
+    """
 
     shape: int
-    node: str
+    node: int
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class VgpuFleet:
     """Every node that registers vGPU cards.
 
     Attributes:
-        complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
         shapes: the distinct ones, real nodes before declared ones.
         slots: card UUID to its places; empty where the target version does not read UUIDs.
         gated: nodes that register cards which the scheduler ignores, with the resource name they lack.
-        digest: changes when a shape does.
+        index: which nodes a selector leaves.
         memo: what was worked out from this fleet and is worth keeping as long as it.
     """
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[VgpuShape, ...]
     slots: Mapping[str, tuple[Slot, ...]]
     gated: tuple[tuple[str, str], ...]
-    digest: str
-    complete: bool = True
+    index: Index
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -76,35 +83,32 @@ class Fleet:
         """Whether nodes may come that are not there yet."""
         return any(shape.declared for shape in self.shapes)
 
-    @property
-    def nodes(self) -> int:
-        """How many real nodes have usable cards."""
-        return sum(shape.nodes for shape in self.shapes if not shape.declared)
-
 
 def count_kinds(cards: Iterable[Card]) -> tuple[tuple[Card, int], ...]:
     """The different cards, each with its number, in order of first appearance."""
     return tuple(Counter(cards).items())
 
 
-def build_fleet(
-    nodes: Iterable[Node] | None, config: VgpuConfig, target: Target, declared: Iterable[Shape] = ()
-) -> Fleet:
-    """Collapse nodes into shapes, as the target version of the scheduler sees them.
+def build_vgpu_fleet(
+    nodes: Iterable[Node], index: Index, config: VgpuConfig, target: Target, declared: Iterable[VgpuShape] = ()
+) -> VgpuFleet:
+    """Collapse the nodes that register vGPU cards into shapes, as the target version of the scheduler sees them.
 
     Args:
-        nodes: None if they are not known; the fleet is then incomplete.
+        nodes: all of the fleet, in the order of the index.
+        index: of the same nodes.
         config: for names, geometries and the memory factor.
         target: for what the scheduler reads.
         declared: shapes that may be scaled up from zero.
     """
     builder = _Builder(config, target)
-    for node in nodes or ():
-        builder.add(node)
-    return builder.fleet(tuple(declared), complete=nodes is not None)
+    for number, node in enumerate(nodes):
+        if names.NODE_VGPU_REGISTER in node.annotations:
+            builder.add(number, node)
+    return builder.fleet(tuple(declared), index)
 
 
-def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> Shape:
+def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> VgpuShape:
     """A shape that exists only in the policy; it offers what its cards add up to."""
     owned = tuple(cards)
     offered = {
@@ -113,27 +117,26 @@ def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> S
         Role.CORES: 100 * len(owned),
         Role.PERCENTAGE: 0,
     }
-    return Shape(mode, owned, MappingProxyType(offered), (name,), nodes, declared=True)
+    return VgpuShape(
+        names=(name,), nodes=nodes, declared=True, mode=mode, cards=owned, allocatable=MappingProxyType(offered)
+    )
 
 
-class _Collected:
-    """A shape while its nodes are being counted."""
+class _Alike:
+    """The cards and offers that make a shape; cards are compared by identity, which is fast."""
 
-    def __init__(self, index: int, register: Register, offered: tuple[int, ...]) -> None:
-        self.index = index
-        self._register = register
-        self._offered = offered
-        self._names: list[str] = []
-        self._nodes = 0
+    __slots__ = ("_key", "offered", "register")
 
-    def add(self, name: str) -> None:
-        self._nodes += 1
-        if len(self._names) < SAMPLE:
-            self._names.append(name)
+    def __init__(self, register: Register, offered: tuple[int, ...]) -> None:
+        self.register = register
+        self.offered = offered
+        self._key = (register.mode, tuple(map(id, register.cards)), offered)
 
-    def shape(self, roles: tuple[Role, ...]) -> Shape:
-        allocatable = MappingProxyType(dict(zip(roles, self._offered, strict=True)))
-        return Shape(self._register.mode, self._register.cards, allocatable, tuple(self._names), self._nodes)
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Alike) and self._key == other._key
 
 
 class _Builder:
@@ -141,43 +144,40 @@ class _Builder:
         self._config = config
         self._target = target
         self._cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
-        self._shapes: dict[tuple[Any, ...], _Collected] = {}
+        self._shapes: Grouping[_Alike] = Grouping()
         self._slots: dict[str, list[Slot]] = {}
         self._gated: list[tuple[str, str]] = []
 
-    def add(self, node: Node) -> None:
+    def add(self, number: int, node: Node) -> None:
         missing = self._missing_name(node)
         if missing:
             self._gated.append((node.name, missing))
             return
-        register = decode_register(node.register, self._config, self._cards)
+        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self._config, self._cards)
         if register is None:
             return
-        roles = self._config.role_names
-        offered = tuple(node.allocatable.get(resource, 0) for resource in roles.values())
-        key = (register.mode, tuple(map(id, register.cards)), offered)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = _Collected(len(self._shapes), register, offered)
-        shape.add(node.name)
+        offered = tuple(node.allocatable.get(resource, 0) for resource in self._config.role_names.values())
+        group = self._shapes.add(_Alike(register, offered), number, node.name)
         if self._target.reads_uuids:
             for position, uuid in enumerate(register.uuids):
-                self._slots.setdefault(uuid, []).append(Slot(shape.index, node.name, position))
+                self._slots.setdefault(uuid, []).append(Slot(group.number, number, position))
 
-    def fleet(self, declared: tuple[Shape, ...], *, complete: bool) -> Fleet:
+    def fleet(self, declared: tuple[VgpuShape, ...], index: Index) -> VgpuFleet:
         roles = tuple(self._config.role_names)
-        shapes = (*(collected.shape(roles) for collected in self._shapes.values()), *declared)
+        real = [
+            VgpuShape(
+                **group.nodes(),
+                mode=alike.register.mode,
+                cards=alike.register.cards,
+                allocatable=MappingProxyType(dict(zip(roles, alike.offered, strict=True))),
+            )
+            for alike, group in self._shapes.groups.items()
+        ]
         slots = MappingProxyType({uuid: tuple(found) for uuid, found in self._slots.items()})
-        return Fleet(shapes, slots, tuple(self._gated), _digest(shapes, slots), complete)
+        return VgpuFleet((*real, *declared), slots, tuple(self._gated), index)
 
     def _missing_name(self, node: Node) -> str | None:
         """The hard-coded name without which the scheduler skips the node."""
         if not self._target.gates_nodes:
             return None
         return next((name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0), None)
-
-
-def _digest(shapes: tuple[Shape, ...], slots: Mapping[str, Any]) -> str:
-    """Short, stable, and independent of how many nodes of a shape there are."""
-    text = repr([(s.mode, s.cards, sorted(s.allocatable.items())) for s in shapes]) + repr(sorted(slots))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -17,6 +17,7 @@ class Reason(StrEnum):
     """What may refuse a slice, a container, or the whole pod."""
 
     MODE = "mode"
+    NODES = "node labels"
     NUMBER = "number of cards"
     TYPE = "type"
     UUID = "uuid"

@@ -23,7 +23,7 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Set NVIDIA_VISIBLE_DEVICES=none where no NVIDIA device is asked for."""
-    roles = context.config.roles
+    roles = pod.roles
     for container in (*pod.view.init_containers, *pod.view.containers):
         if _SERVED.isdisjoint(families_of(container, roles)) and not asks_native_gpu(container, roles):
             yield from _hide(container)

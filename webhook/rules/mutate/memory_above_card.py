@@ -23,7 +23,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     fleet = context.fleet
     if fleet is None or not fleet.complete or not any([ask.memory for ask in pod.vgpu]):
         return
-    largest = eligible(constraints(pod, context), fleet).capacity
+    largest = eligible(constraints(pod, context), fleet.vgpu).capacity
     if largest is None or largest <= 0:
         return
     for ask in pod.vgpu:
@@ -38,7 +38,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
 
 def _hint(written: object, context: Context) -> str:
     """Who wrote 1Gi thought of bytes, where MiB are counted."""
-    meant = wording.meant_mebibytes(written, context.config)
+    meant = wording.meant_mebibytes(written, context.config.vgpu.memory_factor)
     return f" (for {written} write {meant})" if meant else ""
 
 

@@ -22,7 +22,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     asks = [ask for ask in pod.vgpu if ask.percentage is not None and 1 <= ask.percentage <= 100]
     if not asks or context.fleet is None:
         return
-    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet).cards})
+    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet.vgpu).cards})
     for ask in asks:
         yield from _convert(ask, sizes, context)
 

@@ -8,29 +8,31 @@ Why:      the allocatable 80 of an eight-card node counts slices; a container ca
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.vgpu.feasibility import Cause
+from webhook.devices.feasibility import Cause
+from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.shortfalls import told
 from webhook.rules.verdict import constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name each container that asks for more cards than any node has."""
+    yield from told(pod, context, Cause.CARD_COUNT)
     if never(pod, context) is not Cause.CARD_COUNT or context.fleet is None:
         return
-    mode = constraints(pod, context).mode
-    shapes = [shape for shape in context.fleet.shapes if mode in (None, shape.mode)]
-    largest = max(shapes, key=lambda shape: len(shape.cards))
+    words = constraints(pod, context)
+    largest, name_of_largest = max(eligible(words, context.fleet.vgpu).shapes, key=lambda found: len(found[0].cards))
     most = len(largest.cards)
+    node = f"the largest {words.mode} node" if words.mode else "the largest node"
     name = context.config.vgpu.number_name
     for ask in pod.vgpu:
         if ask.number and ask.number > most:
-            node = f"the largest {mode} node" if mode else "the largest node"
             advice = f"ask for {most} or fewer" if most > 1 else "ask for 1"
             yield Finding(
                 wording.resource_path(ask.container, name),
-                f"{wording.container(ask.container)} asks for {ask.number} vGPUs, but {node} ({largest.names[0]}) has "
-                f"{most} card{'s' if most != 1 else ''}; {advice}",
+                f"{wording.container(ask.container)} asks for {ask.number} vGPUs, but {node}{wording.left(words.nodes)} "
+                f"({name_of_largest}) has {most} card{'s' if most != 1 else ''}; {advice}",
             )
 
 
@@ -39,6 +41,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="more vGPUs in a container than any node has physical cards",
     check=check,
-    families=VGPU_ONLY,
     fleet=True,
 )

@@ -20,7 +20,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.asked.get(Family.GPUSHARE, ())[:1]:
         yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
     for container in pod.view.every_container():
-        if asks_native_gpu(container, context.config.roles):
+        if asks_native_gpu(container, pod.roles):
             yield _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
             return
 

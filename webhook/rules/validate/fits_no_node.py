@@ -8,28 +8,31 @@ Why:      memory, cores, exclusive cards or node totals rule out every placement
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.feasibility import Cause, Question, offers
-from webhook.devices.vgpu.fleet import Fleet
+from webhook.devices.vgpu.feasibility import Question, offers
+from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.shortfalls import told
 from webhook.rules.verdict import asked, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Say what binds, as far as one sum shows it."""
+    yield from told(pod, context, Cause.FITS_NO_NODE)
     if never(pod, context) is not Cause.FITS_NO_NODE or context.fleet is None:
         return
     question = asked(pod, context)
     if question is not None:
         yield Finding(
             "spec.containers",
-            f"no node can take the pod even when it is empty: {_why(question, context.fleet, context)}; ask for less, or make "
-            "several pods",
+            f"no node{wording.left(question.constraints.nodes)} can take the pod even when it is empty: "
+            f"{_why(question, context.fleet.vgpu, context)}; ask for less, or make several pods",
         )
 
 
-def _why(question: Question, fleet: Fleet, context: Context) -> str:
+def _why(question: Question, fleet: VgpuFleet, context: Context) -> str:
     found = eligible(question.constraints, fleet).candidates
     shapes = [candidate.shape for candidate in found]
     if not any(offers(shape, question.totals) for shape in shapes):
@@ -54,6 +57,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="no assignment of all containers exists on any node (memory, cores, exclusivity, node totals)",
     check=check,
-    families=VGPU_ONLY,
     fleet=True,
 )

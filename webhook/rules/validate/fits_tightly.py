@@ -10,7 +10,7 @@ On a partly used node the walk may differ, so this is a warning.
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.vgpu.feasibility import FitsTightly
+from webhook.devices.feasibility import FitsTightly
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.verdict import verdict
 

@@ -16,17 +16,18 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find words without a card."""
-    if context.fleet is None or not context.fleet.complete or not context.fleet.shapes:
+    shapes = context.fleet.vgpu.shapes if context.fleet is not None and context.fleet.complete else ()
+    if not shapes:
         return
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE):
         text = pod.view.annotation(key)
         if text:
-            types = {card.type.upper() for shape in context.fleet.shapes for card, _ in shape.kinds}
+            types = {card.type.upper() for shape in shapes for card, _ in shape.kinds}
             for word in dict.fromkeys(clean_words(text)):
                 if not any(word.upper() in known for known in types):
                     yield Finding(
                         wording.annotation_path(key),
-                        f"{key}: no card matches {wording.quoted(word)}; there are {wording.card_types(context.fleet.shapes)}",
+                        f"{key}: no card matches {wording.quoted(word)}; there are {wording.card_types(shapes)}",
                     )
 
 

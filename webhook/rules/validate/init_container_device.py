@@ -15,7 +15,7 @@ from webhook.rules.base import Context, Finding, Level, Validation
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find init containers that ask."""
     for container in pod.view.init_containers:
-        if families_of(container, context.config.roles):
+        if families_of(container, pod.roles):
             sidecar = " (a sidecar)" if container.raw.get("restartPolicy") == "Always" else ""
             yield Finding(
                 f"{container.where}.resources",

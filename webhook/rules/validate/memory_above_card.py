@@ -9,20 +9,23 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.feasibility import Cause, memory_suffices
+from webhook.devices.vgpu.feasibility import memory_suffices
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.shortfalls import told
 from webhook.rules.verdict import asked, constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name each container whose memory no card has."""
+    yield from told(pod, context, Cause.MEMORY_ABOVE_CARD)
     if never(pod, context) is not Cause.MEMORY_ABOVE_CARD or context.fleet is None:
         return
     question = asked(pod, context)
-    cards = eligible(constraints(pod, context), context.fleet).cards
+    cards = eligible(constraints(pod, context), context.fleet.vgpu).cards
     if question is None or not cards:
         return
     best = max(cards, key=lambda card: card.capacity)
@@ -32,7 +35,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             who = wording.container(ask.container)
             wish = f"asks for {name} {need.memory}" if need.memory else f"gives no {name} and so asks for a whole card"
             written = ask.container.quantity(name)
-            meant = wording.meant_mebibytes(written, context.config)
+            meant = wording.meant_mebibytes(written, context.config.vgpu.memory_factor)
             hint = f" (for {written} write {meant})" if meant else ""
             yield Finding(
                 wording.resource_path(ask.container, name),
@@ -54,6 +57,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="more memory than any eligible card or MIG instance has",
     check=check,
-    families=VGPU_ONLY,
     fleet=True,
 )

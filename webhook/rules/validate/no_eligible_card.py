@@ -9,11 +9,12 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.feasibility import Cause
-from webhook.devices.vgpu.fleet import Fleet
+from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.shortfalls import told
 from webhook.rules.verdict import constraints, never
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
@@ -21,9 +22,10 @@ _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPU
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name the words that leave too little, and what there is."""
-    fleet = context.fleet
-    if never(pod, context) is not Cause.NO_ELIGIBLE_CARD or fleet is None:
+    yield from told(pod, context, Cause.NO_ELIGIBLE_CARD)
+    if never(pod, context) is not Cause.NO_ELIGIBLE_CARD or context.fleet is None:
         return
+    fleet = context.fleet.vgpu
     if not fleet.shapes:
         yield Finding(pod.vgpu[0].container.where, _no_cards(fleet))
         return
@@ -36,17 +38,25 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             f"{' or '.join(modes)}, or remove the annotation",
         )
         return
+    found = eligible(constraints(pod, context), fleet)
+    nodes = constraints(pod, context).nodes
+    if not found.shapes:
+        yield Finding(
+            wording.annotation_path(names.VGPU_MODE),
+            f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{wording.left(nodes)} is in that mode; correct one of "
+            "both",
+        )
+        return
     words = _words(pod, context)
-    left = [[c for c in found.cards if c.split] for found in eligible(constraints(pod, context), fleet).candidates]
-    most = max(map(len, left), default=0)
+    most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
     ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
     number = ask.number or 1
     cards = f"{number} card{'s' if number > 1 else ''}"
     by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or "their split count"
     yield Finding(
         wording.annotation_path(words[-1]) if words else ask.container.where,
-        f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node has "
-        f"{f'more than {most}' if most else 'one'}; the fleet has {wording.card_types(fleet.shapes)}",
+        f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node"
+        f"{wording.left(nodes)} has {f'more than {most}' if most else 'one'}; the fleet has {wording.card_types(fleet.shapes)}",
     )
 
 
@@ -58,7 +68,7 @@ def _words(pod: DevicePod, context: Context) -> list[str]:
     return [key for key in _WORDS if key in pod.view.annotations and key not in ignored]
 
 
-def _no_cards(fleet: Fleet) -> str:
+def _no_cards(fleet: VgpuFleet) -> str:
     if not fleet.gated:
         return "no node of the fleet registers vGPU cards; is the device plugin running?"
     node, missing = fleet.gated[0]
@@ -73,6 +83,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="mode, gputype or uuid leave no node enough cards",
     check=check,
-    families=VGPU_ONLY,
     fleet=True,
 )

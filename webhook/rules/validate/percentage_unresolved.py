@@ -29,7 +29,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 def _why(pod: DevicePod, context: Context) -> str:
     if context.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
-    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet).cards})
+    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet.vgpu).cards})
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:

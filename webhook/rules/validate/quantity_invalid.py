@@ -6,10 +6,9 @@ Why:      the scheduler casts to int32 and lets it wrap: 8Gi of memory becomes 0
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-from webhook.devices.asks import MAX_QUANTITY, DevicePod
-from webhook.devices.families import Role
+from webhook.devices.asks import MAX_QUANTITY, Amount, DevicePod
+from webhook.devices.families import Family, Role
 from webhook.pod import quantity
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
@@ -20,11 +19,12 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for amount in pod.amounts:
         if amount.value is None:
             who = f"{wording.container(amount.container)} asks for {amount.resource} {wording.quoted(amount.raw)}"
-            problem = _problem(amount.raw, amount.role, context)
+            problem = _problem(amount, context)
             yield Finding(wording.resource_path(amount.container, amount.resource), f"{who}, {problem}")
 
 
-def _problem(raw: Any, role: Role, context: Context) -> str:
+def _problem(amount: Amount, context: Context) -> str:
+    raw = amount.raw
     try:
         number = quantity.parse(raw)
     except ValueError:
@@ -32,9 +32,9 @@ def _problem(raw: Any, role: Role, context: Context) -> str:
     if number < 0:
         return "which is negative; write a whole number above 0"
     if number > MAX_QUANTITY:
-        meant = wording.meant_mebibytes(raw, context.config) if role is Role.MEMORY else 0
+        factor = context.config.vgpu.memory_factor if amount.family is Family.VGPU else 1
+        meant = wording.meant_mebibytes(raw, factor) if amount.role is Role.MEMORY else 0
         if meant:
-            factor = context.config.vgpu.memory_factor
             unit = "MiB" if factor == 1 else f"units of {factor} MiB"
             return f"but Volcano counts {unit}, not bytes; did you mean {meant}?"
         return f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"

@@ -8,14 +8,17 @@ Why:      each container takes a slice of each of its cards; the scheduler gives
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
+from webhook.devices.feasibility import Cause
 from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.feasibility import Cause
-from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.shortfalls import told
 from webhook.rules.verdict import asked, constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Say what the containers need together, and what the best node has."""
+    yield from told(pod, context, Cause.SPLIT_COUNT)
     if never(pod, context) is not Cause.SPLIT_COUNT or context.fleet is None:
         return
     question = asked(pod, context)
@@ -23,15 +26,15 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         return
     wanted = sum(need.number for need in question.needs)
     best = max(
-        eligible(constraints(pod, context), context.fleet).candidates,
+        eligible(constraints(pod, context), context.fleet.vgpu).candidates,
         key=lambda found: sum(card.split for card in found.cards),
     )
     slices = sum(card.split for card in best.cards)
     yield Finding(
         "spec.containers",
-        f"the pod's containers together ask for {wanted} slices, but the best node ({best.shape.names[0]}) has {slices} on "
-        f"{len(best.cards)} card{'s' if len(best.cards) != 1 else ''}, and a container takes one slice of a card; ask for "
-        "fewer, or make several pods",
+        f"the pod's containers together ask for {wanted} slices, but the best node{wording.left(question.constraints.nodes)} "
+        f"({best.node}) has {slices} on {len(best.cards)} card{'s' if len(best.cards) != 1 else ''}, and a container takes one "
+        "slice of a card; ask for fewer, or make several pods",
     )
 
 
@@ -40,6 +43,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="the containers together need more slices than the cards' split counts allow",
     check=check,
-    families=VGPU_ONLY,
     fleet=True,
 )

@@ -19,7 +19,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         return
     for container in pod.judged:
         for index, env in container.env():
-            if wording.shows_devices(env) and not asks_native_gpu(container, context.config.roles):
+            if wording.shows_devices(env) and not asks_native_gpu(container, pod.roles):
                 yield Finding(
                     f"{container.where}.env[{index}]",
                     f"{wording.container(container)} sets {names.NVIDIA_VISIBLE_DEVICES} but asks for no device: on a GPU "

@@ -1,0 +1,139 @@
+"""Can any node, empty, ever take this pod's NPUs?
+
+A container takes its number of different NPUs, and containers never share one, so on an empty node each NPU is given once:
+to a container whose memory and cores it has. The scheduler walks the NPUs in no fixed order, so what some order reaches is
+reached.
+Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (selectDevices, fit, verifyReq).
+"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook import names
+from webhook.devices.ascend.asks import NpuAsk
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
+from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
+from webhook.devices.selectors import NodeSelector
+
+HAMI_CORES = 100  # in hami-core mode, cores are percent of an NPU
+MAX_KINDS = 8  # different NPUs on one node; with more, nothing is said: no real node has them
+
+
+def judge(
+    asks: Sequence[NpuAsk], nodes: NodeSelector | None, fleet: AscendFleet, *, hami_core: bool, parts_refused: bool
+) -> Fits | Shortfall | Unknown:
+    """Answer for the whole fleet.
+
+    Args:
+        asks: of one chip, in the order of the containers; at least one.
+        nodes: what the pod demands of its node's labels.
+        fleet: the fleet.
+        hami_core: whether the pod wants NPUs shared in software.
+        parts_refused: whether a rule refuses parts of several NPUs already, so that this is no matter here.
+    """
+    if not all(ask.usable for ask in asks):
+        return Unknown("a quantity cannot be used")
+    chip = asks[0].chip
+    left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes.get(chip.word, ())]
+    found = [(shape, node) for shape, node in left if node is not None]
+    able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
+    unknown = False
+    for shape, _ in able:
+        if len(shape.kinds) > MAX_KINDS:
+            unknown = True
+        elif _Empty(shape, hami_core=hami_core, parts_refused=parts_refused).takes(asks):
+            return Fits()
+    if unknown:
+        return Unknown("a node registers too many kinds of NPUs")
+    if found and not able:
+        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, names.VNPU_MODE, 1)
+    return _shortfall(asks, able, hami_core=hami_core)
+
+
+class _Empty:
+    """An empty node of a shape."""
+
+    def __init__(self, shape: AscendShape, *, hami_core: bool, parts_refused: bool) -> None:
+        self._shape = shape
+        self._hami_core = hami_core
+        self._parts_refused = parts_refused
+
+    def takes(self, asks: Sequence[NpuAsk]) -> bool:
+        """Tell whether every container gets its NPUs."""
+        wanted = sum([ask.number for ask in asks])
+        if wanted > self._shape.devices or wanted > self._shape.offered:
+            return False
+        return any(self._takes_from(first, asks) for first, _ in self._shape.kinds)
+
+    def _takes_from(self, first: Npu, asks: Sequence[NpuAsk]) -> bool:
+        """Tell it for a walk that begins at such an NPU: all of "all memory" means all of this one's."""
+        kinds = self._shape.kinds
+        demand: dict[int, int] = {}  # set of kinds as bits -> how many NPUs are wanted out of it
+        supply = [number for _, number in kinds]
+        for place, ask in enumerate(asks):
+            memory = booked(ask, first, hami_core=self._hami_core)
+            if self._is_refused_part(ask, memory):
+                return False
+            takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, ask.cores))
+            number = ask.number
+            begins = kinds.index(next(entry for entry in kinds if entry[0] == first))
+            if place == 0 and takers >> begins & 1:  # the walk gives its first NPU to the first container that fits
+                number -= 1
+                supply[begins] -= 1
+            demand[takers] = demand.get(takers, 0) + number
+        return _covers(supply, demand)
+
+    def _is_refused_part(self, ask: NpuAsk, memory: int) -> bool:
+        if self._hami_core or self._parts_refused or ask.number == 1:
+            return False
+        return ask.chip.booked(memory) != ask.chip.allocatable
+
+    def _fits(self, npu: Npu, memory: int, cores: int) -> bool:
+        return npu.split > 0 and npu.memory >= memory and (HAMI_CORES if self._hami_core else npu.cores) >= cores
+
+
+def booked(ask: NpuAsk, npu: Npu, *, hami_core: bool) -> int:
+    """The memory that the scheduler books for an ask: whole templates, unless NPUs are shared in software."""
+    memory = npu.memory if ask.memory is None else ask.memory
+    return memory if hami_core or memory <= 0 else ask.chip.booked(memory)
+
+
+def _covers(supply: Sequence[int], demand: dict[int, int]) -> bool:
+    """Hall's condition: whatever some kinds alone can serve is not more than there is of them."""
+    for kinds in range(1 << len(supply)):
+        wanted = sum([number for takers, number in demand.items() if takers & ~kinds == 0])
+        if wanted > sum([number for kind, number in enumerate(supply) if kinds >> kind & 1]):
+            return False
+    return True
+
+
+# --- why not --------------------------------------------------------------------------------------------------------
+
+
+def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Shortfall:
+    """The first cause that explains the refusal."""
+    chip = asks[0].chip
+    wanted = sum([ask.number for ask in asks])
+    if not able:
+        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, chip.number_name, wanted)
+    most, node = _best((shape.devices, node) for shape, node in able)
+    for ask in asks:
+        if ask.number > most:
+            return Shortfall(Cause.CARD_COUNT, ask.container, chip.number_name, ask.number, most, node)
+    npus = [(npu, node) for shape, node in able for npu, _ in shape.kinds]
+    for ask in asks:
+        if not any(npu.memory >= booked(ask, npu, hami_core=hami_core) for npu, _ in npus):
+            largest, where = _best((npu.memory, node) for npu, node in npus)
+            least = min(booked(ask, npu, hami_core=hami_core) for npu, _ in npus)
+            return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, least, largest, where)
+    if wanted > most:
+        return Shortfall(Cause.SPLIT_COUNT, None, chip.number_name, wanted, most, node)
+    cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus)
+    for ask in asks:
+        if ask.cores > cores:
+            return Shortfall(Cause.FITS_NO_NODE, ask.container, chip.cores_name, ask.cores, cores, where)
+    offered, where = _best((shape.offered, node) for shape, node in able)
+    return Shortfall(Cause.FITS_NO_NODE, None, chip.number_name, wanted, offered, where)
+
+
+def _best(found: Iterator[tuple[int, str]]) -> tuple[int, str]:
+    return max(found, key=lambda entry: entry[0])

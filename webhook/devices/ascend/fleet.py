@@ -1,0 +1,136 @@
+"""The nodes that register Ascend NPUs, as shapes, for each kind of NPU.
+
+Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (NewAscendDevices, getNodeDevices).
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook import names
+from webhook.devices.config import AscendConfig
+from webhook.devices.nodes import Index, Node
+from webhook.devices.shapes import Grouping, Shape
+
+_NUMBERS = ("count", "devmem", "devcore")
+_INT32 = range(-(2**31), 2**31)
+
+
+class Npu(NamedTuple):
+    """A kind of NPU as a node registers it.
+
+    Attributes:
+        split: into how many parts it may be cut.
+        memory: in MiB.
+        cores: AI cores.
+    """
+
+    split: int
+    memory: int
+    cores: int
+
+
+Kinds = tuple[tuple[Npu, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class AscendShape(Shape):
+    """Nodes with equal NPUs of one kind of chip.
+
+    Attributes:
+        word: the chip's common word.
+        kinds: the different NPUs, each with its number.
+        hami_core: whether they can be shared in software.
+        offered: the node's allocatable of the chip's count.
+    """
+
+    word: str
+    kinds: Kinds
+    hami_core: bool
+    offered: int
+
+    @property
+    def devices(self) -> int:
+        """How many NPUs each of the nodes has."""
+        return sum(number for _, number in self.kinds)
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What placement reads, for the fleet's digest."""
+        return (self.word, self.kinds, self.hami_core, self.offered)
+
+
+@dataclass(frozen=True, slots=True)
+class AscendFleet:
+    """Every node that the scheduler sees NPUs on.
+
+    Attributes:
+        shapes: of each chip's common word, the distinct ones, real nodes before declared ones.
+        gated: nodes that register NPUs which the scheduler ignores, with the resource name they lack.
+        index: which nodes a selector leaves.
+    """
+
+    shapes: Mapping[str, tuple[AscendShape, ...]]
+    gated: tuple[tuple[str, str], ...]
+    index: Index
+
+    @property
+    def every_shape(self) -> tuple[AscendShape, ...]:
+        """The shapes of all chips."""
+        return tuple(shape for shapes in self.shapes.values() for shape in shapes)
+
+
+def build_ascend_fleet(
+    nodes: Iterable[Node], index: Index, config: AscendConfig, declared: Iterable[AscendShape] = ()
+) -> AscendFleet:
+    """Collapse the nodes that register NPUs of the configured chips into shapes."""
+    found: Grouping[tuple[str, Kinds, bool, int]] = Grouping()
+    gated: list[tuple[str, str]] = []
+    for number, node in enumerate(nodes):
+        hami_core = config.hami_core
+        if names.NODE_VNPU_HAMI_CORE in node.annotations:
+            hami_core = node.annotations[names.NODE_VNPU_HAMI_CORE] == "true"
+        for chip in config.chips:
+            text = node.annotations.get(names.NODE_ASCEND_REGISTER_PREFIX + chip.word)
+            kinds = decode_npus(text) if text is not None else ()
+            if not kinds:
+                continue
+            offered = node.allocatable.get(chip.number_name, 0)
+            if offered == 0:
+                gated.append((node.name, chip.number_name))
+            else:
+                found.add((chip.word, kinds, hami_core, offered), number, node.name)
+    shapes: dict[str, list[AscendShape]] = {}
+    for (word, kinds, hami_core, offered), group in found.groups.items():
+        shape = AscendShape(**group.nodes(), word=word, kinds=kinds, hami_core=hami_core, offered=offered)
+        shapes.setdefault(word, []).append(shape)
+    for shape in declared:
+        shapes.setdefault(shape.word, []).append(shape)
+    return AscendFleet({word: tuple(some) for word, some in shapes.items()}, tuple(gated), index)
+
+
+def decode_npus(text: str) -> Kinds:
+    """Read the annotation `hami.io/node-register-…`: a JSON list of objects.
+
+    Returns:
+        The different NPUs in a fixed order; nothing where the scheduler, too, cannot read the annotation.
+    """
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(entries, list):
+        return ()
+    by_id: dict[str, Npu] = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            return ()
+        known = {str(key).lower(): value for key, value in entry.items() if value is not None}  # as Go matches keys
+        identity = known.get("id", "")
+        amounts = [known.get(key, 0) for key in _NUMBERS]
+        if not isinstance(identity, str) or not all(type(amount) is int and amount in _INT32 for amount in amounts):
+            return ()
+        by_id[identity] = Npu(*amounts)
+    return tuple(sorted(Counter(by_id.values()).items()))

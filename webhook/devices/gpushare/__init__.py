@@ -1,0 +1,1 @@
+"""The gpushare family: whole cards, or memory of one card, under Volcano's older GPU sharing."""

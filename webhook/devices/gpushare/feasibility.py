@@ -1,0 +1,88 @@
+"""Can any node, empty, ever take this pod's gpushare request?
+
+The memory of the whole pod lies on one card; a number means whole cards. The scheduler checks one of both, by its arguments
+`deviceshare.GPUSharingEnable` and `GPUNumberEnable`; a pod that asks for both is allocated by its memory, either way.
+Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/share.go`, `device_info.go` (Allocate).
+"""
+
+from dataclasses import dataclass
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Family
+from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
+from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
+from webhook.devices.selectors import NodeSelector
+from webhook.pod.view import INIT, REGULAR
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a pod asks of one resource.
+
+    Attributes:
+        served: as the scheduler's gpushare counts: the sum of the containers, or the largest init container if that is
+            more.
+        total: as the ordinary node fit counts, which adds sidecars.
+    """
+
+    served: int = 0
+    total: int = 0
+
+
+def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Fits | Shortfall | Unknown:
+    """Answer for the whole fleet."""
+    if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
+        return Unknown("a quantity cannot be used")
+    number, memory = _request(pod, names.GPUSHARE_NUMBER), _request(pod, names.GPUSHARE_MEMORY)
+    left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
+    found = [(shape, node) for shape, node in left if node is not None and shape.cards > 0]
+    if any([_takes(shape, number, memory) for shape, _ in found]):
+        return Fits()
+    return _shortfall(found, number, memory)
+
+
+def _takes(shape: GpushareShape, number: Request, memory: Request) -> bool:
+    if number.total > shape.offered_number or memory.total > shape.offered_memory:
+        return False
+    return memory.served <= shape.memory if memory.served else number.served <= shape.cards
+
+
+def _shortfall(found: list[tuple[GpushareShape, str]], number: Request, memory: Request) -> Shortfall:
+    """The first cause that explains the refusal."""
+    resource, asked = (
+        (names.GPUSHARE_MEMORY, memory.served) if memory.served else (names.GPUSHARE_NUMBER, number.served)
+    )
+    if not found:
+        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, resource, asked)
+    if memory.served:
+        best, node = max(found, key=lambda shape: shape[0].memory)
+        if memory.served > best.memory:
+            return Shortfall(Cause.MEMORY_ABOVE_CARD, None, resource, asked, best.memory, node)
+    else:
+        best, node = max(found, key=lambda shape: shape[0].cards)
+        if number.served > best.cards:
+            return Shortfall(Cause.CARD_COUNT, None, resource, asked, best.cards, node)
+    best, node = max(found, key=lambda shape: shape[0].offered_number)
+    if number.total > best.offered_number:
+        return Shortfall(Cause.FITS_NO_NODE, None, names.GPUSHARE_NUMBER, number.total, best.offered_number, node)
+    best, node = max(found, key=lambda shape: shape[0].offered_memory)
+    return Shortfall(Cause.FITS_NO_NODE, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
+
+
+def _request(pod: DevicePod, resource: str) -> Request:
+    regular = sidecars = largest_init = largest_total = 0
+    for amount in pod.amounts:  # init containers come first
+        if amount.resource != resource:
+            continue
+        value = amount.value or 0
+        if amount.container.kind == REGULAR:
+            regular += value
+        elif amount.container.kind == INIT:
+            largest_init = max(largest_init, value)
+            if amount.container.raw.get("restartPolicy") == "Always":
+                sidecars += value
+                largest_total = max(largest_total, sidecars)
+            else:
+                largest_total = max(largest_total, sidecars + value)
+    return Request(max(regular, largest_init), max(regular + sidecars, largest_total))

@@ -1,0 +1,79 @@
+"""The nodes that offer gpushare cards, as shapes.
+
+Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (NewGPUDevices), `share.go` (getUnhealthyGPUs).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from webhook import names
+from webhook.devices.nodes import Index, Node
+from webhook.devices.shapes import Grouping, Shape
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GpushareShape(Shape):
+    """Nodes with equally many healthy cards of equal memory.
+
+    Attributes:
+        cards: how many are healthy.
+        memory: of each card.
+        offered_number, offered_memory: the node's allocatable of both names.
+    """
+
+    cards: int
+    memory: int
+    offered_number: int
+    offered_memory: int
+
+    @property
+    def devices(self) -> int:
+        """How many healthy cards each of the nodes has."""
+        return self.cards
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What placement reads, for the fleet's digest."""
+        return (self.cards, self.memory, self.offered_number, self.offered_memory)
+
+
+@dataclass(frozen=True, slots=True)
+class GpushareFleet:
+    """Every node that the scheduler sees gpushare cards on.
+
+    Attributes:
+        shapes: the distinct ones, real nodes before declared ones.
+        index: which nodes a selector leaves.
+    """
+
+    shapes: tuple[GpushareShape, ...]
+    index: Index
+
+
+def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable[GpushareShape] = ()) -> GpushareFleet:
+    """Collapse the nodes that have both gpushare names in their capacity into shapes."""
+    found: Grouping[tuple[int, int, int, int]] = Grouping()
+    for number, node in enumerate(nodes):
+        cards = node.capacity.get(names.GPUSHARE_NUMBER, 0)
+        if cards > 0 and names.GPUSHARE_MEMORY in node.capacity:
+            healthy = cards - _unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards)
+            memory = node.capacity[names.GPUSHARE_MEMORY] // cards  # the scheduler takes all cards for equal
+            offered = (node.allocatable.get(names.GPUSHARE_NUMBER, 0), node.allocatable.get(names.GPUSHARE_MEMORY, 0))
+            found.add((healthy, memory, *offered), number, node.name)
+    shapes = [
+        GpushareShape(**group.nodes(), cards=cards, memory=memory, offered_number=number, offered_memory=total)
+        for (cards, memory, number, total), group in found.groups.items()
+    ]
+    return GpushareFleet((*shapes, *declared), index)
+
+
+def _unhealthy(text: str, cards: int) -> int:
+    """How many cards the node's annotation names: indexes between commas, nothing trimmed, others skipped."""
+    return len({index for part in text.split(",") if 0 <= (index := _index(part)) < cards})
+
+
+def _index(text: str) -> int:
+    """Go's Atoi; -1 where it fails."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1

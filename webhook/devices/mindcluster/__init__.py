@@ -1,0 +1,1 @@
+"""The mindcluster family: AI cores of Ascend 310P chips, shared by MindCluster under Volcano."""

@@ -1,0 +1,77 @@
+"""The nodes that offer AI cores of Ascend 310P chips, as shapes.
+
+Which chips are healthy stands in a ConfigMap of MindCluster, not on the node, and is not read here.
+Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/device_manage.go`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from webhook import names
+from webhook.devices.nodes import Index, Node
+from webhook.devices.shapes import Grouping, Shape
+
+CHIP_CORES = 8  # of an Ascend 310P, where no node says otherwise
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class MindclusterShape(Shape):
+    """Nodes that offer equally many AI cores.
+
+    Attributes:
+        cores: of the node.
+        chip_cores: of one chip.
+    """
+
+    cores: int
+    chip_cores: int
+
+    @property
+    def devices(self) -> int:
+        """How many chips each of the nodes has."""
+        return self.cores // self.chip_cores
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What placement reads, for the fleet's digest."""
+        return (self.cores, self.chip_cores)
+
+
+@dataclass(frozen=True, slots=True)
+class MindclusterFleet:
+    """Every node that offers AI cores.
+
+    Attributes:
+        shapes: the distinct ones.
+        index: which nodes a selector leaves.
+    """
+
+    shapes: tuple[MindclusterShape, ...]
+    index: Index
+
+    @property
+    def chip_cores(self) -> frozenset[int]:
+        """How many AI cores a chip may have."""
+        return frozenset(shape.chip_cores for shape in self.shapes) or frozenset({CHIP_CORES})
+
+
+def build_mindcluster_fleet(nodes: Iterable[Node], index: Index) -> MindclusterFleet:
+    """Collapse the nodes that offer AI cores into shapes."""
+    found: Grouping[tuple[int, int]] = Grouping()
+    for number, node in enumerate(nodes):
+        cores = node.allocatable.get(names.NPU_CORE, 0)
+        if cores > 0:
+            found.add((cores, _chip_cores(node.labels.get(names.NODE_SERVER_TYPE, ""))), number, node.name)
+    shapes = [
+        MindclusterShape(**group.nodes(), cores=cores, chip_cores=chip_cores)
+        for (cores, chip_cores), group in found.groups.items()
+    ]
+    return MindclusterFleet(tuple(shapes), index)
+
+
+def _chip_cores(server_type: str) -> int:
+    """The second part of the label `servertype`: `Ascend310P-8`, `Ascend310P-10-dual`."""
+    parts = server_type.split("-")
+    digits = parts[1] if len(parts) > 1 else ""
+    return int(digits) if digits.isascii() and digits.isdigit() and 0 < len(digits) < 5 and int(digits) else CHIP_CORES

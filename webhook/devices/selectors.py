@@ -1,0 +1,164 @@
+"""What a pod demands of its node's labels: nodeSelector and required node affinity.
+
+Read so that a doubt never narrows: what is malformed or unknown is left out, and the pod is asked of more nodes. Taints
+are not looked at: a toleration may be added, and a taint removed.
+Source: kubernetes `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from webhook.pod.view import PodView
+
+MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read: no pod shall make reviews slow
+COMPARISON_COST = 50  # as much as so many values: Gt and Lt look at every value of a label
+
+
+class Operator(StrEnum):
+    """How a label is compared."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GREATER = "Gt"
+    LESS = "Lt"
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One comparison.
+
+    Attributes:
+        key: of a label; empty for the node's name.
+        operator: how.
+        values: with what.
+    """
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+
+Term = tuple[Requirement, ...]  # all must hold
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelector:
+    """What a pod demands of its node.
+
+    Attributes:
+        labels: from nodeSelector; all must hold.
+        terms: from required node affinity; one must hold, unless there is none.
+    """
+
+    labels: Term = ()
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The fields that narrow, for people."""
+        fields = (["nodeSelector"] if self.labels else []) + (["node affinity"] if self.terms else [])
+        return " and ".join(fields)
+
+
+def read_selector(pod: PodView) -> NodeSelector | None:
+    """What a pod demands of its node; None if nothing that can be told."""
+    spec = pod.spec
+    if "nodeSelector" not in spec and "affinity" not in spec:
+        return None
+    budget = _Budget()
+    try:
+        labels = tuple(_labels(spec.get("nodeSelector"), budget))
+        terms = _terms(spec.get("affinity"), budget)
+    except _TooLong:
+        return None
+    return NodeSelector(labels, terms) if labels or terms else None
+
+
+class _TooLong(Exception):  # it reports no error
+    """Ends the reading of a selector that is too long."""
+
+
+class _Budget:
+    def __init__(self) -> None:
+        self._left = MAX_REQUIREMENTS
+
+    def spend(self, amount: int) -> None:
+        self._left -= amount
+        if self._left < 0:
+            raise _TooLong
+
+
+def _labels(selector: Any, budget: _Budget) -> Iterator[Requirement]:
+    if isinstance(selector, dict):
+        for key, value in selector.items():
+            budget.spend(1)
+            if isinstance(value, str):
+                yield Requirement(key, Operator.IN, (value,))
+
+
+def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
+    """The terms of which one must hold; none if one of them cannot be understood at all, for it might hold."""
+    required = affinity
+    for key in ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
+        required = required.get(key) if isinstance(required, dict) else None
+    found: list[Term] = []
+    for term in required if isinstance(required, list) else ():
+        budget.spend(1)
+        if not isinstance(term, dict):
+            return ()
+        if not term.get("matchExpressions") and not term.get("matchFields"):
+            continue  # an empty term matches no node
+        requirements = (*_requirements(term.get("matchExpressions"), budget), *_fields(term, budget))
+        if not requirements:
+            return ()
+        found.append(requirements)
+    return tuple(found)
+
+
+def _fields(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
+    """The node's name is the only field that can be compared."""
+    for requirement in _requirements(term.get("matchFields"), budget):
+        if requirement.key == "metadata.name" and requirement.operator in (Operator.IN, Operator.NOT_IN):
+            yield Requirement("", requirement.operator, requirement.values)
+
+
+def _requirements(expressions: Any, budget: _Budget) -> Iterator[Requirement]:
+    for expression in expressions if isinstance(expressions, list) else ():
+        requirement = _requirement(expression, budget) if isinstance(expression, dict) else None
+        if requirement is not None:
+            yield requirement
+
+
+def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement | None:
+    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
+    if not isinstance(key, str) or not key or not isinstance(operator, str) or not isinstance(values, list):
+        return None
+    known = _OPERATORS.get(operator)
+    if known is None or not all(isinstance(value, str) for value in values):
+        return None
+    budget.spend(COMPARISON_COST if known in _COMPARISONS else 1 + len(values))
+    if not _TAKES[known](values):
+        return None
+    return Requirement(key, known, tuple(values))
+
+
+def is_integer(text: str) -> bool:
+    """Tell whether Gt and Lt can compare a label's value."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isascii() and digits.isdigit() and len(digits) < 19
+
+
+_OPERATORS = {operator.value: operator for operator in Operator}
+_COMPARISONS = frozenset({Operator.GREATER, Operator.LESS})
+_TAKES: dict[Operator, Callable[[list[str]], bool]] = {
+    Operator.IN: bool,
+    Operator.NOT_IN: bool,
+    Operator.EXISTS: lambda values: not values,
+    Operator.DOES_NOT_EXIST: lambda values: not values,
+    Operator.GREATER: lambda values: len(values) == 1 and is_integer(values[0]),
+    Operator.LESS: lambda values: len(values) == 1 and is_integer(values[0]),
+}

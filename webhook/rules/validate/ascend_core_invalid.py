@@ -1,0 +1,47 @@
+"""MindCluster gives AI cores by templates or whole chips.
+
+Reads:    huawei.com/npu-core of the regular containers; the labels vnpu-level and vnpu-dvpp
+Refuses:  cores that are no template and no multiple of a chip; a level or dvpp that is none
+Why:      the scheduler finds no template and no chip for it, and the pod waits for ever.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Family
+from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES, has_template, served
+from webhook.devices.mindcluster.fleet import CHIP_CORES
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+_WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find cores and labels that select no template."""
+    chips = sorted(context.fleet.mindcluster.chip_cores) if context.fleet is not None else [CHIP_CORES]
+    amount = served(pod)
+    if amount is not None and amount.value is not None and not any(has_template(amount.value, c) for c in chips):
+        templates = ", ".join(map(str, TEMPLATE_CORES))
+        yield Finding(
+            wording.resource_path(amount.container, names.NPU_CORE),
+            f"{wording.container(amount.container)} asks for {names.NPU_CORE} {amount.value}, for which there is no template; "
+            f"write {templates}, or a multiple of {' or '.join(map(str, chips))} for whole chips",
+        )
+    for label, words in _WORDS.items():
+        value = pod.view.labels.get(label)
+        if value is not None and value not in words:
+            yield Finding(
+                f"metadata.labels[{label}]",
+                f"the label {label} is {wording.quoted(value)}; write {', '.join(words[:-1])} or {words[-1]}, or remove it",
+            )
+
+
+RULE = Validation(
+    id="ascend-core-invalid",
+    level=Level.DENY,
+    summary="`huawei.com/npu-core` that is no template and no multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
+    check=check,
+    families=frozenset({Family.MINDCLUSTER}),
+)

@@ -1,0 +1,38 @@
+"""More memory than an NPU can have is booked as the smallest template.
+
+Reads:    the Ascend memory of the regular containers; the chips of the device config
+Refuses:  memory above the chip's capacity, unless NPUs are shared in software
+Why:      the scheduler finds no template for it, books nothing, and the container gets the smallest part of an NPU.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.ascend.asks import is_hami_core
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Family
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.verdict import npus
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find memory above the capacity."""
+    if is_hami_core(pod.view):
+        return
+    for ask in npus(pod, context):
+        chip = ask.chip
+        if ask.memory is not None and ask.memory > chip.capacity:
+            yield Finding(
+                wording.resource_path(ask.container, chip.memory_name),
+                f"{wording.container(ask.container)} asks for {chip.memory_name} {ask.memory}, but an NPU has "
+                f"{chip.capacity} MiB and the scheduler would book the smallest template; write {chip.allocatable} or less",
+            )
+
+
+RULE = Validation(
+    id="ascend-memory-oversize",
+    level=Level.DENY,
+    summary="Ascend memory above the capacity of an NPU, for which the scheduler books the smallest template",
+    check=check,
+    families=frozenset({Family.ASCEND}),
+)

@@ -1,0 +1,36 @@
+"""The mode of an Ascend pod must be spelled to the letter.
+
+Reads:    the annotation huawei.com/vnpu-mode
+Refuses:  what differs from hami-core in case, spaces or dashes only
+Why:      the scheduler takes every other word for a hard split: NPUs are cut by templates, and memory is rounded up.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.ascend.asks import is_hami_core
+from webhook.devices.asks import DevicePod
+from webhook.devices.families import Family
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.verdict import near_mode
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find a near miss."""
+    written = pod.view.annotation(names.VNPU_MODE)
+    if written is not None and near_mode(written) == names.MODE_HAMI_CORE and not is_hami_core(pod.view):
+        yield Finding(
+            wording.annotation_path(names.VNPU_MODE),
+            f"{names.VNPU_MODE} is {wording.quoted(written)}, which is read as a hard split; did you mean "
+            f'"{names.MODE_HAMI_CORE}"?',
+        )
+
+
+RULE = Validation(
+    id="ascend-mode-unread",
+    level=Level.WARN,
+    summary="`huawei.com/vnpu-mode` that is `hami-core` but for case, spaces or dashes: it is read as a hard split",
+    check=check,
+    families=frozenset({Family.ASCEND}),
+)
