@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.ported.short import cards, device_config, node_json, pod_json, repeated
+from tests.ported.short import cards, device_config, node_json, pod_json, repeated, whole_memory
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import Geometry, Instance
+from webhook.devices.families import Role
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.constraints import read_constraints
@@ -39,7 +40,7 @@ def _ask_pod(row: Json, wanted: Json, directory: Path) -> Json:
         "allowed": lambda: judged.allowed,
         "fits": lambda: judged.allowed,  # and nothing else is wrong with the pod
         "rules": lambda: _rules(judged),
-        "asks": lambda: _need(resources, row)["number"] > 0,
+        "asks": lambda: _asks(resources, row),
         "need": lambda: _need(resources, row) if judged.allowed else "refused",
         "limits": lambda: _amounts(resources.get("limits", {}), wanted["limits"]),
         "requests": lambda: _amounts(resources.get("requests", {}), wanted["requests"]),
@@ -56,7 +57,7 @@ def _review(row: Json, directory: Path) -> Outcome:
     if "node" in row:
         file = directory / "fleet.json"
         file.write_text(json.dumps(node_json(row["node"], config)))
-        nodes = load_nodes(file, config.vgpu)
+        nodes = load_nodes(file, config)
     request = Request(
         uid="705ab4f5-6393-11e8-b7cc-42010a800002",
         api_version="admission.k8s.io/v1",
@@ -85,14 +86,25 @@ def _takers(row: Json, directory: Path) -> list[str]:
     return [uuid for uuid, lonely in alone.items() if _review(lonely, directory).allowed]
 
 
+def _asks(resources: Json, row: Json) -> bool:
+    """Tell whether a container has a count."""
+    roles = device_config(row).roles
+    return any(roles[name][1] is Role.NUMBER for name in resources.get("limits", {}) if name in roles)
+
+
 def _need(resources: Json, row: Json) -> Json:
-    """What the scheduler reads of a container: how many cards; of each, MiB and cores."""
-    vgpu, limits = device_config(row).vgpu, resources.get("limits", {})
-    number, memory, cores = (int(limits.get(name, 0)) for name in (vgpu.number_name, vgpu.memory_name, vgpu.cores_name))
-    if number == 0:
+    """What the scheduler reads of a container: how many devices; of each, MiB and cores."""
+    config = device_config(row)
+    limits = resources.get("limits", {})
+    asked = {config.roles[name][1]: int(amount) for name, amount in limits.items() if name in config.roles}
+    if not asked.get(Role.NUMBER):
         return {"number": 0}
-    whole = cards(row["node"])[0]["memory"]
-    return {"number": number, "memory": (memory or whole) * vgpu.memory_factor, "cores": cores}
+    memory = asked.get(Role.MEMORY) or whole_memory(row["node"])
+    return {
+        "number": asked[Role.NUMBER],
+        "memory": memory * config.vgpu.memory_factor,
+        "cores": asked.get(Role.CORES, 0),
+    }
 
 
 def _amounts(found: Json, wanted: Json) -> Json:
@@ -132,5 +144,11 @@ def _ask_mig(row: Json, _wanted: Json, _: Path) -> Json:
     return {"fits": False} if booked is None else {"fits": True, "memory": booked}
 
 
-QUESTIONS = {"pod": _ask_pod, "type": _ask_type, "walk": _ask_walk, "mig": _ask_mig}
+def _ask_chip(row: Json, _wanted: Json, _: Path) -> Json:
+    """What does an NPU book for an amount of memory?"""
+    (chip,) = device_config(row).ascend.chips
+    return {"memory": chip.booked(row["chip"]["memory"])}
+
+
+QUESTIONS = {"pod": _ask_pod, "type": _ask_type, "walk": _ask_walk, "mig": _ask_mig, "chip": _ask_chip}
 REVIEWED = {"pod", "type"}  # asked of the whole pipeline, in which rules speak

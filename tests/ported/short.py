@@ -24,6 +24,13 @@ def cards(node: Json) -> list[Json]:
     return [{**defaults, "uuid": f"GPU-{at}", **card} for at, card in enumerate(repeated(node.get("cards", [])))]
 
 
+def whole_memory(node: Json) -> int:
+    """The memory of a node's first device."""
+    if "cards" in node:
+        return cards(node)[0]["memory"]
+    return next(npus[0]["devmem"] for npus in node["npus"].values())
+
+
 def node_json(short: Json, config: DeviceConfig) -> Json:
     """A node that registers `cards` in a `mode`, and `npus` of each chip, and offers what they have."""
     annotations, offered = dict(short.get("annotations", {})), {}

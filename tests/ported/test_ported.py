@@ -3,7 +3,7 @@
 Each YAML file holds the tables of one or a few of their test files. Under `tests` stand their test functions, with rows:
 
     name      as upstream calls the row
-    pod, type, walk, mig
+    pod, type, walk, mig, chip
               the question, exactly one; asking.py says what is asked of the engine
     upstream  what upstream's test expects
     webhook   what this webhook answers, where that is something else, and
@@ -29,6 +29,7 @@ Json = dict[str, Any]
 
 # Rows of each file, and how many of them run: a row that vanishes, or is not asked any more, is noticed.
 COUNTS = {
+    "hami-ascend": (34, 29),
     "hami-nvidia-admission": (23, 19),
     "hami-nvidia-fit": (16, 16),
     "hami-nvidia-requests": (22, 22),
@@ -36,6 +37,7 @@ COUNTS = {
     "hami-other-vendors": (44, 0),
     "hami-quota": (19, 0),
     "hami-webhook": (7, 7),
+    "volcano-ascend": (33, 27),
     "volcano-deviceshare": (24, 2),
     "volcano-mig": (9, 7),
     "volcano-vgpu": (50, 28),
