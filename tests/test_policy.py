@@ -1,10 +1,13 @@
 """The operator's policy: its defaults are a contract, and a mistake is told with its place."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import json_values
+from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.errors import ConfigError
@@ -27,6 +30,83 @@ CONTRACT = {
     "trustedUsers": list(DEFAULT_TRUSTED_USERS),
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
 }
+
+# Every setting, otherwise.
+OTHERWISE = {
+    "schedulerName": "b",
+    "schedulerNames": ["a", "b"],
+    "toleration": {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"},
+    "target": {"volcano": "v1.16", "devicePlugin": "1.11.0"},
+    "percentage": {"mixedCards": "deny"},
+    "memoryAboveCard": "deny",
+    "workloads": "deny",
+    "trustedUsers": ["me"],
+    "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
+}
+
+# An unknown key, its path, and the key that is meant.
+MISSPELT = [
+    ({"schedulrName": 1}, "schedulrName", "schedulerName"),
+    ({"scheduler_name": 1}, "scheduler_name", "schedulerName"),
+    ({"toleration": {"effct": 1}}, "toleration.effct", "effect"),
+    ({"target": {"volcan": 1}}, "target.volcan", "volcano"),
+    ({"target": {"device_plugin": 1}}, "target.device_plugin", "devicePlugin"),
+    ({"percentage": {"mixedcards": 1}}, "percentage.mixedcards", "mixedCards"),
+    ({"namespaces": [{"match": ["a"], "exemt": True}]}, "namespaces.0.exemt", "exempt"),
+    ({"namespaces": [{"match": ["a"]}, {"match": ["a"], "rule": {}}]}, "namespaces.1.rule", "rules"),
+    ({"fleet": {"autoScaled": True}}, "fleet.autoScaled", "autoscaled"),
+    ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1}], "node": 1}]}},
+     "fleet.declared.0.node", "nodes"),
+    ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1, "splits": 1}]}]}},
+     "fleet.declared.0.cards.0.splits", "split"),
+]  # fmt: skip
+
+# A wrong value, and how the message begins.
+WRONG = [
+    ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
+    ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
+    ({"namespaces": [{"match": ["a"], "rules": {"card-cuont": "off"}}]}, "namespaces.0.rules: no rule is called"),
+    ({"rules": {"card-count": "block"}}, "rules.card-count: "),
+    ({"rules": {"card-count": True}}, "rules.card-count: "),
+    ({"rules": {"card-count": None}}, "rules.card-count: "),
+    ({"rules": ["card-count"]}, "rules: "),
+    ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is no version; write it like 1.15.1"),
+    ({"target": {"devicePlugin": ""}}, "target.devicePlugin: '' is no version"),
+    ({"target": {"volcano": 1.16}}, "target.volcano: "),
+    ({"target": "1.16"}, "target: "),
+    ({"schedulerName": ""}, "schedulerName: "),
+    ({"schedulerName": None}, "schedulerName: "),
+    ({"schedulerNames": []}, "schedulerNames: "),
+    ({"schedulerNames": "volcano"}, "schedulerNames: "),
+    ({"schedulerName": "other"}, "the policy: schedulerName 'other' is not among schedulerNames ['volcano']"),
+    ({"schedulerNames": ["a", "b"]}, "the policy: schedulerName 'volcano' is not among schedulerNames ['a', 'b']"),
+    ({"toleration": {"operator": "In"}}, "toleration.operator: "),
+    ({"toleration": {"effect": "Never"}}, "toleration.effect: "),
+    ({"toleration": {"key": ""}}, "toleration.key: "),
+    ({"toleration": {"value": "v"}}, "toleration: a toleration with operator Exists has no value"),
+    ({"toleration": []}, "toleration: "),
+    ({"percentage": {"mixedCards": "median"}}, "percentage.mixedCards: "),
+    ({"memoryAboveCard": "warn"}, "memoryAboveCard: "),
+    ({"workloads": "audit"}, "workloads: "),
+    ({"workloads": True}, "workloads: "),
+    ({"namespaces": {}}, "namespaces: "),
+    ({"namespaces": [{}]}, "namespaces.0.match: "),
+    ({"namespaces": [{"match": []}]}, "namespaces.0.match: "),
+    ({"namespaces": [{"match": "a"}]}, "namespaces.0.match: "),
+    ({"namespaces": [{"match": ["a"], "exempt": "no"}]}, "namespaces.0.exempt: "),
+    ({"trustedUsers": "me"}, "trustedUsers: "),
+    ({"trustedUsers": [1]}, "trustedUsers.0: "),
+    ({"fleet": {"autoscaled": "false"}}, "fleet.autoscaled: "),
+    ({"fleet": {"autoscaled": 0}}, "fleet.autoscaled: "),
+    ({"fleet": {"staleAfterSeconds": 0}}, "fleet.staleAfterSeconds: "),
+    ({"fleet": {"staleAfterSeconds": True}}, "fleet.staleAfterSeconds: "),
+    ({"fleet": {"staleAfterSeconds": "600"}}, "fleet.staleAfterSeconds: "),
+    ({"fleet": {"declared": [{"name": "a"}]}}, "fleet.declared.0.cards: "),
+    ({"fleet": {"declared": [{"name": "a", "cards": []}]}}, "fleet.declared.0.cards: "),
+    ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A"}]}]}}, "fleet.declared.0.cards.0.memory: "),
+    ([], "the policy: "),
+    ("volcano", "the policy: "),
+]  # fmt: skip
 
 
 def parse(document):
@@ -56,24 +136,12 @@ def test_the_default_values():
     assert policy.settings.workloads is Level.WARN
     assert dict(policy.levels.of("any").levels) == DEFAULT_LEVELS
     assert not policy.levels.of("any").exempt
-    assert list(policy.declared(VgpuConfig())) == []
+    assert not policy.declared(default_device_config())
     assert "system:serviceaccount:volcano-system:volcano-scheduler" in policy.settings.trusted_users
 
 
 def test_every_setting_arrives():
-    policy = parse(
-        {
-            "schedulerName": "b",
-            "schedulerNames": ["a", "b"],
-            "toleration": {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"},
-            "target": {"volcano": "v1.16", "devicePlugin": "1.11.0"},
-            "percentage": {"mixedCards": "deny"},
-            "memoryAboveCard": "deny",
-            "workloads": "deny",
-            "trustedUsers": ["me"],
-            "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
-        }
-    )
+    policy = parse(OTHERWISE)
     settings = policy.settings
     assert (settings.scheduler_name, settings.scheduler_names) == ("b", ("a", "b"))
     assert settings.toleration == Toleration("k", "Equal", "v", "NoExecute")
@@ -99,24 +167,7 @@ def test_a_bare_off_which_yaml_reads_as_false(word):
     assert policy.levels.of("x").levels["card-count"] is Level.OFF
 
 
-@pytest.mark.parametrize(
-    "document, path, hint",
-    [
-        ({"schedulrName": 1}, "schedulrName", "schedulerName"),
-        ({"scheduler_name": 1}, "scheduler_name", "schedulerName"),
-        ({"toleration": {"effct": 1}}, "toleration.effct", "effect"),
-        ({"target": {"volcan": 1}}, "target.volcan", "volcano"),
-        ({"target": {"device_plugin": 1}}, "target.device_plugin", "devicePlugin"),
-        ({"percentage": {"mixedcards": 1}}, "percentage.mixedcards", "mixedCards"),
-        ({"namespaces": [{"match": ["a"], "exemt": True}]}, "namespaces.0.exemt", "exempt"),
-        ({"namespaces": [{"match": ["a"]}, {"match": ["a"], "rule": {}}]}, "namespaces.1.rule", "rules"),
-        ({"fleet": {"autoScaled": True}}, "fleet.autoScaled", "autoscaled"),
-        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1}], "node": 1}]}},
-         "fleet.declared.0.node", "nodes"),
-        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1, "splits": 1}]}]}},
-         "fleet.declared.0.cards.0.splits", "split"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("document, path, hint", MISSPELT)
 def test_an_unknown_key_is_told_with_path_and_nearest_right_key(document, path, hint):
     assert refusal(document) == f"the file: {path}: no such key; did you mean {hint!r}?"
 
@@ -125,67 +176,21 @@ def test_an_unknown_key_like_no_other_gets_the_list():
     assert refusal({"target": {"zzz": 1}}) == "the file: target.zzz: no such key; there are devicePlugin, volcano"
 
 
-@pytest.mark.parametrize(
-    "document, start",
-    [
-        ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
-        ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
-        ({"namespaces": [{"match": ["a"], "rules": {"card-cuont": "off"}}]}, "namespaces.0.rules: no rule is called"),
-        ({"rules": {"card-count": "block"}}, "rules.card-count: "),
-        ({"rules": {"card-count": True}}, "rules.card-count: "),
-        ({"rules": {"card-count": None}}, "rules.card-count: "),
-        ({"rules": ["card-count"]}, "rules: "),
-        ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is no version; write it like 1.15.1"),
-        ({"target": {"devicePlugin": ""}}, "target.devicePlugin: '' is no version"),
-        ({"target": {"volcano": 1.16}}, "target.volcano: "),
-        ({"target": "1.16"}, "target: "),
-        ({"schedulerName": ""}, "schedulerName: "),
-        ({"schedulerName": None}, "schedulerName: "),
-        ({"schedulerNames": []}, "schedulerNames: "),
-        ({"schedulerNames": "volcano"}, "schedulerNames: "),
-        ({"schedulerName": "other"}, "the policy: schedulerName 'other' is not among schedulerNames ['volcano']"),
-        ({"schedulerNames": ["a", "b"]}, "the policy: schedulerName 'volcano' is not among schedulerNames ['a', 'b']"),
-        ({"toleration": {"operator": "In"}}, "toleration.operator: "),
-        ({"toleration": {"effect": "Never"}}, "toleration.effect: "),
-        ({"toleration": {"key": ""}}, "toleration.key: "),
-        ({"toleration": {"value": "v"}}, "toleration: a toleration with operator Exists has no value"),
-        ({"toleration": []}, "toleration: "),
-        ({"percentage": {"mixedCards": "median"}}, "percentage.mixedCards: "),
-        ({"memoryAboveCard": "warn"}, "memoryAboveCard: "),
-        ({"workloads": "audit"}, "workloads: "),
-        ({"workloads": True}, "workloads: "),
-        ({"namespaces": {}}, "namespaces: "),
-        ({"namespaces": [{}]}, "namespaces.0.match: "),
-        ({"namespaces": [{"match": []}]}, "namespaces.0.match: "),
-        ({"namespaces": [{"match": "a"}]}, "namespaces.0.match: "),
-        ({"namespaces": [{"match": ["a"], "exempt": "no"}]}, "namespaces.0.exempt: "),
-        ({"trustedUsers": "me"}, "trustedUsers: "),
-        ({"trustedUsers": [1]}, "trustedUsers.0: "),
-        ({"fleet": {"autoscaled": "false"}}, "fleet.autoscaled: "),
-        ({"fleet": {"autoscaled": 0}}, "fleet.autoscaled: "),
-        ({"fleet": {"staleAfterSeconds": 0}}, "fleet.staleAfterSeconds: "),
-        ({"fleet": {"staleAfterSeconds": True}}, "fleet.staleAfterSeconds: "),
-        ({"fleet": {"staleAfterSeconds": "600"}}, "fleet.staleAfterSeconds: "),
-        ({"fleet": {"declared": [{"name": "a"}]}}, "fleet.declared.0.cards: "),
-        ({"fleet": {"declared": [{"name": "a", "cards": []}]}}, "fleet.declared.0.cards: "),
-        ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A"}]}]}}, "fleet.declared.0.cards.0.memory: "),
-        ([], "the policy: "),
-        ("volcano", "the policy: "),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("document, start", WRONG)
 def test_a_wrong_value_is_told_with_its_path(document, start):
     assert refusal(document).startswith(f"the file: {start}")
 
 
 def test_declared_shapes():
     geometries = (Geometry("g", (Instance("1g", 9728, 7),)),)
-    config = VgpuConfig(mig_models=(MigModels(("A100",), geometries),), memory_factor=2)
+    vgpu = VgpuConfig(mig_models=(MigModels(("A100",), geometries),), memory_factor=2)
+    config = replace(default_device_config(), vgpu=vgpu)
     cards = [{"count": 2, "type": "A100", "memory": 100, "split": 7}, {"type": "NVIDIA-T4", "memory": 50}]
     declared = [
         {"name": "core", "nodes": 5, "cards": cards},
         {"name": "mig", "mode": "mig", "cards": cards},
     ]
-    core, mig = parse({"fleet": {"declared": declared}}).declared(config)
+    core, mig = parse({"fleet": {"declared": declared}}).declared(config).vgpu
     assert (core.mode, core.names, core.nodes, core.declared) == ("hami-core", ("core",), 5, True)
     assert [(c.type, c.memory, c.split, c.geometries) for c in core.cards] == [
         ("NVIDIA-A100", 100, 7, None), ("NVIDIA-A100", 100, 7, None), ("NVIDIA-T4", 50, 10, None),
