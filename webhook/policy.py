@@ -35,6 +35,11 @@ class Policy:
     digest: str
     _declared: tuple[DeclaredNodes, ...]
 
+    @property
+    def declarations(self) -> tuple[DeclaredNodes, ...]:
+        """What `fleet.declared` says, as the file has it."""
+        return self._declared
+
     def declared(self, config: DeviceConfig) -> Declared:
         """The declared shapes, with the MIG geometries of the device config."""
         return declared_shapes(self._declared, config)

@@ -35,7 +35,12 @@ DEFAULT_TRUSTED_USERS = (
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        model_title_generator=lambda model: model.__name__.removeprefix("_"),
+    )
 
 
 def _version(text: str) -> str:
@@ -145,8 +150,8 @@ class _Fleet(_Section):
     )
     declared: list[DeclaredNodes] = Field(
         [],
-        description="Nodes that may be scaled up from zero: mode hami-core or mig; of the cards their type, memory and "
-        "split count, as the device plugin registers them.",
+        description="Nodes that may be scaled up from zero, with their cards as the device plugin registers them; the type "
+        "of an Ascend card is its chip's word.",
         examples=[[{"name": "a100", "cards": [{"type": "NVIDIA-NVIDIA A100-SXM4-80GB", "memory": 81920}]}]],
     )
 

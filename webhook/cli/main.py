@@ -12,6 +12,7 @@ from webhook.errors import WebhookError
 COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",
     "rules": "list the rules, or explain one",
+    "policy": "say what a policy file comes to, or print the default one or its schema",
     "serve": "serve the admission webhook",
     "demo": "start a standalone webhook, send it three pods, show what happens",
 }

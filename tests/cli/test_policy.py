@@ -1,0 +1,279 @@
+"""`vgpu-webhook policy check`: what the table says is what the webhook does."""
+
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cli.conftest import shell
+from tests.test_policy import MISSPELT
+from webhook.cli.report.effective_policy import effective_policy
+from webhook.cli.report.policy_settings import FACTS
+from webhook.devices.target import Target
+from webhook.policy import default_policy, parse_policy
+from webhook.rules.base import Level
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+
+POLICY = {
+    "workloads": "off",
+    "target": {"volcano": "1.16.0"},
+    "rules": {"number-zero": "audit", "card-count": "deny", "several-device-containers": "warn"},
+    "namespaces": [
+        {"match": ["team-*"], "rules": {"host-access": "deny", "card-count": "off"}},
+        {"match": ["kube-*", "x"], "exempt": True},
+        {"match": ["team-a"]},
+    ],
+    "fleet": {"autoscaled": True, "declared": [{"name": "big", "cards": [{"type": "A100", "memory": 81920}]}]},
+}
+
+
+@pytest.fixture
+def check(run, write):
+    """Check a policy and return what it says."""
+
+    def check(policy, *options):
+        return run("policy", "check", write("policy.yaml", policy), *options)
+
+    return check
+
+
+def levels(ran):
+    return {row["id"]: row for row in json.loads(ran.out)["levels"]}
+
+
+# --- what holds -----------------------------------------------------------------------------------------------------
+
+
+def test_each_level_with_where_it_comes_from(check):
+    found = levels(check(POLICY, "--namespace", "team-b", "-o", "json"))
+    assert list(found) == [rule.id for rule in VALIDATIONS]
+
+    def told(rule):
+        return [found[rule][key] for key in ("level", "default", "source", "softened")]
+
+    assert told("mode-invalid") == ["deny", "deny", "default", False]
+    assert told("number-zero") == ["audit", "deny", "rules", False]
+    assert told("host-access") == ["deny", "warn", "namespaces", False]
+    assert told("card-count") == ["off", "deny", "namespaces", False]
+    assert told("fits-no-node") == ["warn", "deny", "default", True]
+
+
+def test_the_same_as_text(check):
+    lines = check(POLICY, "--namespace", "team-b").out.splitlines()
+    assert "levels in team-b, as namespaces.0 (team-*) decides" in lines
+    rows = {line[4:].split()[0]: line for line in lines if line.startswith(("    ", "  * "))}
+    assert rows["mode-invalid"] == "    mode-invalid               deny   default"
+    assert rows["number-zero"] == "  * number-zero                audit  rules  (default deny)"
+    assert rows["host-access"] == "  * host-access                deny   namespaces.0  (default warn)"
+    assert rows["fits-no-node"] == "  * fits-no-node               warn   default deny, softened by fleet.autoscaled"
+    assert rows["several-device-containers"] == "    several-device-containers  warn   rules"
+
+
+levels_of_rules = st.dictionaries(st.sampled_from(sorted(DEFAULT_LEVELS)), st.sampled_from([*Level]), max_size=6)
+entries = st.fixed_dictionaries(
+    {"match": st.lists(st.sampled_from(["*", "a", "a*", "?", "b"]), min_size=1), "rules": levels_of_rules},
+    optional={"exempt": st.booleans()},
+)
+policies = st.fixed_dictionaries(
+    {"rules": levels_of_rules, "namespaces": st.lists(entries, max_size=4)},
+    optional={"fleet": st.fixed_dictionaries({"autoscaled": st.booleans()})},
+).map(lambda document: parse_policy(document, "drawn"))
+
+
+@given(policies, st.sampled_from(["a", "ab", "b", "c", "cd"]))
+def test_what_is_told_is_what_the_webhook_does(policy, namespace):
+    told, holds = effective_policy(policy, "file", namespace), policy.levels.of(namespace)
+    assert told.exempt is holds.exempt
+    assert told.exempt or {row.id: row.level for row in told.levels} == holds.levels
+
+
+@given(policies)
+def test_every_other_namespace_is_one_that_no_entry_singles_out(policy):
+    told, holds = effective_policy(policy, "file", None), policy.levels.of("none-of-them")
+    assert told.exempt is holds.exempt
+    assert told.exempt or {row.id: row.level for row in told.levels} == holds.levels
+    for entry in told.namespaces:
+        assert entry.exempt or {**holds.levels, **entry.changes} == policy.levels.at(entry.index).levels
+
+
+def test_what_each_entry_changes(check):
+    ran = check(POLICY)
+    assert "levels in every other namespace\n" in ran.out
+    assert ran.out.endswith(
+        "namespaces, of which the last one that matches decides\n"
+        "    namespaces.0 (team-*): host-access deny, card-count off\n"
+        "    namespaces.1 (kube-*, x): exempt\n"
+        "    namespaces.2 (team-a): as in every other namespace\n\n"
+        "warnings\n"
+        "  rules.card-count: it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write "
+        "warn, or set fleet.autoscaled: false\n"
+    )
+    assert "namespaces, of" not in check(POLICY, "--namespace", "x").out
+    assert [entry["changes"] for entry in json.loads(check(POLICY, "-o", "json").out)["namespaces"]] == [
+        {"host-access": "deny", "card-count": "off"}, {}, {},
+    ]  # fmt: skip
+
+
+def test_an_entry_for_all_decides_in_every_other_namespace(check):
+    policy = {"namespaces": [{"match": ["*"], "rules": {"card-count": "warn"}}, {"match": ["a"]}]}
+    out = check(policy).out
+    assert "levels in every other namespace, as namespaces.0 (*) decides\n" in out
+    assert "card-count                 warn   namespaces.0  (default deny)" in out
+    assert "namespaces.0 (*): as in every other namespace\n    namespaces.1 (a): card-count deny\n" in out
+
+
+def test_rules_of_an_exempt_entry_change_nothing(check):
+    policy = {"namespaces": [{"match": ["a"], "exempt": True, "rules": {"card-count": "off"}}]}
+    (entry,) = json.loads(check(policy, "-o", "json").out)["namespaces"]
+    assert entry == {"index": 0, "match": ["a"], "exempt": True, "changes": {}}
+
+
+def test_many_globs_are_cut(check):
+    policy = {"namespaces": [{"match": [f"team-{index}" for index in range(20)], "exempt": True}]}
+    shown = "team-0, team-1, team-2, team-3, team-4, team-5, team-6, tea…"
+    assert f"    namespaces.0 ({shown}): exempt\n" in check(policy).out
+
+
+def test_an_exempt_namespace_has_no_levels(check):
+    ran = check(POLICY, "--namespace", "kube-system")
+    assert "kube-system is exempt by namespaces.1 (kube-*, x): pods pass untouched\n" in ran.out
+    assert "mode-invalid" not in ran.out
+    value = json.loads(check(POLICY, "--namespace", "kube-system", "-o", "json").out)
+    assert (value["exempt"], value["decider"], value["levels"]) == (True, 1, [])
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+def test_every_setting_with_its_default(check):
+    value = json.loads(check(POLICY, "-o", "json").out)
+    settings = {row["key"]: row for row in value["settings"]}
+    assert settings["schedulerName"] == {"key": "schedulerName", "value": "volcano", "default": "volcano"}
+    assert settings["workloads"]["value"] == "off"
+    assert settings["workloads"]["default"] == "warn"
+    assert settings["fleet.declared"]["value"][0]["cards"][0]["memory"] == 81920
+    assert settings["toleration"]["value"]["key"] == "volcano.sh/vgpu"
+    assert value["digest"] == parse_policy(POLICY, "").digest
+    sections = {"target", "percentage", "fleet"}
+    assert {key.split(".")[0] for key in settings} | {"rules", "namespaces"} >= sections | {"trustedUsers"}
+
+
+def test_what_differs_is_marked(check):
+    lines = check(POLICY, "--namespace", "a").out.splitlines()
+    assert "  * workloads                off  (default warn)" in lines
+    assert "    memoryAboveCard          clamp" in lines
+    assert "    toleration               {key: volcano.sh/vgpu, operator: Exists, effect: NoSchedule}" in lines
+    marked = [line[4:].split()[0] for line in lines[: lines.index("levels in a")] if line.startswith("  * ")]
+    assert marked == ["target.volcano", "GPU", "workloads", "fleet.autoscaled", "fleet.declared"]
+
+
+def test_a_long_default_is_left_out(check):
+    out = check({"trustedUsers": ["system:serviceaccount:a:b"], "toleration": None}).out
+    assert "  * trustedUsers             [system:serviceaccount:a:b]\n" in out
+    assert (
+        "  * toleration               null  (default {key: volcano.sh/vgpu, operator: Exists, effect: NoSchedule})\n"
+        in out
+    )
+
+
+def test_default_rows_are_dim_and_changed_levels_have_a_colour(check, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = check({"rules": {"host-access": "deny"}}).out
+    assert "    \x1b[2mmode-invalid             \x1b[0m  \x1b[2mdeny   \x1b[0m\x1b[2mdefault\x1b[0m\n" in out
+    assert "  * \x1b[1mhost-access              \x1b[0m  \x1b[31mdeny   \x1b[0mrules  (default warn)\n" in out
+
+
+@pytest.mark.parametrize(
+    "target, means",
+    [
+        ({"volcano": "1.15.1"}, "a node counts only if it offers all three vGPU names"),
+        ({"volcano": "1.15.0"}, "a node counts whatever vGPU names it lacks"),
+        ({"volcano": "1.16.0"}, "GPU UUID annotations are read"),
+        ({"volcano": "1.15.1"}, "GPU UUID annotations are ignored"),
+        ({"volcano": "1.13.0"}, "the ordinary node fit looks at memory, cores and percentage, too"),
+        ({"volcano": "1.12.0"}, "the ordinary node fit looks at the count alone"),
+        ({"devicePlugin": "1.12.0"}, "one vGPU container a pod is served"),
+        ({"devicePlugin": "1.11.0"}, "several vGPU containers a pod are served"),
+    ],
+)
+def test_what_follows_from_a_version(check, target, means):
+    assert f" {means}\n" in check({"target": target}).out
+    told = json.loads(check({"target": target}, "-o", "json").out)["settings"]
+    assert means in [fact for row in told for fact in row.get("facts", ())]
+
+
+def test_no_fact_is_left_out():
+    derived = {field.name for field in dataclasses.fields(Target) if not field.init}
+    assert {name for facts in FACTS.values() for name in facts} == derived
+
+
+def test_only_what_differs(check):
+    assert check({}, "--changed").out.splitlines()[1:] == [
+        "", "settings: as by default", "", "levels in every namespace: as by default",
+    ]  # fmt: skip
+    out = check({"workloads": "deny", "rules": {"card-count": "warn"}}, "--changed").out
+    assert [line.split()[1] for line in out.splitlines() if line.startswith("  ")] == ["workloads", "card-count"]
+
+
+def test_an_empty_file_is_the_default(check):
+    told = json.loads(check("", "-o", "json").out)
+    assert told["digest"] == default_policy().digest
+    assert all(row["level"] == row["default"] for row in told["levels"])
+    assert all(row["value"] == row["default"] for row in told["settings"])
+    assert told["warnings"] == []
+
+
+# --- bad files, warnings, strangers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("document, path, hint", MISSPELT)
+def test_a_bad_file_is_told_as_the_webhook_tells_it(check, document, path, hint):
+    ran = check(document)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(f"policy.yaml: {path}: no such key; did you mean {hint!r}?\n")
+    assert ran.err.startswith("vgpu-webhook policy: ")
+
+
+def test_a_missing_file(run, tmp_path):
+    ran = run("policy", "check", tmp_path / "none.yaml")
+    assert (ran.code, ran.out) == (2, "")
+    assert "none.yaml: No such file or directory" in ran.err
+
+
+def test_warnings_fail_only_if_asked_to(check):
+    doubtful, fine = {"namespaces": [{"match": ["default"]}]}, {"rules": {"card-count": "warn"}}
+    assert check(doubtful).code == 0
+    assert check(doubtful, "--warnings-as-errors").code == 3
+    assert check(fine, "--warnings-as-errors").code == 0
+    assert "policy.yaml: good, with 1 warning\n" in check(doubtful).out
+    assert json.loads(check(doubtful, "-o", "json").out)["warnings"][0]["path"] == "namespaces.0"
+
+
+def test_text_of_strangers_is_made_visible(check, run, write):
+    policy = {
+        "namespaces": [{"match": ["a\x1b[31m"]}],
+        "trustedUsers": ["\x1b[31m"],
+        "schedulerNames": ["volcano", "\x1b"],
+    }
+    for options in ((), ("-o", "json"), ("--namespace", "\x1b[31m")):
+        assert "\x1b" not in check(policy, *options).out
+    assert "\x1b" not in check({"\x1b[31m": 1}).err
+    written = write("\x1b[31m.yaml", {})
+    assert "\x1b" not in run("policy", "check", written).out + run("policy", "check", f"{written}x").err
+
+
+def test_arguments_that_are_no_text(write):
+    for output in ("text", "json"):
+        ran = shell("policy", "check", write("\udcfe.yaml", {}), "--namespace", "\udcff", "-o", output)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert b"\\udcfe.yaml" in ran.stdout
+        assert b"\\udcff" in ran.stdout
+
+
+def test_a_terminal_without_unicode(write):
+    path = write("p.yaml", {"schedulerNames": ["volcano", "größe"]})
+    ran = shell("policy", "check", path, env={"PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert b"gr\\xf6\\xdfe" in ran.stdout

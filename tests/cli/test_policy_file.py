@@ -1,0 +1,204 @@
+"""`vgpu-webhook policy default` and `schema`: whole, and of one mind with the loader."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from tests.cli.conftest import DATA
+from tests.strategies import json_values
+from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
+from tests.test_policy_levels import NAMESPACES
+from webhook.cli.report.policy_file import commented_default, json_schema
+from webhook.cluster.files import load_policy
+from webhook.devices.target import parse_version
+from webhook.errors import ConfigError
+from webhook.policy import default_policy, parse_policy
+from webhook.policy_schema import PolicyFile
+from webhook.rules.base import Level
+from webhook.rules.registry import DEFAULT_LEVELS
+
+CASES = Path(DATA.parent / "rules" / "cases")
+SCHEMA = json_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
+
+# What no schema can say: that one value depends on another.
+BEYOND = ("the policy: schedulerName", "toleration: a toleration with operator Exists")
+
+
+def accepted(document):
+    try:
+        parse_policy(document, "the file")
+    except ConfigError:
+        return False
+    return True
+
+
+def objects(node=SCHEMA):
+    """Every part of the schema that describes an object."""
+    if isinstance(node, dict):
+        if "properties" in node:
+            yield node
+        for inner in node.values():
+            yield from objects(inner)
+
+
+# --- the default policy ---------------------------------------------------------------------------------------------
+
+
+def test_it_is_the_default_policy(run, write):
+    printed = run("policy", "default").out
+    assert load_policy(write("policy.yaml", printed)) == default_policy()
+    assert load_policy(write("policy.yaml", printed)).digest == default_policy().digest
+
+
+def test_it_has_every_key_and_every_rule():
+    keys = {key for node in objects() for key in node["properties"]}
+    assert keys > {field.alias for field in PolicyFile.model_fields.values()} | set(DEFAULT_LEVELS)
+    assert set(re.findall(r"([\w-]+):(?: |$)", commented_default(), re.MULTILINE)) >= keys
+
+
+def test_every_key_has_its_description():
+    text = commented_default()
+    flat = " ".join(text.replace("#", " ").split())
+    told = [
+        inner["description"] for node in objects() for inner in node["properties"].values() if "description" in inner
+    ]
+    assert len(told) > 20
+    assert [description for description in told if description not in flat] == []
+    assert "# The version of Volcano's scheduler.\n  volcano: '1.15.1'\n" in text
+    assert "look at pods alone.\nworkloads: warn\n" in text
+    assert "One of: smallest, largest, deny.\n  mixedCards: smallest\n" in text
+    assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
+
+
+@pytest.mark.parametrize("key", ["rules", "namespaces", "declared"])
+def test_what_is_commented_out_can_be_used(key):
+    lines = commented_default().splitlines()
+    at = next(number for number, line in enumerate(lines) if line.lstrip() in (f"{key}: {{}}", f"{key}: []"))
+    indent = len(lines[at]) - len(lines[at].lstrip())
+    end = next((n for n, line in enumerate(lines[at + 1 :], at + 1) if not line.strip()), len(lines))
+    used = [" " * indent + line.strip().removeprefix("# ") for line in lines[at + 1 : end]]
+    document = yaml.safe_load("\n".join([*lines[:at], lines[at][:-3], *used, *lines[end:]]))
+    value = document["fleet"]["declared"] if key == "declared" else document[key]
+    assert value
+    assert accepted(document)
+    assert list(VALIDATOR.iter_errors(document)) == []
+    if key == "rules":
+        assert value == DEFAULT_LEVELS
+
+
+# --- the schema -----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_a_schema(run):
+    printed = json.loads(run("policy", "schema").out)
+    assert printed == json.loads(json.dumps(SCHEMA))
+    assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert printed["title"] == "vgpu-webhook policy"
+    Draft202012Validator.check_schema(printed)
+
+
+def test_editors_get_descriptions_defaults_and_choices():
+    for key, node in SCHEMA["properties"].items():
+        assert node["description"], key
+        assert node["default"] == CONTRACT[key] or key == "toleration", key
+    for rules in (SCHEMA["properties"]["rules"], SCHEMA["$defs"]["Namespaces"]["properties"]["rules"]):
+        assert {rule: node["default"] for rule, node in rules["properties"].items()} == DEFAULT_LEVELS
+        assert all(node["enum"] == [*Level, False] and node["description"] for node in rules["properties"].values())
+
+
+def test_names_are_those_of_the_file():
+    assert {name: node["title"] for name, node in SCHEMA["$defs"].items()} == {name: name for name in SCHEMA["$defs"]}
+    assert not any(name.startswith("_") for name in SCHEMA["$defs"])
+    assert not any("title" in inner for node in objects() for inner in node["properties"].values())
+
+
+def test_no_object_takes_another_key():
+    assert len(list(objects())) > 8
+    assert all(node["additionalProperties"] is False for node in objects())
+
+
+def used_in_tests():
+    yield from (None, {}, CONTRACT, OTHERWISE, {"toleration": None}, {"namespaces": NAMESPACES})
+    yield from ({"workloads": word, "rules": {"card-count": word}} for word in ("off", False))
+    yield yaml.safe_load((Path("webhook") / "samples" / "policy.yaml").read_text())
+    for file in sorted(CASES.glob("*.yaml")):
+        for case in yaml.safe_load_all(file.read_text()):
+            yield from (one["policy"] for one in _cases(case) if "policy" in one)
+
+
+def _cases(value):
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _cases(inner)
+
+
+def test_every_policy_of_the_tests_passes():
+    policies = list(used_in_tests())
+    assert len(policies) > 20
+    for policy in policies:
+        assert accepted(policy), policy
+        assert list(VALIDATOR.iter_errors(policy)) == [], policy
+
+
+@pytest.mark.parametrize("document", [document for document, *_ in MISSPELT])
+def test_a_misspelt_key_does_not(document):
+    errors = [inner for error in VALIDATOR.iter_errors(document) for inner in (error, *error.context)]
+    assert "additionalProperties" in {error.validator for error in errors}
+
+
+@pytest.mark.parametrize("document, start", WRONG)
+def test_a_wrong_value_does_not(document, start):
+    assert VALIDATOR.is_valid(document) is start.startswith(BEYOND)
+
+
+scalars = st.sampled_from(
+    ["off", False, True, None, "deny", "warn", "audit", "clamp", "1.16", "v1.2.3-a", " 1.2", 1, "a"]
+)
+rules = st.dictionaries(st.sampled_from([*DEFAULT_LEVELS, "card-cuont"]), scalars, max_size=2)
+documents = st.fixed_dictionaries(
+    {},
+    optional={
+        "target": st.dictionaries(st.sampled_from(["volcano", "devicePlugin", "x"]), scalars, max_size=2),
+        "workloads": scalars,
+        "memoryAboveCard": scalars,
+        "rules": rules,
+        "namespaces": st.lists(
+            st.fixed_dictionaries(
+                {"match": st.lists(scalars, max_size=2)}, optional={"rules": rules, "exempt": scalars}
+            ),
+            max_size=2,
+        ),
+        "fleet": st.dictionaries(
+            st.sampled_from(["autoscaled", "staleAfterSeconds", "declared"]), scalars | st.just([])
+        ),
+        "trustedUsers": json_values,
+    },
+)
+
+
+@given(documents)
+def test_loader_and_schema_agree(document):
+    assert VALIDATOR.is_valid(document) is accepted(document)
+
+
+@given(st.text("v1.20-+a \n", max_size=8))
+@example(" v1.2.3 ")
+@example("1.2\n")
+@example("1.2-alpha.1+x")
+def test_they_agree_on_versions(text):
+    try:
+        parse_version(text)
+    except ValueError:
+        assert not VALIDATOR.is_valid({"target": {"volcano": text}})
+    else:
+        assert VALIDATOR.is_valid({"target": {"volcano": text}})

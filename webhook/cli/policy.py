@@ -1,0 +1,76 @@
+"""`vgpu-webhook policy`: what a policy file comes to, what its keys mean, and a schema for editors."""
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from webhook.cli.report.effective_policy import effective_policy
+from webhook.cli.report.manifest import to_json
+from webhook.cli.report.policy_file import commented_default, json_schema
+from webhook.cli.report.policy_table import show
+from webhook.cli.report.terminal import Terminal, visible
+from webhook.cluster.files import load_policy
+from webhook.errors import ConfigError
+
+EXIT_GOOD = 0
+EXIT_BAD_INPUT = 2
+EXIT_WARNED = 3
+
+_EXITS = """exit codes:
+  0  the policy is good
+  2  it cannot be used; the message says why
+  3  it is good, with warnings, under --warnings-as-errors
+"""
+
+_EDITORS = """In editors with the YAML language server, make this the first line of the policy:
+  # yaml-language-server: $schema=policy.schema.json
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one of the commands."""
+    arguments = _parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
+    if arguments.command == "check":
+        return _check(arguments)
+    print(commented_default() if arguments.command == "default" else json.dumps(json_schema(), indent=2))
+    return EXIT_GOOD
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    try:
+        policy = load_policy(arguments.file)
+    except ConfigError as error:
+        print(f"vgpu-webhook policy: {visible(str(error))}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    found = effective_policy(policy, arguments.file, arguments.namespace)
+    if arguments.output == "json":
+        print(to_json(found.json()))
+    else:
+        show(found, Terminal(sys.stdout, os.environ), changed=arguments.changed)
+    return EXIT_WARNED if found.warnings and arguments.warnings_as_errors else EXIT_GOOD
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="vgpu-webhook policy", description="Check a policy file, or write one.")
+    raw = argparse.RawDescriptionHelpFormatter
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    what = "say whether a policy file is good, and what holds in a namespace"
+    check = commands.add_parser(
+        "check", help=what, description=f"{what.capitalize()}.", epilog=_EXITS, formatter_class=raw
+    )
+    add = check.add_argument
+    add("file", metavar="FILE", help="the policy, YAML or JSON")
+    add("--namespace", metavar="NS", help="what holds there; without it, what holds wherever no entry says otherwise")
+    add("--changed", action="store_true", help="leave out of the text what is as by default")
+    add("-o", "--output", choices=["text", "json"], default="text", help="default text")
+    add("--warnings-as-errors", action="store_true", help="exit with 3 if something is surely not meant")
+    what = "print the default policy: every key, and what it means"
+    commands.add_parser("default", help=what, description=f"{what.capitalize()}.")
+    what = "print the JSON Schema of policy files, for editors"
+    commands.add_parser("schema", help=what, description=f"{what.capitalize()}.", epilog=_EDITORS, formatter_class=raw)
+    return parser
