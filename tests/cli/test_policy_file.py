@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tests.cli.conftest import DATA
+from tests.cli.conftest import DATA, shell
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
 from tests.test_policy_levels import NAMESPACES
@@ -202,3 +202,9 @@ def test_they_agree_on_versions(text):
         assert not VALIDATOR.is_valid({"target": {"volcano": text}})
     else:
         assert VALIDATOR.is_valid({"target": {"volcano": text}})
+
+
+def test_the_help_says_how_editors_find_it():
+    shown = shell("policy", "schema", "--help").stdout.decode()
+    assert "Print the JSON Schema of policy files" in shown
+    assert "  # yaml-language-server: $schema=policy.schema.json\n" in shown

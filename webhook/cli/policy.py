@@ -57,20 +57,20 @@ def _check(arguments: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="vgpu-webhook policy", description="Check a policy file, or write one.")
-    raw = argparse.RawDescriptionHelpFormatter
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    what = "say whether a policy file is good, and what holds in a namespace"
-    check = commands.add_parser(
-        "check", help=what, description=f"{what.capitalize()}.", epilog=_EXITS, formatter_class=raw
-    )
-    add = check.add_argument
+
+    def command(name: str, what: str, more: str = "") -> argparse.ArgumentParser:
+        raw = argparse.RawDescriptionHelpFormatter
+        return commands.add_parser(
+            name, help=what, description=f"{what[0].upper()}{what[1:]}.", epilog=more, formatter_class=raw
+        )
+
+    add = command("check", "say whether a policy file is good, and what holds in a namespace", _EXITS).add_argument
     add("file", metavar="FILE", help="the policy, YAML or JSON")
     add("--namespace", metavar="NS", help="what holds there; without it, what holds wherever no entry says otherwise")
     add("--changed", action="store_true", help="leave out of the text what is as by default")
     add("-o", "--output", choices=["text", "json"], default="text", help="default text")
     add("--warnings-as-errors", action="store_true", help="exit with 3 if something is surely not meant")
-    what = "print the default policy: every key, and what it means"
-    commands.add_parser("default", help=what, description=f"{what.capitalize()}.")
-    what = "print the JSON Schema of policy files, for editors"
-    commands.add_parser("schema", help=what, description=f"{what.capitalize()}.", epilog=_EDITORS, formatter_class=raw)
+    command("default", "print the default policy: every key, and what it means")
+    command("schema", "print the JSON Schema of policy files, for editors", _EDITORS)
     return parser
