@@ -73,6 +73,14 @@ def test_the_target_version_decides_what_is_seen():
     assert not build_snapshot(config, default_policy(), nodes).fleet.vgpu.slots
 
 
+def test_an_old_scheduler_knows_the_well_known_names_only():
+    config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
+    older = parse_policy({"target": {"volcano": "1.12.2"}}, "test")
+    assert build_snapshot(config, older, None).config.vgpu.number_name == "volcano.sh/vgpu-number"
+    assert "nvidia.com/gpu" not in build_snapshot(config, older, None).config.roles
+    assert build_snapshot(config, default_policy(), None).config is config
+
+
 def test_a_digest_changes_with_its_part_alone():
     config, nodes = mixed()
     base = build_snapshot(config, default_policy(), nodes).digests

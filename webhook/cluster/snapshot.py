@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
-from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.config import DeviceConfig, as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.policy import Policy
@@ -23,6 +23,7 @@ def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] |
         policy: the policy; its declared shapes join the fleet.
         nodes: None if they are not known; declared shapes alone then serve percentages, and rule nothing out.
     """
+    config = as_read_by(config, policy.settings.target)
     declared = policy.declared(config)
     fleet = None
     if nodes is not None or declared:

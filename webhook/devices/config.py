@@ -5,7 +5,7 @@ Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.families import Family, Role
+from webhook.devices.target import Target
 from webhook.errors import ConfigError
 
 Roles = Mapping[str, tuple[Family, Role]]
@@ -243,8 +244,10 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
         raise ConfigError(
             f"{source}: {place}: {first['msg']}; Volcano would fall back to its built-in defaults"
         ) from error
-    vgpu = _vgpu(model.nvidia)
-    ascend = _ascend(model.vnpus)
+    return _device_config(_vgpu(model.nvidia), _ascend(model.vnpus))
+
+
+def _device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
     roles = _roles(vgpu, ascend)
     unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] is not Family.MINDCLUSTER}
     registers = [names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in ascend.chips]
@@ -258,6 +261,21 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
         ),
         _unlabelled=MappingProxyType(unlabelled),
     )
+
+
+def as_read_by(config: DeviceConfig, target: Target) -> DeviceConfig:
+    """What a version of the scheduler makes of a device config: before 1.13 it knew the well-known vGPU names only."""
+    if target.reads_names:
+        return config
+    known = VgpuConfig()
+    vgpu = replace(
+        config.vgpu,
+        number_name=known.number_name,
+        memory_name=known.memory_name,
+        cores_name=known.cores_name,
+        percentage_name=known.percentage_name,
+    )
+    return _device_config(vgpu, config.ascend)
 
 
 def _vgpu(section: _Nvidia) -> VgpuConfig:

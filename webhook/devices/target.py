@@ -33,6 +33,8 @@ class Target:
         device_plugin: the version of volcano-vgpu-device-plugin.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
         reads_uuids: the UUID annotations are read (from 1.16).
+        reads_names: the resource names of the device config are read, not only the well-known ones (from 1.13).
+        follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
     """
@@ -41,6 +43,8 @@ class Target:
     device_plugin: Version = (1, 12, 0)
     gates_nodes: bool = field(init=False)
     reads_uuids: bool = field(init=False)
+    reads_names: bool = field(init=False)
+    follows_policy: bool = field(init=False)
     fits_every_name: bool = field(init=False)
     one_container: bool = field(init=False)
 
@@ -48,5 +52,7 @@ class Target:
         derive = object.__setattr__  # the dataclass is frozen
         derive(self, "gates_nodes", (1, 14, 4) <= self.volcano < (1, 15, 0) or self.volcano >= (1, 15, 1))
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
+        derive(self, "reads_names", self.volcano >= (1, 13, 0))
+        derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "fits_every_name", self.volcano >= (1, 13, 0))
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))

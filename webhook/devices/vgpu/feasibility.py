@@ -26,12 +26,14 @@ class Question:
         needs: what each of them needs of its cards.
         totals: the pod's total of each role, as the ordinary node fit counts it: not multiplied by the number.
         constraints: what the annotations demand.
+        by_policy: the scheduler may walk the cards in any of its orders, not only from the last.
     """
 
     asks: tuple[Ask, ...]
     needs: tuple[Need, ...]
     totals: Mapping[Role, int]
     constraints: Constraints
+    by_policy: bool = True
 
 
 def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Question | None:
@@ -44,7 +46,7 @@ def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Q
     # Only cores is no ask: the scheduler does not see such a container. 0 of memory is unset: the whole card.
     served = tuple([ask for ask in asks if ask.number is not None or ask.memory is not None])
     needs = tuple([Need(ask.number or 1, ask.memory or None, ask.cores or 0) for ask in served])
-    return Question(served, needs, _totals(asks, target), constraints)
+    return Question(served, needs, _totals(asks, target), constraints, target.follows_policy)
 
 
 def judge(asked: Question, fleet: VgpuFleet) -> Feasibility:
@@ -58,7 +60,7 @@ def judge(asked: Question, fleet: VgpuFleet) -> Feasibility:
     for candidate in left.candidates:
         if not offers(candidate.shape, asked.totals):
             continue
-        placement = place(candidate.cards, candidate.kinds, asked.needs, budget)
+        placement = place(candidate.cards, candidate.kinds, asked.needs, budget, by_policy=asked.by_policy)
         if placement is Placement.FITS:
             return Fits()
         if placement is Placement.TIGHT:

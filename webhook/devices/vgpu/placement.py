@@ -27,7 +27,9 @@ class Placement(Enum):
     UNKNOWN = "the search was cut short"
 
 
-def place(cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Budget) -> Placement:
+def place(
+    cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Budget, *, by_policy: bool = True
+) -> Placement:
     """Decide for one empty node.
 
     Args:
@@ -35,6 +37,7 @@ def place(cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Bu
         kinds: the different ones among them, each with its number.
         needs: one for each container that asks, in the order of the specification.
         budget: shared by all nodes of a review.
+        by_policy: the scheduler may walk the cards in any of its orders, not only from the last.
     """
     if sum([need.number for need in needs]) > sum([card.split for card in cards]):
         return Placement.NEVER  # before anything slower: a pod of 10,000 containers ends here
@@ -44,7 +47,7 @@ def place(cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Bu
         return Placement.NEVER
     if len(needs) == 1:
         return Placement.FITS  # every card that takes the slice alone takes it: nobody else is there
-    for order in ORDERS:
+    for order in ORDERS if by_policy else ORDERS[:1]:
         if not budget.spend(len(needs) * len(cards)):
             return Placement.UNKNOWN
         if _greedy(cards, needs, order):
