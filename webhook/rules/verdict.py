@@ -8,7 +8,7 @@ from webhook.devices.ascend import feasibility as ascend
 from webhook.devices.ascend.asks import NpuAsk, is_hami_core, npu_asks
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import Chip
-from webhook.devices.families import Family
+from webhook.devices.families import Family, Role
 from webhook.devices.feasibility import Cause, Feasibility, Fits, Never, Shortfall, Unknown
 from webhook.devices.fleet import Fleet
 from webhook.devices.gpushare import feasibility as gpushare
@@ -40,7 +40,10 @@ def asked(pod: DevicePod, context: Context) -> Question | None:
     found = question(pod.vgpu, constraints(pod, context), context.settings.target)
     if found is None or all([need.cores <= 100 for need in found.needs]) or not context.denies("cores-range"):
         return found
-    return replace(found, needs=tuple(replace(need, cores=min(need.cores, 100)) for need in found.needs))
+    capped = tuple(replace(need, cores=min(need.cores, 100)) for need in found.needs)
+    excess = sum(before.cores - after.cores for before, after in zip(found.needs, capped, strict=True))
+    totals = {role: amount - excess if role is Role.CORES else amount for role, amount in found.totals.items()}
+    return replace(found, needs=capped, totals=totals)
 
 
 def verdict(pod: DevicePod, context: Context) -> Feasibility:

@@ -18,14 +18,14 @@ from webhook.rules.verdict import npus
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
-    """Round up, except where NPUs are shared in software, and above the capacity, which validation refuses."""
+    """Round up, except where NPUs are shared in software, and what validation refuses: too much, and several parts."""
     if is_hami_core(pod.view):
         return
     for ask in npus(pod, context):
         if ask.memory is None or ask.memory > ask.chip.capacity:
             continue
         booked = ask.chip.booked(ask.memory)
-        if booked != ask.memory:
+        if booked != ask.memory and (ask.number == 1 or booked == ask.chip.allocatable):
             what = "a template" if booked in ask.chip.templates else "the whole NPU"
             yield from set_amount(ask.container, ask.chip.memory_name, booked)
             yield Notice(

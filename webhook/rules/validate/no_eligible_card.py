@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.feasibility import Cause
+from webhook.devices.vgpu.constraints import UNCONSTRAINED
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
@@ -52,7 +53,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
     number = ask.number or 1
     cards = f"{number} card{'s' if number > 1 else ''}"
-    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or "their split count"
+    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
     yield Finding(
         wording.annotation_path(words[-1]) if words else ask.container.where,
         f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node"
@@ -66,6 +67,12 @@ def _words(pod: DevicePod, context: Context) -> list[str]:
     if constraints(pod, context).use_types is not None:
         ignored.add(names.NOUSE_GPUTYPE)
     return [key for key in _WORDS if key in pod.view.annotations and key not in ignored]
+
+
+def _not_by_words(fleet: VgpuFleet) -> str:
+    """What leaves no card where the pod's words are not to blame."""
+    nvidia = any(UNCONSTRAINED.accepts_type(card.type) for shape in fleet.shapes for card, _ in shape.kinds)
+    return "their split count" if nvidia else "their type (Volcano takes NVIDIA cards only)"
 
 
 def _no_cards(fleet: VgpuFleet) -> str:
