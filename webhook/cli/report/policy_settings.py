@@ -15,6 +15,14 @@ FACTS = {
             "a node counts whatever vGPU names it lacks",
         ),
         "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
+        "reads_names": (
+            "the resource names of the device config are read",
+            "only the well-known resource names are read",
+        ),
+        "follows_policy": (
+            "cards are tried in the order of deviceshare.SchedulePolicy",
+            "cards are tried from the last one on",
+        ),
         "fits_every_name": (
             "the ordinary node fit looks at memory, cores and percentage, too",
             "the ordinary node fit looks at the count alone",
