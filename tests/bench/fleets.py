@@ -23,10 +23,20 @@ def node(number: int, shapes: int) -> dict[str, Any]:
         "volcano.sh/vgpu-memory": str(memory * count),
         "volcano.sh/vgpu-cores": str(100 * count),
     }
+    labels = {
+        "kubernetes.io/hostname": f"gpu-{number}",
+        "kubernetes.io/arch": "amd64",
+        "topology.kubernetes.io/zone": f"zone-{number % 3}",
+        "node.kubernetes.io/instance-type": f"gpu.{kind}",
+    }
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": f"gpu-{number}", "annotations": {"volcano.sh/node-vgpu-register": register}},
+        "metadata": {
+            "name": f"gpu-{number}",
+            "labels": labels,
+            "annotations": {"volcano.sh/node-vgpu-register": register},
+        },
         "status": {"allocatable": offered},
     }
 

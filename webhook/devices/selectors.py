@@ -6,9 +6,8 @@ Source: kubernetes `staging/src/k8s.io/component-helpers/scheduling/corev1/nodea
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.pod.view import PodView
 
@@ -27,8 +26,7 @@ class Operator(StrEnum):
     LESS = "Lt"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """One comparison.
 
     Attributes:
@@ -45,8 +43,7 @@ class Requirement:
 Term = tuple[Requirement, ...]  # all must hold
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSelector:
+class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash fast
     """What a pod demands of its node.
 
     Attributes:
