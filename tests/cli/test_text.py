@@ -9,7 +9,7 @@ import time
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 
 from tests.cli.conftest import FLEETS, Ran, pod, shell, vgpus
 from tests.strategies import json_objects
@@ -137,6 +137,7 @@ def test_a_terminal_without_utf_8_gets_a_report_all_the_same(write):
 
 
 @given(before=json_objects, after=json_objects)
+@example(before={"é": [{"a": None, "0": False}]}, after={"é": [{"0": False}]})
 def test_a_diff_read_from_either_side_is_that_side(before, after):
     lines = list(_compare(before, after, ""))
     for side, marks in ((before, " -"), (after, " +")):

@@ -146,9 +146,13 @@ def _item(before: list[Any], after: list[Any], inner: str) -> Iterator[DiffLine]
     unopened = {"-", "+"}
     for line in _compare(before[0], after[0], inner):
         sides = {"-", "+"} if line.mark == " " else {line.mark}
-        line.text = ("- " if sides & unopened else "  ") + line.text
+        if len(sides & unopened) == 1 < len(sides):  # the element begins here on one side only
+            for mark in "-+":
+                yield DiffLine(mark, ("- " if mark in unopened else "  ") + line.text, line.path)
+        else:
+            line.text = ("- " if sides & unopened else "  ") + line.text
+            yield line
         unopened -= sides
-        yield line
 
 
 def _comparable(old: Any, new: Any) -> bool:
