@@ -125,20 +125,22 @@ class _Namespaces(_Section):
 
 
 class _Cards(_Section):
-    count: _Positive = 1
-    type: Annotated[str, Field(min_length=1)]
-    memory: _Positive
-    split: _Positive = 10
+    count: _Positive = Field(1, description="How many such cards a node has.")
+    type: Annotated[str, Field(min_length=1)] = Field(
+        description="As the device plugin registers it; of an Ascend NPU, the chip's common word."
+    )
+    memory: _Positive = Field(description="Of one card, in the units in which pods ask for it.")
+    split: _Positive = Field(10, description="Into how many parts a card may be cut; gpushare does not read it.")
 
 
 class DeclaredNodes(_Section):
     """Nodes that may be scaled up from zero."""
 
-    name: Annotated[str, Field(min_length=1)]
-    family: Literal["vgpu", "gpushare", "ascend"] = "vgpu"
-    mode: Literal["hami-core", "mig"] = "hami-core"
-    nodes: _Positive = 1
-    cards: Annotated[list[_Cards], Field(min_length=1)]
+    name: Annotated[str, Field(min_length=1)] = Field(description="What messages call them.")
+    family: Literal["vgpu", "gpushare", "ascend"] = Field("vgpu", description="Whose devices they have.")
+    mode: Literal["hami-core", "mig"] = Field("hami-core", description="How vgpu nodes share their cards.")
+    nodes: _Positive = Field(1, description="How many there may be.")
+    cards: Annotated[list[_Cards], Field(min_length=1)] = Field(description="The cards of one node.")
 
 
 class _Fleet(_Section):
@@ -150,8 +152,7 @@ class _Fleet(_Section):
     )
     declared: list[DeclaredNodes] = Field(
         [],
-        description="Nodes that may be scaled up from zero, with their cards as the device plugin registers them; the type "
-        "of an Ascend card is its chip's word.",
+        description="Nodes that may be scaled up from zero. What they could run is not refused.",
         examples=[[{"name": "a100", "cards": [{"type": "NVIDIA-NVIDIA A100-SXM4-80GB", "memory": 81920}]}]],
     )
 

@@ -1,7 +1,7 @@
 """One vGPU is a slice of one card, and a container never gets two slices of one card.
 
 Reads:    the counts of the regular containers; the fleet
-Refuses:  a count above the cards of every node (of the asked mode)
+Refuses:  a count above the cards of every node in the asked mode; more gpushare cards or NPUs than any node has
 Why:      the allocatable 80 of an eight-card node counts slices; a container can use eight of them.
 """
 
@@ -39,7 +39,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="card-count",
     level=Level.DENY,
-    summary="more vGPUs in a container than any node has physical cards",
+    summary="more vGPUs in a container than any node has physical cards; more gpushare cards or NPUs than any node has",
     check=check,
     fleet=True,
 )

@@ -1,6 +1,6 @@
 """A slice lies on one card, so it cannot have more memory than a card.
 
-Reads:    the memory of the regular containers; the fleet's eligible cards and MIG instances
+Reads:    the memory of the regular containers; the fleet's eligible cards, MIG instances and NPUs
 Refuses:  more than any of them has
 Why:      the scheduler clamps nothing: it skips every card, and the pod waits for ever.
 """
@@ -55,7 +55,7 @@ def _limit(best: Card, context: Context) -> str:
 RULE = Validation(
     id="memory-above-card",
     level=Level.DENY,
-    summary="more memory than any eligible card or MIG instance has",
+    summary="more memory than any eligible card, MIG instance or NPU has",
     check=check,
     fleet=True,
 )

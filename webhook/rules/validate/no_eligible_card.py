@@ -88,7 +88,7 @@ def _no_cards(fleet: VgpuFleet) -> str:
 RULE = Validation(
     id="no-eligible-card",
     level=Level.DENY,
-    summary="mode, gputype or uuid leave no node enough cards",
+    summary="mode, gputype or uuid leave no node enough cards; no node has such devices at all",
     check=check,
     fleet=True,
 )

@@ -41,7 +41,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="split-count",
     level=Level.DENY,
-    summary="the containers together need more slices than the cards' split counts allow",
+    summary="the containers together need more slices than the cards' split counts allow, or more NPUs than any node has",
     check=check,
     fleet=True,
 )
