@@ -37,7 +37,10 @@ def judge(
     found = [(shape, node) for shape, node in left if node is not None]
     able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
     unknown = False
+    wanted = sum([ask.number for ask in asks])
     for shape, _ in able:
+        if wanted > min(shape.devices, shape.offered):
+            continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
         elif _Empty(shape, hami_core=hami_core, parts_refused=parts_refused).takes(asks):
@@ -59,9 +62,6 @@ class _Empty:
 
     def takes(self, asks: Sequence[NpuAsk]) -> bool:
         """Tell whether every container gets its NPUs."""
-        wanted = sum([ask.number for ask in asks])
-        if wanted > self._shape.devices or wanted > self._shape.offered:
-            return False
         return any(self._takes_from(first, asks) for first, _ in self._shape.kinds)
 
     def _takes_from(self, first: Npu, asks: Sequence[NpuAsk]) -> bool:
@@ -119,15 +119,15 @@ def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, h
     for ask in asks:
         if ask.number > most:
             return Shortfall(Cause.CARD_COUNT, ask.container, chip.number_name, ask.number, most, node)
-    npus = [(npu, node) for shape, node in able for npu, _ in shape.kinds]
-    for ask in asks:
-        if not any(npu.memory >= booked(ask, npu, hami_core=hami_core) for npu, _ in npus):
-            largest, where = _best((npu.memory, node) for npu, node in npus)
-            least = min(booked(ask, npu, hami_core=hami_core) for npu, _ in npus)
-            return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, least, largest, where)
+    npus = {npu: node for shape, node in able for npu, _ in shape.kinds}
+    for ask in {ask.memory: ask for ask in reversed(asks)}.values():  # each amount once
+        least = min(booked(ask, npu, hami_core=hami_core) - npu.memory for npu in npus)
+        if least > 0:
+            largest, where = _best((npu.memory, node) for npu, node in npus.items())
+            return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Shortfall(Cause.SPLIT_COUNT, None, chip.number_name, wanted, most, node)
-    cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus)
+    cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus.items())
     for ask in asks:
         if ask.cores > cores:
             return Shortfall(Cause.FITS_NO_NODE, ask.container, chip.cores_name, ask.cores, cores, where)
