@@ -120,10 +120,13 @@ def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, h
         if ask.number > most:
             return Shortfall(Cause.CARD_COUNT, ask.container, chip.number_name, ask.number, most, node)
     npus = {npu: node for shape, node in able for npu, _ in shape.kinds}
+    richest = max(npus, key=lambda npu: npu.memory)
+    largest, where = richest.memory, npus[richest]
     for ask in {ask.memory: ask for ask in reversed(asks)}.values():  # each amount once
-        least = min(booked(ask, npu, hami_core=hami_core) - npu.memory for npu in npus)
+        # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
+        asked_of = npus if ask.memory is None else [richest]
+        least = min([booked(ask, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
         if least > 0:
-            largest, where = _best((npu.memory, node) for npu, node in npus.items())
             return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Shortfall(Cause.SPLIT_COUNT, None, chip.number_name, wanted, most, node)
