@@ -8,7 +8,8 @@
     │   ├── WrongMediaType      415
     │   ├── TooLarge            413
     │   └── TooSlow             408
-    └── ConfigError             a file of the operator's is bad: refused whole, the last good one stays
+    ├── ConfigError             a file of the operator's is bad: refused whole, the last good one stays
+    └── ClusterError            the API server did not give what it was asked for
 
 A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
 """
@@ -65,6 +66,20 @@ class TooSlow(RequestError):
 
 class ConfigError(WebhookError):
     """A device config, policy, fleet or certificate file cannot be used. The message names file, place and remedy."""
+
+
+class ClusterError(WebhookError):
+    """The API server refuses, answers nonsense, or cannot be reached. The message names address and path.
+
+    Attributes:
+        status: of its answer; 0 if none came.
+        retry_after: how many seconds it wants to be left alone.
+    """
+
+    def __init__(self, message: str, status: int = 0, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
 
 
 _JSON_TYPES = {

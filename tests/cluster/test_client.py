@@ -1,0 +1,300 @@
+"""The client against a real server: what it asks, and what it makes of every way to fail."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import broken, drop, garbage, hang, sends, slow, status
+from tests.server.program import Authority, until
+from webhook.cluster import client as client_module
+from webhook.cluster import connection
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.errors import ClusterError, ConfigError
+
+PODS = "/api/v1/pods"
+
+
+def node(name: str, **annotations: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[ApiServer]:
+    with ApiServer(authority) as server:
+        yield server
+
+
+@pytest.fixture
+def client(api: ApiServer, tmp_path: Path) -> Iterator[Client]:
+    made = Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig")))
+    yield made
+    made.close()
+
+
+def names(objects: Any) -> list[str]:
+    return [found["metadata"]["name"] for found in objects]
+
+
+def refusal(ask: Callable[[], Any]) -> ClusterError:
+    with pytest.raises(ClusterError) as raised:
+        ask()
+    return raised.value
+
+
+def test_a_list_comes_in_pages_over_one_connection(api: ApiServer, client: Client):
+    api.put(NODES, *[node(f"n{number:02}") for number in range(25)])
+    assert names(client.list(NODES, limit=10)) == [f"n{number:02}" for number in range(25)]
+    assert [seen.query["limit"] for seen in api.asked(NODES)] == ["10"] * 3
+    assert api.connections == 1
+    assert api.requests[0].headers["accept"] == "application/json"
+
+
+def test_listed_objects_say_what_they_are(api: ApiServer, client: Client):
+    api.put(NODES, node("a"))
+    (found,) = client.list(NODES)
+    assert (found["apiVersion"], found["kind"]) == ("v1", "Node")
+
+
+def test_an_empty_list(client: Client):
+    assert list(client.list(PODS)) == []
+
+
+def test_go_spells_an_empty_list_null(api: ApiServer, client: Client):
+    api.fail(PODS, lambda handler: handler.answer(200, b'{"kind":"PodList","metadata":{},"items":null}'))
+    assert list(client.list(PODS)) == []
+
+
+def test_a_selector_is_passed_on(api: ApiServer, client: Client):
+    api.put(NODES, node("a"), node("b"))
+    assert names(client.list(NODES, {"fieldSelector": "metadata.name=b"})) == ["b"]
+
+
+def test_one_object(api: ApiServer, client: Client):
+    api.put(NODES, node("a"))
+    assert client.get(f"{NODES}/a")["metadata"]["name"] == "a"
+    assert refusal(lambda: client.get(f"{NODES}/b")).status == 404
+
+
+def test_a_watch_tells_every_change_and_ends_when_its_time_is_over(api: ApiServer, client: Client):
+    api.put(NODES, node("a"))
+    (page,) = client.pages(NODES)
+    api.put(NODES, node("a", x="y"), node("b"))
+    api.delete(NODES, "a")
+    api.bookmark_seconds = 0.3
+    events = list(client.watch(NODES, page.resource_version, 1))
+    assert [(kind, found["metadata"].get("name")) for kind, found in events][:4] == [
+        ("MODIFIED", "a"),
+        ("ADDED", "b"),
+        ("DELETED", "a"),
+        ("BOOKMARK", None),
+    ]
+    assert events[3][1]["metadata"]["resourceVersion"] == str(int(page.resource_version) + 3)
+
+
+def test_events_come_while_the_watch_is_open(api: ApiServer, client: Client):
+    events = client.watch(NODES, "", 30)
+    threading.Timer(0.1, api.put, (NODES, node("later"))).start()
+    assert next(events)[1]["metadata"]["name"] == "later"
+    events.close()
+
+
+def test_events_in_pieces_and_in_one_piece(api: ApiServer, client: Client):
+    first, second = (b'{"type":"ADDED","object":{"n":%d}}\n' % number for number in (1, 2))
+    api.fail(NODES, sends(first[:9], first[9:20], first[20:] + second + first, second))
+    assert [found["n"] for _, found in client.watch(NODES, "1", 5)] == [1, 2, 1, 2]
+
+
+def test_a_watch_from_the_forgotten_past_is_gone(api: ApiServer, client: Client):
+    api.compact()
+    error = refusal(lambda: list(client.watch(NODES, "1000", 5)))
+    assert error.status == 410
+    assert "too old resource version" in str(error)
+
+
+def test_a_list_whose_token_is_too_old_is_gone(api: ApiServer, client: Client):
+    api.put(NODES, node("a"), node("b"))
+    pages = client.pages(NODES, limit=1)
+    next(pages)
+    api.compact()
+    assert refusal(lambda: next(pages)).status == 410
+
+
+@pytest.mark.parametrize("code", [403, 500, 503])
+def test_an_http_error_says_where_and_why(api: ApiServer, client: Client, code: int):
+    api.fail(NODES, status(code, message="nodes is forbidden:\nUser cannot list"))
+    error = refusal(lambda: list(client.list(NODES)))
+    assert error.status == code
+    assert str(error) == f"{api.url}{NODES}: {code} nodes is forbidden: User cannot list"
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"), [("7", 7), ("0", 0), ("99999999999", 120), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-3", 0)]
+)
+def test_throttling_says_for_how_long(api: ApiServer, client: Client, header: str, seconds: float):
+    api.fail(NODES, status(429, {"Retry-After": header}))
+    error = refusal(lambda: list(client.list(NODES)))
+    assert (error.status, error.retry_after) == (429, seconds)
+    assert len(api.requests) == 1, "whoever asks decides when to ask again"
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (drop, "the connection broke"),
+        (broken, "the connection broke"),
+        (garbage, "the answer is not JSON"),
+        (lambda handler: handler.answer(200, b"[]"), "the answer is no object"),
+        (lambda handler: handler.answer(200, b'{"items":[]}'), "the answer is no list"),
+        (lambda handler: handler.answer(200, b'{"metadata":{},"items":[1]}'), "the answer is no list"),
+        (lambda handler: handler.answer(200, b'{"metadata":{"continue":"x"},"items":[]}'), "a list without end"),
+        (lambda handler: handler.answer(302, b"", {"Location": "/elsewhere"}), "302"),
+        (lambda handler: handler.answer(500, b"\xff"), "500"),
+    ],
+)
+def test_a_bad_answer_to_a_list(api: ApiServer, client: Client, fault: Any, said: str):
+    api.fail(NODES, fault)
+    assert str(refusal(lambda: list(client.list(NODES)))) == f"{api.url}{NODES}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "said"),
+    [
+        ([b'{"type":"ADDED","object":{}}\n'], False, "the connection broke"),
+        ([b'{"type":"ADDED","object":'], True, "the connection ended within a line"),
+        ([b"<html>\n"], True, "the answer is not JSON"),
+        ([b"\n"], True, "the answer is not JSON"),
+        ([b'{"type":1,"object":{}}\n'], True, "an event that is none"),
+        ([b'{"type":"ADDED"}\n'], True, "an event that is none"),
+        ([b'{"type":"ERROR","object":{"code":504,"message":"m"}}\n'], True, "504 m"),
+        ([b'{"type":"ERROR","object":{"code":"x"}}\n'], True, "500"),
+    ],
+)
+def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bool, said: str):
+    api.fail(NODES, sends(*lines, end=end))
+    assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))) == f"{api.url}{NODES}: {said}"
+
+
+def test_nobody_waits_for_ever(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(client_module, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(client_module, "WATCH_QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.3)
+    api.fail(NODES, hang, watch=False, times=1)
+    api.fail(NODES, slow(0.05, 100), watch=False)
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("no answer in time")
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("an answer that is not finished in 0 s")
+    assert str(refusal(lambda: list(client.watch(NODES, "", 5)))).endswith("no answer in time")
+
+
+def test_no_answer_is_too_large_to_be_refused(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(connection, "MAX_BYTES", 1000)
+    monkeypatch.setattr(connection.Connection.body, "__defaults__", (1000,))
+    api.put(NODES, node("a", text="x" * 2000))
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("an answer without end")
+    api.fail(NODES, sends(*[b"x" * 500] * 5))
+    assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))).endswith("a line without end")
+
+
+def test_a_dead_server_and_one_that_is_not_trusted(api: ApiServer, client: Client, tmp_path: Path):
+    stranger = Authority(tmp_path)
+    kubeconfig = tmp_path / "stranger"
+    kubeconfig.write_text(api.kubeconfig(kubeconfig).read_text().replace(str(api.authority.directory), str(tmp_path)))
+    assert stranger.ca is not api.authority.ca
+    error = refusal(lambda: list(Client(Credentials(kubeconfig)).list(NODES)))
+    assert "unable to get local issuer certificate" in str(error) or "self-signed" in str(error)
+    api.stop()
+    assert str(refusal(lambda: list(client.list(NODES)))) == f"{api.url}{NODES}: Connection refused"
+    api.start()
+    assert list(client.list(NODES)) == []
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_close_ends_what_is_going_on(api: ApiServer, client: Client, lists: bool):
+    if lists:
+        api.fail(NODES, slow(0.05, 2000))
+    said: list[ClusterError] = []
+    ask = (lambda: list(client.list(NODES))) if lists else (lambda: list(client.watch(NODES, "", 60)))
+    thread = threading.Thread(target=lambda: said.append(refusal(ask)))
+    thread.start()
+    until(lambda: api.requests)
+    time.sleep(0.2)
+    began = time.monotonic()
+    client.close()
+    thread.join(5)
+    assert time.monotonic() - began < 0.5
+    assert said
+    assert str(refusal(ask)).endswith("closed")
+
+
+def test_a_kubeconfig_is_read_anew_when_its_token_is_refused(api: ApiServer, client: Client, tmp_path: Path):
+    list(client.list(NODES))
+    api.token = "renewed"
+    assert refusal(lambda: list(client.list(NODES))).status == 401
+    assert refusal(lambda: list(client.list(NODES))).status == 401
+    api.kubeconfig(tmp_path / "kubeconfig")
+    assert list(client.list(NODES)) == []
+    (tmp_path / "kubeconfig").unlink()
+    api.token = "again"
+    assert refusal(lambda: list(client.list(NODES))).status == 401
+    assert "no credentials for the API server" in str(refusal(lambda: list(client.list(NODES))))
+
+
+def test_another_context(api: ApiServer, tmp_path: Path):
+    credentials = Credentials(api.kubeconfig(tmp_path / "kubeconfig", "mine"), "nobody")
+    assert credentials.namespace == "mine"
+    assert refusal(lambda: list(Client(credentials).list(NODES))).status == 401
+
+
+def test_a_service_account(api: ApiServer, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
+    (tmp_path / "token").write_text(api.token)
+    (tmp_path / "namespace").write_text("vgpu-system\n")
+    (tmp_path / "ca.crt").write_text((authority.directory / "ca.crt").read_text())
+    credentials = Credentials(directory=tmp_path)
+    assert credentials.namespace == "vgpu-system"
+    client = Client(credentials)
+    assert list(client.list(NODES)) == []
+    api.token = "rotated"
+    assert refusal(lambda: list(client.list(NODES))).status == 401
+    (tmp_path / "token").write_text("rotated")
+    assert list(client.list(NODES)) == []
+
+
+BAD_KUBECONFIGS = {
+    "missing": None,
+    "empty": "",
+    "not YAML": "clusters: [",
+    "a list": "[]",
+    "no contexts": "current-context: x\nclusters: []\nusers: []",
+    "wrong types": "contexts: 5\ncurrent-context: 7",
+    "no such file": "current-context: x\nusers: []\ncontexts: [{name: x, context: {cluster: c}}]\n"
+    "clusters: [{name: c, cluster: {server: 'https://x', certificate-authority: /nowhere}}]",
+}
+
+
+@pytest.mark.parametrize("name", BAD_KUBECONFIGS)
+def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, name: str):
+    path = tmp_path / "kubeconfig"
+    if BAD_KUBECONFIGS[name] is not None:
+        path.write_text(BAD_KUBECONFIGS[name])
+    with pytest.raises(ConfigError, match=r"kubeconfig: no credentials for the API server: .+"):
+        Client(Credentials(path))
+
+
+def test_no_credentials_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    for ask in (lambda: Client(Credentials(directory=tmp_path)), lambda: Credentials(directory=tmp_path).namespace):
+        with pytest.raises(ConfigError, match="name a kubeconfig with --kubeconfig FILE"):
+            ask()

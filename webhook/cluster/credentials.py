@@ -1,0 +1,80 @@
+"""Where the API server is, and what to show it: a service account, or a kubeconfig."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes.client import Configuration
+from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
+from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME, InClusterConfigLoader
+
+from webhook.errors import ConfigError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+DEFAULT_NAMESPACE = "default"
+
+# What the library raises on a kubeconfig that is none.
+_ODD = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, LookupError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """How to get at the API server.
+
+    Attributes:
+        kubeconfig: None stands for the service account in a pod, and elsewhere for the file that kubectl takes.
+        context: of the kubeconfig; None stands for its current one.
+        directory: where a pod finds its service account.
+    """
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    directory: Path = SERVICE_ACCOUNT
+
+    def load(self) -> Configuration:
+        """Read them, as they are now.
+
+        Raises:
+            ConfigError: there are none, or they cannot be read.
+        """
+        configuration = Configuration()
+        try:
+            if self._in_cluster:
+                loader = InClusterConfigLoader(str(self.directory / "token"), str(self.directory / "ca.crt"))
+                loader.load_and_set(configuration)
+            else:
+                load_kube_config(self._file, self.context, configuration, persist_config=False)
+        except _ODD as error:
+            raise self._refusal(error) from error
+        return configuration
+
+    @property
+    def namespace(self) -> str:
+        """The pod's own, or that of the context.
+
+        Raises:
+            ConfigError: as `load`.
+        """
+        try:
+            if self._in_cluster:
+                return (self.directory / "namespace").read_text().strip()
+            contexts, current = list_kube_config_contexts(self._file)
+            chosen: dict[str, Any] = next((c for c in contexts if c["name"] == self.context), current)
+            return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
+        except _ODD as error:
+            raise self._refusal(error) from error
+
+    @property
+    def _in_cluster(self) -> bool:
+        return self.kubeconfig is None and SERVICE_HOST_ENV_NAME in os.environ
+
+    @property
+    def _file(self) -> str | None:
+        return str(self.kubeconfig) if self.kubeconfig else None
+
+    def _refusal(self, error: Exception) -> ConfigError:
+        where = self.directory if self._in_cluster else self.kubeconfig or "the default kubeconfig"
+        hint = "" if self.kubeconfig else "; name a kubeconfig with --kubeconfig FILE"
+        return ConfigError(f"{where}: no credentials for the API server: {' '.join(str(error).split())[:300]}{hint}")
