@@ -1,5 +1,8 @@
 """Random quantities, JSON, pods, cards and fleets, shared by all property tests."""
 
+import copy
+import json
+
 from hypothesis import strategies as st
 
 from webhook import names
@@ -18,6 +21,24 @@ json_values = st.recursive(
 )
 json_objects = st.dictionaries(keys, json_values, max_size=4)
 
+hostile = st.sampled_from(
+    [None, "", "text", [], {}, [None], [[]], {"a": None}, -1, 0, 10**30, 1.5, "1e400", "\x00\u2028", True]
+)
+
+
+@st.composite
+def mangled(draw, documents):
+    """A document in which one place holds something else."""
+    document = copy.deepcopy(draw(documents))
+    here = document
+    while True:
+        place = draw(st.sampled_from(list(here) if isinstance(here, dict) else list(range(len(here)))))
+        if not isinstance(here[place], (dict, list)) or not here[place] or draw(st.integers(0, 5)) == 0:
+            here[place] = draw(hostile | json_values)
+            return document
+        here = here[place]
+
+
 # --- quantities -----------------------------------------------------------------------------------------------------
 
 
@@ -34,12 +55,67 @@ anything_as_quantity = (
     quantities() | st.text(max_size=80) | json_values | st.floats() | st.integers() | st.text("0123456789.eEkKi+-")
 )
 
+# --- labels, and what pods demand of them ---------------------------------------------------------------------------
+
+LABELS = ("zone", "size")
+NODE_NAMES = tuple(f"n{i}" for i in range(8))
+
+label_values = st.sampled_from(["a", "b", "", "1", "2", "+3", "-4", "007", "x1", "9" * 18, str(2**63 - 1), str(2**63)])
+labels = st.dictionaries(st.sampled_from(LABELS), label_values)
+integers_as_text = st.sampled_from(["0", "1", "+2", "-4", "6", "9" * 18, str(2**63 - 2)])
+
+
+def _expression(operators, values):
+    return st.fixed_dictionaries({"key": st.sampled_from(LABELS), "operator": operators, "values": values})
+
+
+expressions = st.one_of(
+    _expression(st.sampled_from(["In", "NotIn"]), st.lists(label_values, min_size=1, max_size=3)),
+    _expression(st.sampled_from(["Exists", "DoesNotExist"]), st.just([])),
+    _expression(st.sampled_from(["Gt", "Lt"]), st.lists(integers_as_text, min_size=1, max_size=1)),
+)
+node_fields = st.builds(
+    lambda operator, name: {"key": "metadata.name", "operator": operator, "values": [name]},
+    st.sampled_from(["In", "NotIn"]),
+    st.sampled_from(NODE_NAMES),
+)
+terms = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchExpressions": st.lists(expressions, max_size=3),
+        "matchFields": st.lists(node_fields, max_size=1),
+    },
+)
+
+
+def affinity(found):
+    """Required node affinity with such terms."""
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
+
+
+# What a pod's spec demands of its node, as the API server lets it through.
+selectors = st.fixed_dictionaries(
+    {}, optional={"nodeSelector": labels, "affinity": st.lists(terms, min_size=1, max_size=3).map(affinity)}
+)
+
 # --- pods -----------------------------------------------------------------------------------------------------------
 
 VGPU_NAMES = (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES, names.VGPU_MEMORY_PERCENTAGE)
+GPUSHARE_NAMES = (names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
+CHIPS = ("huawei.com/Ascend910B3", "huawei.com/Ascend310P")
 
 amounts = st.integers(0, 120).map(str) | st.sampled_from(["1", "3k", "4Gi", "0", "-1", "1500m", "x"])
-resources = st.dictionaries(st.sampled_from([*VGPU_NAMES, names.GPUSHARE_MEMORY, "cpu", names.NVIDIA_GPU]), amounts)
+few = st.integers(0, 9).map(str)
+sizes = st.sampled_from(["1", "0", "3072", "8k", "15360", "16k", "21527", "24576", "32768", "65536", "65537", "x"])
+ascend_resources = st.sampled_from(CHIPS).flatmap(
+    lambda chip: st.fixed_dictionaries({}, optional={chip: few, f"{chip}-memory": sizes, f"{chip}-core": amounts})
+)
+resources = st.one_of(
+    st.dictionaries(st.sampled_from([*VGPU_NAMES, names.GPUSHARE_MEMORY, "cpu", names.NVIDIA_GPU]), amounts),
+    st.fixed_dictionaries({}, optional={names.GPUSHARE_NUMBER: few, names.GPUSHARE_MEMORY: sizes}),
+    ascend_resources,
+    st.fixed_dictionaries({}, optional={names.NPU_CORE: st.integers(0, 20).map(str)}),
+)
 
 
 @st.composite
@@ -54,7 +130,17 @@ def containers(draw):
 
 words = st.sampled_from(["A100", "a100", "T4", "NVIDIA", "", " T4", "hami-core", "mig", "mps", "GPU-0"])
 annotations = st.dictionaries(
-    st.sampled_from(sorted(names.AUTHOR_ANNOTATIONS)), st.lists(words, min_size=1, max_size=2).map(",".join)
+    st.sampled_from(sorted({*names.AUTHOR_ANNOTATIONS, names.VNPU_MODE})),
+    st.lists(words, min_size=1, max_size=2).map(",".join),
+)
+pod_labels = st.fixed_dictionaries(
+    {},
+    optional={
+        names.RING_CONTROLLER: st.sampled_from([names.RING_CONTROLLER_310P] * 3 + ["ascend-910"]),
+        names.VNPU_LEVEL: st.sampled_from(["low", "high", "x"]),
+        names.VNPU_DVPP: st.sampled_from(["yes", "null", ""]),
+        "team": st.just("a"),
+    },
 )
 
 
@@ -64,9 +150,12 @@ def pods(draw):
     spec = {"containers": draw(st.lists(containers(), min_size=1, max_size=4))}
     if init := draw(st.lists(containers(), max_size=2)):
         spec["initContainers"] = init
+    spec.update(draw(selectors))
     metadata = {"name": "pod"}
     if chosen := draw(annotations):
         metadata["annotations"] = chosen
+    if chosen := draw(pod_labels):
+        metadata["labels"] = chosen
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -155,3 +244,86 @@ def fleets(draw):
     )
     picked = draw(st.lists(st.sampled_from(models), min_size=1, max_size=8))
     return [node_json(f"n{i}", register(cards, mode, prefix=f"GPU-{i}")) for i, (cards, mode) in enumerate(picked)]
+
+
+# --- nodes of the other families ------------------------------------------------------------------------------------
+
+
+def device_node(name, annotations=None, labels=None, capacity=None, allocatable=None):
+    """A Node as the API server gives it; it offers its capacity unless told otherwise."""
+    metadata = {"name": name, "annotations": annotations or {}, "labels": labels or {}}
+    offered = capacity if allocatable is None else allocatable
+    return {"metadata": metadata, "status": {"capacity": capacity or {}, "allocatable": offered or {}}}
+
+
+def gpushare_node(name, cards, memory, unhealthy=None, **more):
+    """A node with so many cards, which have so much memory together."""
+    annotations = {} if unhealthy is None else {names.GPU_UNHEALTHY_IDS: unhealthy}
+    capacity = {names.GPUSHARE_NUMBER: str(cards), names.GPUSHARE_MEMORY: str(memory)}
+    return device_node(name, annotations, capacity=capacity, **more)
+
+
+def register_npus(npus):
+    """The annotation of a node with NPUs of such (split, memory, cores)."""
+    return json.dumps(
+        [
+            {"id": f"NPU-{i}", "index": i, "count": split, "devmem": memory, "devcore": cores, "health": True}
+            for i, (split, memory, cores) in enumerate(npus)
+        ]
+    )
+
+
+def ascend_node(name, npus, chip="Ascend910B3", offered=None, mode=None, **more):
+    """A node with such NPUs; mode is the text of the annotation that shares them in software."""
+    annotations = {names.NODE_ASCEND_REGISTER_PREFIX + chip: register_npus(npus)}
+    if mode is not None:
+        annotations[names.NODE_VNPU_HAMI_CORE] = mode
+    count = sum(split for split, _, _ in npus) if offered is None else offered
+    return device_node(name, annotations, capacity={f"huawei.com/{chip}": str(count)}, **more)
+
+
+def mindcluster_node(name, cores, server_type=None, labels=None):
+    """A node that offers so many AI cores."""
+    known = dict(labels or {})
+    if server_type is not None:
+        known[names.NODE_SERVER_TYPE] = server_type
+    return device_node(name, labels=known, capacity={names.NPU_CORE: str(cores)})
+
+
+npus = st.tuples(st.integers(0, 7), st.sampled_from([21527, 32768, 65536]), st.sampled_from([8, 20]))
+
+# One kind of node of each family, as a function of the name.
+node_models = {
+    "vgpu": st.builds(
+        lambda cards, mode: lambda name: node_json(name, register(cards, mode, prefix=f"GPU-{name}")),
+        cards_of_a_node,
+        st.sampled_from(["hami-core", "mig", "mps"]),
+    ),
+    "gpushare": st.builds(
+        lambda cards, memory, unhealthy: lambda name: gpushare_node(name, cards, cards * memory, unhealthy),
+        st.integers(0, 8),
+        st.sampled_from([15360, 32768]),
+        st.sampled_from([None, "0", "1,2", "x"]),
+    ),
+    "ascend": st.builds(
+        lambda found, chip, mode: lambda name: ascend_node(name, found, chip, mode=mode),
+        st.lists(npus, min_size=1, max_size=4),
+        st.sampled_from(["Ascend910B3", "Ascend310P"]),
+        st.sampled_from([None, "true", "false"]),
+    ),
+    "mindcluster": st.builds(
+        lambda cores, server_type: lambda name: mindcluster_node(name, cores, server_type),
+        st.integers(0, 20),
+        st.sampled_from([None, "Ascend310P-8", "Ascend310P-10-dual"]),
+    ),
+}
+
+
+@st.composite
+def mixed_fleets(draw, families=tuple(node_models)):
+    """Nodes of some families as JSON, with labels, many of them alike."""
+    models = draw(st.lists(st.one_of([node_models[family] for family in families]), min_size=1, max_size=4))
+    found = [draw(st.sampled_from(models))(name) for name in NODE_NAMES[: draw(st.integers(1, 6))]]
+    for node in found:
+        node["metadata"].setdefault("labels", {}).update(draw(labels))
+    return found

@@ -9,7 +9,7 @@ from typing import Any
 from webhook import names
 from webhook.devices.bits import bits
 from webhook.devices.config import DeviceConfig
-from webhook.devices.selectors import NodeSelector, Operator, Requirement, Term, is_integer
+from webhook.devices.selectors import NodeSelector, Operator, Requirement, Term, integer
 from webhook.pod import quantity
 
 # What a node must advertise for the scheduler to see its cards; hard-coded there, whatever the device config says.
@@ -81,7 +81,7 @@ class Index:
         found = tuple(nodes)
         self.names = tuple([node.name for node in found])
         self._everybody = (1 << len(found)) - 1
-        self._by_name: dict[str, int] = {}
+        self._by_name: dict[str, list[int]] = {}
         self._known: dict[NodeSelector, int] = {}
         self._labelled: dict[str, int] = {}
         holders: dict[str, dict[str, list[int]]] = {}
@@ -136,12 +136,14 @@ class Index:
             return self._holding(requirement.key)
         limit = int(requirement.values[0])
         holds = limit.__lt__ if requirement.operator is Operator.GREATER else limit.__gt__
-        return _union([found for value, found in by_value.items() if is_integer(value) and holds(int(value))])
+        read = {value: integer(value) for value in by_value}
+        return _union([by_value[value] for value, number in read.items() if number is not None and holds(number)])
 
     def _named(self, wanted: Iterable[str]) -> int:
         if not self._by_name:
-            self._by_name.update(zip(self.names, range(len(self.names)), strict=True))
-        return bits([self._by_name[name] for name in wanted if name in self._by_name])
+            for number, name in enumerate(self.names):
+                self._by_name.setdefault(name, []).append(number)  # a file may hold a node twice
+        return bits([number for name in wanted for number in self._by_name.get(name, ())])
 
 
 def _union(found: Iterable[Holders]) -> int:

@@ -5,13 +5,14 @@ are not looked at: a toleration may be added, and a taint removed.
 Source: kubernetes `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from webhook.pod.view import PodView
 
 MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read: no pod shall make reviews slow
+MAX_WORD = 317  # characters of the longest word there is, a label's key; with a longer one, nothing is read
 COMPARISON_COST = 50  # as much as so many values: Gt and Lt look at every value of a label
 
 
@@ -80,20 +81,22 @@ class _TooLong(Exception):  # it reports no error
 
 
 class _Budget:
+    """Counts all that stands there, understood or not, so that its length alone decides whether it is read."""
+
     def __init__(self) -> None:
         self._left = MAX_REQUIREMENTS
 
-    def spend(self, amount: int) -> None:
+    def spend(self, amount: int, words: Iterable[Any] = ()) -> None:
         self._left -= amount
-        if self._left < 0:
+        if self._left < 0 or any(isinstance(word, str) and len(word) > MAX_WORD for word in words):
             raise _TooLong
 
 
 def _labels(selector: Any, budget: _Budget) -> Iterator[Requirement]:
     if isinstance(selector, dict):
         for key, value in selector.items():
-            budget.spend(1)
-            if isinstance(value, str):
+            budget.spend(1, (key, value))
+            if key and isinstance(value, str):
                 yield Requirement(key, Operator.IN, (value,))
 
 
@@ -105,50 +108,51 @@ def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
     found: list[Term] = []
     for term in required if isinstance(required, list) else ():
         budget.spend(1)
-        if not isinstance(term, dict):
-            return ()
-        if not term.get("matchExpressions") and not term.get("matchFields"):
-            continue  # an empty term matches no node
-        requirements = (*_requirements(term.get("matchExpressions"), budget), *_fields(term, budget))
-        if not requirements:
-            return ()
-        found.append(requirements)
-    return tuple(found)
+        found.append(tuple(_term(term, budget)) if isinstance(term, dict) else ())
+    return tuple(found) if all(found) else ()
 
 
-def _fields(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
-    """The node's name is the only field that can be compared."""
-    for requirement in _requirements(term.get("matchFields"), budget):
-        if requirement.key == "metadata.name" and requirement.operator in (Operator.IN, Operator.NOT_IN):
+def _term(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
+    expressions, fields = term.get("matchExpressions"), term.get("matchFields")
+    if expressions in (None, []) and fields in (None, []):
+        yield Requirement("", Operator.IN)  # an empty term matches no node
+        return
+    yield from _requirements(expressions, budget)
+    for requirement in _requirements(fields, budget):
+        named = requirement.key == "metadata.name" and len(requirement.values) == 1
+        if named and requirement.operator in (Operator.IN, Operator.NOT_IN):  # nothing else can be compared
             yield Requirement("", requirement.operator, requirement.values)
 
 
 def _requirements(expressions: Any, budget: _Budget) -> Iterator[Requirement]:
     for expression in expressions if isinstance(expressions, list) else ():
-        requirement = _requirement(expression, budget) if isinstance(expression, dict) else None
+        requirement = _requirement(expression if isinstance(expression, dict) else {}, budget)
         if requirement is not None:
             yield requirement
 
 
 def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement | None:
-    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values") or []
-    if not isinstance(key, str) or not key or not isinstance(operator, str) or not isinstance(values, list):
+    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values")
+    listed = values if isinstance(values, list) else []
+    known = _OPERATORS.get(operator) if isinstance(operator, str) else None
+    budget.spend(1 + len(listed) + (COMPARISON_COST if known in _COMPARISONS else 0), (key, operator, *listed))
+    if known is None or not isinstance(key, str) or not key or not (values is None or isinstance(values, list)):
         return None
-    known = _OPERATORS.get(operator)
-    if known is None or not all(isinstance(value, str) for value in values):
+    if not all(isinstance(value, str) for value in listed) or not _TAKES[known](listed):
         return None
-    budget.spend(COMPARISON_COST if known in _COMPARISONS else 1 + len(values))
-    if not _TAKES[known](values):
-        return None
-    return Requirement(key, known, tuple(values))
+    return Requirement(key, known, tuple(listed))
 
 
-def is_integer(text: str) -> bool:
-    """Tell whether Gt and Lt can compare a label's value."""
+def integer(text: str) -> int | None:
+    """What Gt and Lt compare: an int64 as Go reads it."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    return digits.isascii() and digits.isdigit() and len(digits) < 19
+    if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_WORD:
+        return None
+    number = int(text)
+    return number if number in _INT64 else None
 
 
+_INT64 = range(-(2**63), 2**63)
 _OPERATORS = {operator.value: operator for operator in Operator}
 _COMPARISONS = frozenset({Operator.GREATER, Operator.LESS})
 _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
@@ -156,6 +160,6 @@ _TAKES: dict[Operator, Callable[[list[str]], bool]] = {
     Operator.NOT_IN: bool,
     Operator.EXISTS: lambda values: not values,
     Operator.DOES_NOT_EXIST: lambda values: not values,
-    Operator.GREATER: lambda values: len(values) == 1 and is_integer(values[0]),
-    Operator.LESS: lambda values: len(values) == 1 and is_integer(values[0]),
+    Operator.GREATER: lambda values: len(values) == 1 and integer(values[0]) is not None,
+    Operator.LESS: lambda values: len(values) == 1 and integer(values[0]) is not None,
 }
