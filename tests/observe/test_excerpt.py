@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.devices.test_selectors import EXACT, MALFORMED
 from webhook import names
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.selectors import MAX_REQUIREMENTS, MAX_WORD, read_selector
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
-from webhook.pod.excerpt import excerpt
+from webhook.pod.excerpt import MAX_DEMANDS, MAX_TEXT, excerpt
 from webhook.pod.view import PodView
 from webhook.policy import default_policy
 from webhook.review import Snapshot, review
@@ -28,7 +30,8 @@ RECORDED = sorted((DATA / "reviews").glob("*.json"))
 
 def _snapshot() -> Snapshot:
     config = load_device_config(DATA / "config" / "device-config.yaml")
-    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config))
+    files = [DATA / "fleets" / f"{name}.yaml" for name in ("every-family", "npu-core")]
+    return build_snapshot(config, default_policy(), [node for file in files for node in load_nodes(file, config)])
 
 
 SNAPSHOT = _snapshot()
@@ -160,3 +163,72 @@ def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
     except Malformed:
         return
     json.dumps(kept)
+
+
+# --- what a pod demands of its node ---------------------------------------------------------------------------------
+
+
+def demands(pod: dict[str, Any]) -> Any:
+    return read_selector(PodView(pod))
+
+
+@settings(deadline=None, max_examples=300)
+@given(strategies.mangled(strategies.selectors.filter(bool)) | strategies.selectors)
+def test_demands_are_read_from_the_excerpt_as_from_the_pod(spec: dict[str, Any]):
+    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+@pytest.mark.parametrize("spec", MALFORMED)
+def test_what_is_malformed_is_so_in_the_excerpt(spec: dict[str, Any]):
+    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+@pytest.mark.parametrize("spec", EXACT)
+@pytest.mark.parametrize("more", [{}, {"one-more": "a"}, {"": "a"}, {"a": None}])
+def test_demands_as_long_as_are_read_are_kept_and_longer_ones_are_not(spec: dict[str, Any], more: dict[str, Any]):
+    pod = {"spec": {**spec, "nodeSelector": {**spec.get("nodeSelector", {}), **more}}}
+    kept = shortened(pod)
+    assert demands(kept) == demands(pod)
+    assert ("affinity" in kept["spec"] or "nodeSelector" in kept["spec"]) is not bool(more)
+
+
+def test_everything_that_is_read_is_kept():
+    assert MAX_DEMANDS >= MAX_REQUIREMENTS
+    assert MAX_TEXT >= MAX_WORD
+
+
+@pytest.mark.parametrize("length", [MAX_WORD, MAX_WORD + 1, MAX_TEXT + 1])
+@pytest.mark.parametrize("place", ["key", "operator", "values"])
+def test_long_words(place: str, length: int):
+    word: Any = "x" * length
+    right = {"key": "zone", "operator": "In", "values": ["a"]}
+    wrong = {**right, place: [word] if place == "values" else word}
+    for spec in (
+        {"affinity": strategies.affinity([{"matchExpressions": [right, wrong]}])},
+        {"nodeSelector": {"zone": "a", **({word: "a"} if place == "key" else {"x": word})}},
+    ):
+        assert (demands({"spec": spec}) is None) is (length > MAX_WORD)
+        assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+def test_hostile_nesting_in_demands_stays_out():
+    nested: Any = "secret"
+    for _ in range(500):
+        nested = {"a": [nested]}
+    expression = {"key": nested, "operator": nested, "values": [nested], "more": nested}
+    term = {"matchExpressions": [expression, nested], "matchFields": nested, "more": nested}
+    affinity = {**strategies.affinity([term]), "podAffinity": nested}
+    labels = {names.VNPU_LEVEL: nested}
+    spec = {"nodeSelector": {"a": nested, "b": "c"}, "affinity": affinity}
+    kept = shortened({"metadata": {"labels": labels}, "spec": spec})
+    assert "secret" not in json.dumps(kept)
+    assert kept["spec"]["nodeSelector"] == {"a": None, "b": "c"}
+
+
+@given(st.dictionaries(some([*sorted(names.MINDCLUSTER_LABELS), "team"]), strategies.json_values | st.just("x" * 2000)))
+def test_labels_of_any_type(labels: dict[str, Any]):
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"resources": {"limits": {names.NPU_CORE: "4"}}}]}}
+    for mode in ({}, {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}):
+        labels.update(mode)
+        same(_request(pod))
+    assert shortened(pod)["metadata"]["labels"].keys() == {key for key in labels if labels[key] is not None} - {"team"}

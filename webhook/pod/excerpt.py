@@ -12,7 +12,10 @@ from webhook import names
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
 
 MAX_TEXT = 1024  # characters of an annotation
+MAX_DEMANDS = 200  # labels, terms, expressions and values of a pod's demands on its node; with more, rules read none
 
+_LABELS = names.MINDCLUSTER_LABELS
+_TERMS = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
 _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_ANNOTATION_DOMAIN)
@@ -44,10 +47,11 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
             spec[kind] = [_container(container, resources) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
+    spec |= _demands(pod.spec)
+    metadata = {"annotations": read_annotations(pod.annotations), "labels": _labels(pod.labels)}
     kept: dict[str, Any] = {"spec": spec}
-    annotations = read_annotations(pod.annotations)
-    if annotations:
-        kept["metadata"] = {"annotations": annotations}
+    if present := {part: found for part, found in metadata.items() if found}:
+        kept["metadata"] = present
     return kept
 
 
@@ -58,6 +62,73 @@ def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in annotations.items()
         if any(domain in key for domain in _ANNOTATION_DOMAINS) or key in names.RESERVED_ANNOTATIONS
     }
+
+
+def _labels(labels: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels that rules read; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
+    found = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+    return {key: value[:MAX_TEXT] if isinstance(value, str) else "" for key, value in found.items()}
+
+
+def _demands(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What the pod demands of its node's labels, piece by piece as it stands; nothing if that is too long to be read."""
+    budget = _Budget()
+    kept: dict[str, Any] = {}
+    try:
+        if isinstance(selector := spec.get("nodeSelector"), dict):
+            kept["nodeSelector"] = {budget.word(key): budget.word(value, 0) for key, value in selector.items()}
+        required = spec.get("affinity")
+        for key in _TERMS:
+            required = required.get(key) if isinstance(required, dict) else None
+        if isinstance(required, list):
+            terms: Any = [_term(term, budget) for term in required]
+            for key in reversed(_TERMS):
+                terms = {key: terms}
+            kept["affinity"] = terms
+    except _TooLong:
+        return {}
+    return kept
+
+
+class _TooLong(Exception):  # it reports no error
+    """Ends the copying of demands that are too long."""
+
+
+class _Budget:
+    def __init__(self) -> None:
+        self._left = MAX_DEMANDS
+
+    def spend(self, amount: int = 1) -> None:
+        self._left -= amount
+        if self._left < 0:
+            raise _TooLong
+
+    def word(self, value: Any, cost: int = 1) -> Any:
+        """A text, cut where it is too long to be read anyway; anything else as nothing."""
+        self.spend(cost)
+        return value[:MAX_TEXT] if isinstance(value, str) else None
+
+
+def _term(term: Any, budget: _Budget) -> dict[str, Any] | None:
+    budget.spend()
+    if not isinstance(term, dict):
+        return None
+    parts = {part: term[part] for part in ("matchExpressions", "matchFields") if term.get(part) is not None}
+    return {
+        part: [_expression(each, budget) for each in found] if isinstance(found, list) else ""
+        for part, found in parts.items()
+    }
+
+
+def _expression(expression: Any, budget: _Budget) -> dict[str, Any] | None:
+    budget.spend()
+    if not isinstance(expression, dict):
+        return None
+    kept = {field: budget.word(expression[field], 0) for field in ("key", "operator") if field in expression}
+    values = expression.get("values")
+    if values is not None:
+        kept["values"] = [budget.word(value) for value in values] if isinstance(values, list) else ""
+    return kept
 
 
 def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
