@@ -17,6 +17,7 @@ GPUSHARE_MEMORY = "volcano.sh/gpu-memory"
 NVIDIA_GPU = "nvidia.com/gpu"
 GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
 NPU_CORE = "huawei.com/npu-core"  # MindCluster
+ASCEND_PREFIX = "huawei.com/Ascend"  # of every NPU of the usual device configs, and of its annotation
 
 # --- annotations that a pod's author may set ------------------------------------------------------------------------
 
@@ -57,7 +58,7 @@ RESERVED_ANNOTATIONS = frozenset(
 # The Ascend ones carry the chip's common word: hami.io/<word>-devices-…, huawei.com/<word>.
 RESERVED_HAMI_PREFIX = "hami.io/"
 RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", "-devices-allocated")
-RESERVED_ASCEND_PREFIX = "huawei.com/Ascend"
+RESERVED_ASCEND_PREFIX = ASCEND_PREFIX
 
 # Written by the scheduler too, yet a widespread guide tells authors to set it: see the rule gpushare-annotation.
 GPU_INDEX = "volcano.sh/gpu-index"
@@ -81,6 +82,7 @@ NODE_ASCEND_REGISTER_PREFIX = "hami.io/node-register-"  # and the chip's common 
 NODE_VNPU_HAMI_CORE = "hami-vnpu-core"
 NODE_SERVER_TYPE = "servertype"  # a label: kind of NPU and cores of one chip, `Ascend310P-8`
 VGPU_TAINT = "volcano.sh/vgpu"  # a site's convention; the policy may set another
+NODE_VGPU_ENABLED = "volcano.sh/vgpu.enabled"  # a label, the same site's convention
 
 # --- sharing modes --------------------------------------------------------------------------------------------------
 
@@ -97,6 +99,9 @@ VOLCANO_SCHEDULER = "volcano"
 
 NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
-# --- the ConfigMap of the device config -----------------------------------------------------------------------------
+# --- the ConfigMaps of the device config and of the policy ----------------------------------------------------------
 
+DEVICE_CONFIG_MAP = "volcano-vgpu-device-config"
 DEVICE_CONFIG_KEY = "device-config.yaml"
+POLICY_MAP = "vgpu-webhook-policy"
+POLICY_KEY = "policy.yaml"
