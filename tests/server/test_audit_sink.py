@@ -8,6 +8,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.server.client import Connection
 from tests.server.conftest import Start
 from tests.server.program import Program, until
@@ -139,3 +141,25 @@ def test_a_reader_who_leaves_ends_nothing(start: Start):
         ask(connection, 5, "gone")
     assert program.metric("audit_write_failures_total") == 5
     assert "audit log standard output: Broken pipe" in program.log()
+
+
+def test_a_file_is_rotated_by_size_and_none_is_lost(start: Start, tmp_path: Path):
+    file = tmp_path / "audit.jsonl"
+    program = start("--audit-log", str(file), "--audit-max-bytes", "32Ki", "--audit-keep", "99")
+    with program.connect() as connection:
+        uids = ask(connection, 150, "first")
+        file.rename(tmp_path / "elsewhere.jsonl")  # as logrotate does
+        uids += ask(connection, 150, "second")
+    files = list(tmp_path.iterdir())
+    assert len(files) > 3
+    found = [json.loads(line)["uid"] for one in files for line in one.read_text().splitlines()]
+    assert sorted(found) == sorted(uids)
+    assert all(one.stat().st_size <= 32 << 10 for one in files)
+    assert program.metric("audit_write_failures_total") == 0
+
+
+@pytest.mark.parametrize("option", [("--audit-max-bytes", "1"), ("--audit-max-bytes", "x"), ("--audit-keep", "0")])
+def test_a_size_or_number_that_cannot_be_meant_is_refused(start: Start, option: tuple[str, str]):
+    program = start(*option, ready=False, stdout=subprocess.DEVNULL)
+    assert program.process.wait(10) == 2
+    assert f"argument {option[0]}" in program.log()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from certs import pki, store
 from webhook.errors import ConfigError
+from webhook.observe import audit, rotation
+from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.wiring import Options, build_service
 
@@ -74,8 +76,23 @@ def _options(arguments: argparse.Namespace, certificate: Path, key: Path) -> Opt
         device_config=arguments.device_config,
         policy=arguments.policy,
         audit_log=arguments.audit_log or None,
+        audit_max_bytes=arguments.audit_max_bytes,
+        audit_keep=arguments.audit_keep,
         drain_seconds=arguments.drain_seconds,
     )
+
+
+def _size(text: str) -> int:
+    size = quantity.whole(text)
+    if size is None or (size and size < audit.MAX_LINE):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor a size of at least {audit.MAX_LINE} bytes")
+    return size
+
+
+def _kept(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= rotation.MAX_KEPT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {rotation.MAX_KEPT}")
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -101,6 +118,20 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         default="-",
         help="one JSON line a decision; default - (standard output), '' for none",
+    )
+    add(
+        "--audit-max-bytes",
+        type=_size,
+        default=audit.MAX_BYTES,
+        metavar="N",
+        help="rotate the file before it is larger, default 100Mi; 0 leaves that to others, such as logrotate",
+    )
+    add(
+        "--audit-keep",
+        type=_kept,
+        default=audit.KEEP,
+        metavar="K",
+        help=f"keep so many full files, FILE.1 (the newest) to FILE.K; default {audit.KEEP}",
     )
     add(
         "--drain-seconds",

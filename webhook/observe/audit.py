@@ -6,11 +6,13 @@ import stat
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from webhook.errors import Malformed
+from webhook.observe.rotation import FLAGS, MODE, RotatedFile
 from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
@@ -19,7 +21,8 @@ from webhook.wire.models import Request
 
 MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
-APPEND = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+MAX_BYTES = 100 << 20  # of the log file; then a new one begins
+KEEP = 5  # full files beside it
 REPORT_EVERY = 60.0  # seconds between two complaints about the same sink
 
 log = logging.getLogger(__name__)
@@ -29,21 +32,28 @@ class AuditLog:
     """Appends lines to a file or to standard output, and never fails or blocks an admission.
 
     A pipe whose reader is stuck, a full disk, a closed file: the line is counted as lost and the operator told, at most
-    once a minute. A line that went out in part is finished before the next one, so no line is ever torn.
+    once a minute. A line that went out in part is finished before the next one, so no line is ever torn, not by the
+    rotation of the file either.
     """
 
-    def __init__(self, target: str, failed: Callable[[], None]) -> None:
+    def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES, keep: int = KEEP) -> None:
         """Open the log.
 
         Args:
             target: a path, or `-` for standard output.
             failed: called for each line that is lost.
+            max_bytes: the size at which a regular file is rotated; 0 for never.
+            keep: how many full files are kept.
 
         Raises:
             OSError: the file cannot be opened.
         """
         self._name = "standard output" if target == "-" else target
-        self._descriptor = _open(target)
+        self._file: RotatedFile | None = None
+        if target != "-" and (Path(target).is_file() or not Path(target).exists()):
+            self._file = RotatedFile(target, max_bytes, keep)
+        else:
+            self._stream = _open(target)
         self._failed = failed
         self._rest = b""
         self._complained = float("-inf")
@@ -51,30 +61,54 @@ class AuditLog:
     def write(self, text: bytes) -> None:
         """Append one line."""
         try:
-            if self._rest:
-                self._rest = self._rest[os.write(self._descriptor, self._rest) :]
-                if self._rest:
-                    raise BlockingIOError
+            self._finish()
+            if self._file is not None:
+                self._prepare(self._file, len(text))
             written = os.write(self._descriptor, text)
             if written < len(text):
                 self._rest = text[written:]
         except OSError as error:
             self._failed()
-            self._complain(error)
+            stuck = isinstance(error, BlockingIOError)
+            reason = "the reader does not keep up" if stuck else error.strerror or error
+            self._complain(f"{reason}; admissions go on, lines are lost (audit_write_failures_total)")
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._descriptor)
+        if self._file is not None:
+            self._file.close()
+        else:
+            os.close(self._stream)
 
-    def _complain(self, error: OSError) -> None:
+    @property
+    def _descriptor(self) -> int:
+        return self._stream if self._file is None else self._file.descriptor
+
+    def _prepare(self, file: RotatedFile, length: int) -> None:
+        problem = file.prepare(length)
+        if problem is not None:
+            self._complain(f"cannot be rotated: {problem.strerror or problem}; lines go on into the old file")
+        if file.torn:
+            file.torn, self._rest = False, b"\n"  # what is left of a dead process's line stands alone
+            self._finish()
+
+    def _finish(self) -> None:
+        """Write what is left of the line before, into the file where it began."""
+        if not self._rest:
+            return
+        if self._file is not None and self._file.deleted:
+            self._rest = b""
+            self._failed()
+            return
+        self._rest = self._rest[os.write(self._descriptor, self._rest) :]
+        if self._rest:
+            raise BlockingIOError
+
+    def _complain(self, text: str) -> None:
         now = time.monotonic()
         if now - self._complained >= REPORT_EVERY:
             self._complained = now
-            stuck = isinstance(error, BlockingIOError)
-            reason = "the reader does not keep up" if stuck else error.strerror or error
-            log.error(
-                "audit log %s: %s; admissions go on, lines are lost (audit_write_failures_total)", self._name, reason
-            )
+            log.error("audit log %s: %s", self._name, text)
 
 
 def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, duration_ns: int) -> bytes:
@@ -138,7 +172,7 @@ def reopened(descriptor: int) -> int | None:
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
         try:
-            return os.open(f"/proc/self/fd/{descriptor}", APPEND)
+            return os.open(f"/proc/self/fd/{descriptor}", FLAGS)
         except OSError:  # no /proc, or another user's
             return None
     return None
@@ -146,6 +180,6 @@ def reopened(descriptor: int) -> int | None:
 
 def _open(target: str) -> int:
     if target != "-":
-        return os.open(target, APPEND | os.O_CREAT, 0o640)
+        return os.open(target, FLAGS | os.O_CREAT, MODE)
     fresh = reopened(1)
     return os.dup(1) if fresh is None else fresh
