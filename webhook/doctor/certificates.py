@@ -5,13 +5,25 @@ from binascii import Error as NotBase64
 from datetime import datetime
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 Certificates = tuple[x509.Certificate, ...]
 
 MAX_BYTES = 1 << 20
 MAX_CERTIFICATES = 50
 MAX_CHAIN = 5
+
+# What the library raises over certificates that somebody else made.
+_UNREADABLE = (
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    TypeError,
+    ValueError,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 
 
 def load(encoded: object) -> Certificates | str:
@@ -22,7 +34,7 @@ def load(encoded: object) -> Certificates | str:
         return "is too large"
     try:
         found = x509.load_pem_x509_certificates(b64decode(encoded))
-    except (NotBase64, ValueError):
+    except (NotBase64, *_UNREADABLE):
         return "is no certificate in PEM"
     return tuple(found[:MAX_CERTIFICATES])
 
@@ -51,14 +63,14 @@ def hosts(certificate: x509.Certificate) -> list[str]:
     """The DNS names that a certificate is for."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-    except (x509.ExtensionNotFound, ValueError):
+        return found.value.get_values_for_type(x509.DNSName)
+    except _UNREADABLE:
         return []
-    return found.value.get_values_for_type(x509.DNSName)
 
 
 def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(issuer)
-    except (InvalidSignature, ValueError, TypeError):
+    except _UNREADABLE:
         return False
     return True

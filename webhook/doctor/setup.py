@@ -27,6 +27,7 @@ class Setup:
     Attributes:
         facts: what was seen.
         policy: the operator's; the default one where it is not known, or cannot be used.
+        policy_gap: why it is not known.
         policy_error: why it cannot be used.
         scheduler, plugin: what runs them.
         conf: the scheduler's configuration.
@@ -38,6 +39,7 @@ class Setup:
 
     facts: Facts
     policy: Policy
+    policy_gap: Unread | None
     policy_error: str
     scheduler: Workload | Unread
     plugin: Workload | Unread
@@ -47,6 +49,14 @@ class Setup:
     config: DeviceConfig
     rendered: tuple[Object, ...]
 
+    @property
+    def settings_gap(self) -> Unread | None:
+        """Why it is not known what the webhook is told."""
+        found = self.device_config
+        if isinstance(found, DeviceConfigMap) and found.config is None:
+            return Unread("the names of devices", f"{found.place} cannot be used", "device-config to be ok")
+        return self.policy_gap or (found if isinstance(found, Unread) else None)
+
 
 def put_together(facts: Facts, render: Render) -> Setup:
     """Derive all that several checks ask for.
@@ -55,7 +65,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
         facts: what was seen.
         render: the webhook configurations for a device config and a policy.
     """
-    policy, policy_error = _policy(facts)
+    policy, policy_gap, policy_error = _policy(facts)
     scheduler = workload_of(facts, Kind.DEPLOYMENT, SCHEDULER)
     plugin = workload_of(facts, Kind.DAEMON_SET, VGPU_PLUGIN)
     conf = scheduler_conf(facts, scheduler)
@@ -70,6 +80,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
     return Setup(
         facts=facts,
         policy=policy,
+        policy_gap=policy_gap,
         policy_error=policy_error,
         scheduler=scheduler,
         plugin=plugin,
@@ -81,14 +92,14 @@ def put_together(facts: Facts, render: Render) -> Setup:
     )
 
 
-def _policy(facts: Facts) -> tuple[Policy, str]:
+def _policy(facts: Facts) -> tuple[Policy, Unread | None, str]:
     if facts.policy is not None:
-        return facts.policy, ""
+        return facts.policy, None, ""
     found = facts.find(Kind.CONFIG_MAP, service(facts)[0], names.POLICY_MAP)
     if not isinstance(found, dict):
-        return default_policy(), ""
+        return default_policy(), found, ""
     try:
         documents = parse_documents(text(found, "data", names.POLICY_KEY).encode(errors="replace"), names.POLICY_KEY)
-        return parse_policy(documents[0] if documents else None, names.POLICY_KEY), ""
+        return parse_policy(documents[0] if documents else None, names.POLICY_KEY), None, ""
     except ConfigError as error:
-        return default_policy(), str(error)
+        return default_policy(), None, str(error)

@@ -1,7 +1,6 @@
 """The webhook configurations of the cluster against those that belong to its device config and policy."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from webhook.doctor.facts import Kind
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
@@ -10,6 +9,8 @@ from webhook.doctor.reading import Object, at, listed, tables, text, texts
 from webhook.doctor.setup import Setup
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
+Differences = Callable[[str, Object, Object | None], Iterator[Line]]
+
 HIDING = "hide-devices."  # the entry that only overwriteEnv needs
 
 _PARTS = ("apiGroups", "apiVersions", "operations", "resources")
@@ -43,6 +44,9 @@ def exist(setup: Setup) -> Iterator[Line]:
 
 def match(setup: Setup) -> Iterator[Line]:
     """Rules and conditions are those that the device config and the policy lead to."""
+    if setup.settings_gap:
+        yield unchecked(setup.settings_gap)
+        return
     yield from _compared(setup, _called)
 
 
@@ -56,7 +60,9 @@ def hiding(setup: Setup) -> Iterator[Line]:
     gap = setup.facts.gap(Kind.MUTATING)
     installed = any(name.startswith(HIDING) for name in entries(setup.facts, Kind.MUTATING))
     wanted = setup.config.vgpu.overwrite_env
-    if not wanted or installed:
+    if setup.settings_gap:
+        yield unchecked(setup.settings_gap)
+    elif not wanted or installed:
         yield ok("pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use")
     elif gap:
         yield unchecked(gap)
@@ -74,7 +80,7 @@ def _wanted(setup: Setup, kind: Kind) -> list[str]:
     return [name for name in found if not name.startswith(HIDING)]
 
 
-def _compared(setup: Setup, differences: Any) -> Iterator[Line]:
+def _compared(setup: Setup, differences: Differences) -> Iterator[Line]:
     """Each installed entry against the one of its name; entries that are not there are told elsewhere."""
     found = []
     seen = 0

@@ -22,6 +22,9 @@ def node_taints(setup: Setup) -> Iterator[Line]:
     if not found:
         yield unchecked(gap) if gap else ok("no node registers vGPU cards")
         return
+    if setup.policy_gap:
+        yield unchecked(setup.policy_gap)
+        return
     toleration = setup.policy.settings.toleration
     own = toleration.key if toleration else names.VGPU_TAINT
     untolerated: dict[tuple[str, str], list[str]] = defaultdict(list)

@@ -48,13 +48,15 @@ def policy(setup: Setup) -> Iterator[Line]:
 def volcano_version(setup: Setup) -> Iterator[Line]:
     """The scheduler is the one that the policy names."""
     meant = setup.policy.settings.target
-    yield _compared(setup.scheduler, "target.volcano", meant, lambda version: replace(meant, volcano=version))
+    scheduler = setup.policy_gap or setup.scheduler
+    yield _compared(scheduler, "target.volcano", meant, lambda version: replace(meant, volcano=version))
 
 
 def plugin_version(setup: Setup) -> Iterator[Line]:
     """The device plugin is the one that the policy names."""
     meant = setup.policy.settings.target
-    yield _compared(setup.plugin, "target.devicePlugin", meant, lambda version: replace(meant, device_plugin=version))
+    plugin = setup.policy_gap or setup.plugin
+    yield _compared(plugin, "target.devicePlugin", meant, lambda version: replace(meant, device_plugin=version))
 
 
 def _compared(workload: Workload | Unread, key: str, meant: Target, running: Callable[[Version], Target]) -> Line:

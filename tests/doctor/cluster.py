@@ -1,0 +1,113 @@
+"""The healthy cluster of tests/data, with certificates of its own, and ways to make it sick."""
+
+import copy
+from base64 import b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
+from pathlib import Path
+
+from certs.pki import make_ca, make_leaf
+from webhook.cli.report.webhook_configurations import configurations
+from webhook.cluster.manifests import parse_manifests
+from webhook.devices.config import parse_device_config
+from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
+from webhook.doctor.reading import name_of, namespace_of
+from webhook.policy import default_policy
+
+HEALTHY = Path(__file__).parent.parent / "data" / "cluster-healthy"
+NOW = datetime(2026, 9, 1, tzinfo=UTC)
+HOST = "vgpu-webhook.vgpu-webhook.svc"
+RENDER = partial(configurations, all_pods=True)
+
+READY = "ready\nfleet: 3 nodes with devices (kinds: vgpu 2, ascend 1), digest 0123\n"
+METRICS = """\
+# TYPE apiserver_admission_webhook_fail_open_count counter
+apiserver_admission_webhook_fail_open_count{name="other.example.com",type="admit"} 7
+apiserver_admission_webhook_fail_open_count{name="workloads.vgpu-webhook.svc",type="validating"} 0
+"""
+
+
+@cache
+def authority(name="vgpu-webhook"):
+    return make_ca(name, NOW - timedelta(days=100))
+
+
+def base64(data):
+    return b64encode(data).decode()
+
+
+def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
+    """The Secret of a serving certificate; its key is there to be left out."""
+    leaf = make_leaf(ca or authority(), list(hosts), start, days)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "vgpu-webhook-tls", "namespace": "vgpu-webhook"},
+        "data": {"tls.crt": base64(leaf.certificate), "tls.key": base64(leaf.key)},
+    }
+
+
+def installed():
+    """The configurations as the API server has them, with its own defaults filled in."""
+    found = copy.deepcopy(configurations(_config(), default_policy()))
+    for raw in found:
+        for entry in raw["webhooks"]:
+            entry["clientConfig"]["caBundle"] = base64(authority().certificate)
+            entry["objectSelector"] = {}
+    return found
+
+
+@cache
+def _documents():
+    return [
+        item
+        for path in sorted(HEALTHY.glob("*.yaml"))
+        for document in parse_manifests(path.read_bytes(), path.name)
+        for item in document["items"]
+    ]
+
+
+def _config():
+    (text,) = [
+        raw["data"]["device-config.yaml"] for raw in _documents() if name_of(raw) == "volcano-vgpu-device-config"
+    ]
+    return parse_device_config(parse_manifests(text.encode(), "")[0], "")
+
+
+def place(raw):
+    """Kind/namespace/name."""
+    return "/".join(filter(None, (raw["kind"], namespace_of(raw), name_of(raw))))
+
+
+def healthy():
+    """All objects of the healthy cluster by place."""
+    return {place(raw): copy.deepcopy(raw) for raw in [*_documents(), secret(), *installed()]}
+
+
+def facts_of(objects, **changes):
+    """Facts of a cluster in which everything may be read."""
+    found = {kind: [] for kind in Kind}
+    for raw in objects.values():
+        found[Kind(raw["kind"])].append(kept(Kind(raw["kind"]), raw))
+    facts = Facts(
+        now=NOW,
+        objects={kind: tuple(some) for kind, some in found.items()},
+        complete=frozenset((kind, EVERYWHERE) for kind in Kind),
+        readiness=Answer(200, READY),
+        metrics=Answer(200, METRICS),
+    )
+    return replace(facts, **changes)
+
+
+def without(facts, *kinds):
+    """The same facts, but some kinds may not be read."""
+    refused = {
+        (kind, EVERYWHERE): Unread(kind.plural, "403 Forbidden", f"list on {kind.plural}") for kind in map(Kind, kinds)
+    }
+    return replace(
+        facts,
+        objects={kind: some for kind, some in facts.objects.items() if (kind, EVERYWHERE) not in refused},
+        complete=frozenset(facts.complete - refused.keys()),
+        gaps=refused,
+    )

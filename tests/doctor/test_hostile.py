@@ -1,0 +1,72 @@
+"""Objects that lie, or are anything at all: lines, never a traceback."""
+
+import copy
+
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.doctor.cluster import RENDER, facts_of, healthy
+from tests.strategies import hostile, json_objects, json_values, mangled
+from webhook.doctor.facts import Answer, Kind
+from webhook.doctor.line import Line
+from webhook.doctor.registry import CHECKS, examine
+
+HEALTHY = healthy()
+TEXTS = ("device-config.yaml", "volcano-scheduler.conf", "policy.yaml")
+
+
+def sound(facts):
+    found = examine(facts, RENDER)
+    assert {told.check for told in found} == {check.id for check in CHECKS}
+    assert all(isinstance(told.line, Line) and told.line.message for told in found)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_one_place_holds_something_else(data):
+    objects = copy.deepcopy(HEALTHY)
+    place = data.draw(st.sampled_from(sorted(objects)))
+    kind = objects[place]["kind"]
+    objects[place] = {**data.draw(mangled(st.just(objects[place]))), "kind": kind}
+    sound(facts_of(objects))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_one_place_of_a_configuration_holds_something_else(data):
+    objects = copy.deepcopy(HEALTHY)
+    texts = [(raw["data"], key) for raw in objects.values() for key in TEXTS if key in raw.get("data", {})]
+    owner, key = data.draw(st.sampled_from(texts))
+    owner[key] = yaml.safe_dump(data.draw(mangled(st.just(yaml.safe_load(owner[key])))))
+    sound(facts_of(objects))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(st.integers(0, 9), json_objects | hostile.filter(lambda value: isinstance(value, dict))), st.data()
+)
+def test_objects_are_anything(found, data):
+    objects = {name: {**raw, "kind": data.draw(st.sampled_from(list(Kind)))} for name, raw in found.items()}
+    sound(facts_of(objects))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.text(max_size=200),
+    st.integers(0, 999),
+    st.dictionaries(st.sampled_from(TEXTS), st.text(max_size=60)),
+    json_values,
+)
+def test_texts_are_anything(body, status, texts, junk):
+    objects = copy.deepcopy(HEALTHY)
+    for raw in objects.values():
+        raw.get("data", {}).update(texts)
+    objects["Node/gpu-a"]["metadata"]["annotations"] = junk
+    sound(facts_of(objects, readiness=Answer(status, body), metrics=Answer(status, body)))
+
+
+def test_counts_are_anything():
+    for count in ("1e999", "NaN", "-1", "1e", "+Inf", "0x1"):
+        body = f'apiserver_admission_webhook_fail_open_count{{name="pods.vgpu-webhook.svc"}} {count}\n'
+        sound(facts_of(copy.deepcopy(HEALTHY), metrics=Answer(200, body)))
