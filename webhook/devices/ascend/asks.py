@@ -21,14 +21,16 @@ class NpuAsk:
         container: who asks.
         chip: for which NPUs.
         number: how many different ones.
+        counted: the number is written, so that the ordinary node fit counts it; memory alone asks for one NPU.
         memory: of each, in MiB; None for all of it.
         cores: percent of each in hami-core mode, else AI cores.
-        usable: every written quantity could be read.
+        usable: every written quantity could be read, and the count is not 0, with which a walk takes one NPU or none.
     """
 
     container: Container
     chip: Chip
     number: int
+    counted: bool
     memory: int | None
     cores: int
     usable: bool
@@ -57,7 +59,8 @@ def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuAsk]:
                 container=containers[index],
                 chip=chip,
                 number=amounts.get(Role.NUMBER) or 1,
+                counted=Role.NUMBER in amounts,
                 memory=amounts.get(Role.MEMORY) or None,
                 cores=amounts.get(Role.CORES) or 0,
-                usable=None not in amounts.values(),
+                usable=None not in amounts.values() and amounts.get(Role.NUMBER) != 0,
             )

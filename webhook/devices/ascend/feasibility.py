@@ -38,8 +38,9 @@ def judge(
     able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
     unknown = False
     wanted = sum([ask.number for ask in asks])
+    counted = _counted(asks)
     for shape, _ in able:
-        if wanted > min(shape.devices, shape.offered):
+        if wanted > shape.devices or counted > shape.offered:
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
@@ -62,23 +63,24 @@ class _Empty:
 
     def takes(self, asks: Sequence[NpuAsk]) -> bool:
         """Tell whether every container gets its NPUs."""
-        return any(self._takes_from(first, asks) for first, _ in self._shape.kinds)
+        return any(self._takes_from(first, asks) for first in range(len(self._shape.kinds)))
 
-    def _takes_from(self, first: Npu, asks: Sequence[NpuAsk]) -> bool:
-        """Tell it for a walk that begins at such an NPU: all of "all memory" means all of this one's."""
+    def _takes_from(self, first: int, asks: Sequence[NpuAsk]) -> bool:
+        """Tell it for a walk that begins at an NPU of such a kind: all of "all memory" means all of this one's."""
         kinds = self._shape.kinds
         demand: dict[int, int] = {}  # set of kinds as bits -> how many NPUs are wanted out of it
         supply = [number for _, number in kinds]
-        for place, ask in enumerate(asks):
-            memory = booked(ask, first, hami_core=self._hami_core)
+        begun = False
+        for ask in asks:
+            memory = booked(ask, kinds[first][0], hami_core=self._hami_core)
             if self._is_refused_part(ask, memory):
                 return False
             takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, ask.cores))
             number = ask.number
-            begins = kinds.index(next(entry for entry in kinds if entry[0] == first))
-            if place == 0 and takers >> begins & 1:  # the walk gives its first NPU to the first container that fits
+            if not begun and takers >> first & 1:  # the walk gives its first NPU to the first container that fits
+                begun = True
                 number -= 1
-                supply[begins] -= 1
+                supply[first] -= 1
             demand[takers] = demand.get(takers, 0) + number
         return _covers(supply, demand)
 
@@ -95,6 +97,11 @@ def booked(ask: NpuAsk, npu: Npu, *, hami_core: bool) -> int:
     """The memory that the scheduler books for an ask: whole templates, unless NPUs are shared in software."""
     memory = npu.memory if ask.memory is None else ask.memory
     return memory if hami_core or memory <= 0 else ask.chip.booked(memory)
+
+
+def _counted(asks: Sequence[NpuAsk]) -> int:
+    """What the ordinary node fit counts."""
+    return sum([ask.number for ask in asks if ask.counted])
 
 
 def _covers(supply: Sequence[int], demand: dict[int, int]) -> bool:
@@ -126,7 +133,7 @@ def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, h
         # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
         asked_of = npus if ask.memory is None else [richest]
         least = min([booked(ask, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
-        if least > 0:
+        if least > 0 and chip.memory_name:
             return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Shortfall(Cause.SPLIT_COUNT, None, chip.number_name, wanted, most, node)
@@ -135,7 +142,7 @@ def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, h
         if ask.cores > cores:
             return Shortfall(Cause.FITS_NO_NODE, ask.container, chip.cores_name, ask.cores, cores, where)
     offered, where = _best((shape.offered, node) for shape, node in able)
-    return Shortfall(Cause.FITS_NO_NODE, None, chip.number_name, wanted, offered, where)
+    return Shortfall(Cause.FITS_NO_NODE, None, chip.number_name, _counted(asks), offered, where)
 
 
 def _best(found: Iterator[tuple[int, str]]) -> tuple[int, str]:

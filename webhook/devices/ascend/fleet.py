@@ -1,11 +1,12 @@
 """The nodes that register Ascend NPUs, as shapes, for each kind of NPU.
 
-Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (NewAscendDevices, getNodeDevices).
+Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (NewAscendDevices, getNodeDevices),
+`pkg/scheduler/api/devices/device_info.go` (DeviceInfo).
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from webhook.devices.config import AscendConfig
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import Grouping, Shape
 
-_NUMBERS = ("count", "devmem", "devcore")
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -118,19 +118,44 @@ def decode_npus(text: str) -> Kinds:
         The different NPUs in a fixed order; nothing where the scheduler, too, cannot read the annotation.
     """
     try:
-        entries = json.loads(text)
+        entries = json.loads(text, object_pairs_hook=_folded, parse_constant=_refused)
     except (ValueError, RecursionError):
         return ()
     if not isinstance(entries, list):
         return ()
     by_id: dict[str, Npu] = {}
     for entry in entries:
-        if not isinstance(entry, dict):
+        if not isinstance(entry, dict) or not all(_FIELDS[key](entry[key]) for key in _FIELDS.keys() & entry.keys()):
             return ()
-        known = {str(key).lower(): value for key, value in entry.items() if value is not None}  # as Go matches keys
-        identity = known.get("id", "")
-        amounts = [known.get(key, 0) for key in _NUMBERS]
-        if not isinstance(identity, str) or not all(type(amount) is int and amount in _INT32 for amount in amounts):
-            return ()
-        by_id[identity] = Npu(*amounts)
+        by_id[entry.get("id", "")] = Npu(entry.get("count", 0), entry.get("devmem", 0), entry.get("devcore", 0))
     return tuple(sorted(Counter(by_id.values()).items()))
+
+
+def _folded(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object as Go reads it: keys of any case, and a null says nothing."""
+    return {key.lower(): value for key, value in pairs if value is not None}
+
+
+def _refused(word: str) -> None:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and value in _INT32
+
+
+# The fields that every version of the scheduler reads; of another type, one of them makes all NPUs of the node unusable.
+_FIELDS: dict[str, Callable[[Any], bool]] = {
+    "id": _is_text,
+    "index": lambda value: type(value) is int and value >= 0,
+    "count": _is_int32,
+    "devmem": _is_int32,
+    "devcore": _is_int32,
+    "type": _is_text,
+    "numa": lambda value: type(value) is int,
+    "health": lambda value: isinstance(value, bool),
+}

@@ -1,0 +1,58 @@
+"""What a pod asks of NPUs, as the scheduler reads it."""
+
+import pytest
+
+from webhook import names
+from webhook.devices.ascend.asks import is_hami_core, npu_asks
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.pod.view import PodView
+
+WORDS = ("Ascend910B3", "Ascend310P")
+B3, P = (f"huawei.com/{word}" for word in WORDS)
+CONFIG = parse_device_config(
+    {
+        "vnpus": [
+            {"commonWord": w, "resourceName": f"huawei.com/{w}", "resourceMemoryName": f"huawei.com/{w}-memory"}
+            for w in WORDS
+        ]
+    },
+    "test",
+)
+
+
+def asked(*limits, **others):
+    kinds = {"containers": limits, **others}
+    spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in kinds.items()}
+    found = npu_asks(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
+    return [(ask.container.index, ask.chip.word, ask.number, ask.memory, ask.cores, ask.usable) for ask in found]
+
+
+@pytest.mark.parametrize(
+    "limits, expected",
+    [
+        ({B3: "2", f"{B3}-memory": "4k", f"{B3}-core": "50"}, [(0, "Ascend910B3", 2, 4000, 50, True)]),
+        ({B3: "2"}, [(0, "Ascend910B3", 2, None, 0, True)]),
+        ({f"{B3}-memory": "4000"}, [(0, "Ascend910B3", 1, 4000, 0, True)]),
+        ({B3: "1", f"{B3}-memory": "0"}, [(0, "Ascend910B3", 1, None, 0, True)]),  # 0 is all of it
+        ({f"{B3}-core": "50"}, []),  # the scheduler does not see it
+        ({B3: "1", f"{B3}-memory": "4.5"}, [(0, "Ascend910B3", 1, None, 0, False)]),
+        ({B3: "0"}, [(0, "Ascend910B3", 1, None, 0, False)]),
+        ({B3: "1", P: "1"}, [(0, "Ascend910B3", 1, None, 0, True), (0, "Ascend310P", 1, None, 0, True)]),
+        ({"cpu": "1"}, []),
+    ],
+)
+def test_what_a_container_asks(limits, expected):
+    assert asked(limits) == expected
+
+
+def test_only_regular_containers_are_served_in_their_order():
+    assert asked({B3: "1"}, {"cpu": "1"}, {B3: "2"}, initContainers=[{B3: "4"}], ephemeralContainers=[{B3: "5"}]) == [
+        (0, "Ascend910B3", 1, None, 0, True),
+        (2, "Ascend910B3", 2, None, 0, True),
+    ]
+
+
+@pytest.mark.parametrize("text, found", [("hami-core", True), ("Hami-Core", False), (" hami-core", False), ("", False)])
+def test_the_mode_is_read_to_the_letter(text, found):
+    assert is_hami_core(PodView({"metadata": {"annotations": {names.VNPU_MODE: text}}})) is found

@@ -1,0 +1,214 @@
+"""Can an empty node take a pod's NPUs: against a walk along the NPUs in every order."""
+
+import time
+from itertools import permutations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import ascend_node
+from webhook import names
+from webhook.devices.ascend.asks import is_hami_core, npu_asks
+from webhook.devices.ascend.feasibility import MAX_KINDS, judge
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import read_node
+from webhook.devices.selectors import NodeSelector, Operator, Requirement
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CHIP = "huawei.com/Ascend910B3"
+TEMPLATES, ALLOCATABLE, CAPACITY = (3, 6), 10, 12
+CONFIG = parse_device_config(
+    {
+        "vnpus": [
+            {
+                "commonWord": "Ascend910B3",
+                "resourceName": CHIP,
+                "resourceMemoryName": f"{CHIP}-memory",
+                "memoryAllocatable": ALLOCATABLE,
+                "memoryCapacity": CAPACITY,
+                "templates": [{"memory": memory} for memory in TEMPLATES],
+            }
+        ]
+    },
+    "test",
+)
+
+
+def pod(asks, hami_core=False):
+    """A pod whose containers ask for such (number, memory, cores); None is not written."""
+    written = [dict(zip((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), ask, strict=True)) for ask in asks]
+    limits = [{name: amount for name, amount in each.items() if amount is not None} for each in written]
+    containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
+    annotations = {names.VNPU_MODE: names.MODE_HAMI_CORE} if hami_core else {}
+    return PodView({"metadata": {"annotations": annotations}, "spec": {"containers": containers}})
+
+
+def verdict(asks, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
+    known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
+    view = pod(asks, hami_core)
+    found = npu_asks(DevicePod(view, config), config.ascend)
+    fleet = build_fleet(known, config, Target()).ascend
+    return judge(found, selector, fleet, hami_core=is_hami_core(view), parts_refused=parts_refused)
+
+
+# --- the scheduler's walk -------------------------------------------------------------------------------------------
+
+
+def trimmed(memory):
+    """What is booked of an NPU that is cut by templates."""
+    for template in TEMPLATES:
+        if memory <= template:
+            return template
+    return ALLOCATABLE if memory <= CAPACITY else 0
+
+
+def walk(order, asks, hami_core, parts_refused):
+    """Serve the containers one after the other, each with the first NPUs that it fits on."""
+    used = set()
+    for number, memory, cores in asks:
+        wanted = memory or order[0][1]  # all the memory is that of the first NPU
+        if not hami_core:
+            wanted = trimmed(wanted) if wanted > 0 else wanted
+            if number > 1 and not parts_refused and trimmed(wanted) != ALLOCATABLE:
+                return False
+        able = [
+            place
+            for place, (split, size, total) in enumerate(order)
+            if place not in used and split > 0 and size >= wanted and (100 if hami_core else total) >= cores
+        ]
+        if len(able) < number:
+            return False
+        used |= set(able[:number])
+    return True
+
+
+def some_order_works(npus, asks, offered, hami_core, parts_refused):
+    if sum(number or 0 for number, _, _ in asks) > offered or offered == 0:
+        return False
+    served = [(1 if number is None else number, memory, cores or 0) for number, memory, cores in asks]
+    return any(walk(order, served, hami_core, parts_refused) for order in permutations(npus))
+
+
+kinds = st.tuples(st.integers(0, 2), st.sampled_from([0, 2, 3, 6, 10, 12]), st.sampled_from([4, 8]))
+nodes = st.lists(kinds, min_size=1, max_size=3).flatmap(
+    lambda some: st.tuples(st.lists(st.sampled_from(some), min_size=1, max_size=4), st.sampled_from([0, 1, 2, 3, 4, 9]))
+)
+memories = st.none() | st.sampled_from([0, 1, 3, 4, 5, 6, 7, 10, 12, 13])
+wishes = st.tuples(st.sampled_from([1, 1, 1, 2, 3]), memories, st.sampled_from([None, 0, 4, 8, 50, 101]))
+memory_alone = st.tuples(st.none(), memories.filter(lambda memory: memory is not None), st.none())
+
+
+SMALL = [(1, 3, 8), (1, 12, 4), (1, 12, 4)]
+
+
+@settings(max_examples=1000)
+@example([(SMALL, 9)], [(1, 5, 4), (1, 3, 4), (1, None, 8)], False, True).via(
+    "the second container takes the first NPU"
+)
+@example([(SMALL, 9)], [(1, 5, 4), (1, 3, 8), (1, None, 4)], False, True).via(
+    "the third one goes without all of the first"
+)
+@example([(SMALL[:2], 9)], [(1, 3, None), (1, 3, None)], False, True).via("one each")
+@given(
+    st.lists(nodes, min_size=1, max_size=2),
+    st.lists(wishes | memory_alone, min_size=1, max_size=3),
+    st.booleans(),
+    st.booleans(),
+)
+def test_it_fits_if_some_order_of_some_node_works(fleet, asks, hami_core, parts_refused):
+    built = [
+        ascend_node(f"n{i}", npus, offered=offered, mode="true" if hami_core else None)
+        for i, (npus, offered) in enumerate(fleet)
+    ]
+    expected = any(some_order_works(npus, asks, offered, hami_core, parts_refused) for npus, offered in fleet)
+    found = verdict(asks, *built, hami_core=hami_core, parts_refused=parts_refused)
+    assert isinstance(found, Fits) is expected
+    assert isinstance(found, Fits | Shortfall)
+    if isinstance(found, Shortfall) and found.cause in (Cause.CARD_COUNT, Cause.MEMORY_ABOVE_CARD, Cause.SPLIT_COUNT):
+        assert found.asked > found.most
+
+
+# --- why not, and what cannot be told -------------------------------------------------------------------------------
+
+EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
+
+
+@pytest.mark.parametrize(
+    "asks, node, cause, asked, most",
+    [
+        ([(9, None, None)], EIGHT, Cause.CARD_COUNT, 9, 8),
+        ([(5, None, None), (4, None, None)], EIGHT, Cause.SPLIT_COUNT, 9, 8),
+        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8)]), Cause.MEMORY_ABOVE_CARD, 10, 9),
+        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8), (4, 3, 8)]), Cause.MEMORY_ABOVE_CARD, 10, 9),
+        ([(1, 3, 9)], EIGHT, Cause.FITS_NO_NODE, 9, 8),
+        ([(3, None, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Cause.FITS_NO_NODE, 3, 2),
+        ([(3, None, None), (None, 3, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Cause.FITS_NO_NODE, 3, 2),
+        ([(2, 3, None)], EIGHT, Cause.FITS_NO_NODE, 2, 32),
+        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], offered=0), Cause.NO_ELIGIBLE_CARD, 1, 0),
+        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Cause.NO_ELIGIBLE_CARD, 1, 0),
+    ],
+)
+def test_the_cause_of_a_refusal(asks, node, cause, asked, most):
+    found = verdict(asks, node)
+    assert (found.cause, found.asked, found.most) == (cause, asked, most)
+
+
+def test_parts_of_several_are_left_to_the_rule_that_refuses_them():
+    assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
+    assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
+
+
+def test_software_shares_what_its_nodes_allow():
+    assert verdict([(2, 3, 30)], EIGHT, hami_core=True).resource == names.VNPU_MODE
+    assert verdict([(2, 3, 30)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true"), hami_core=True) == Fits()
+    assert verdict([(1, 3, 9)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true")).cause is Cause.FITS_NO_NODE
+
+
+@pytest.mark.parametrize("ask", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])
+def test_what_another_rule_refuses_is_no_question(ask):
+    assert isinstance(verdict([(1, None, None), ask], EIGHT), Unknown)
+
+
+def test_too_many_kinds_are_not_judged():
+    """Unless another node takes the pod, or this one never can."""
+    many = ascend_node("n0", [(1, 10 + kind, 8) for kind in range(MAX_KINDS + 1)])
+    assert isinstance(verdict([(2, None, None)], many), Unknown)
+    assert verdict([(1, None, None)], many, EIGHT) == Fits()
+    assert verdict([(MAX_KINDS + 2, None, None)], many).cause is Cause.CARD_COUNT
+
+
+def test_a_selector_leaves_some_nodes():
+    zone = {"zone": "a"}
+    small, large = ascend_node("small", [(4, 10, 8)], labels=zone), ascend_node("large", [(4, 10, 8)] * 2)
+    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
+    assert verdict([(2, None, None)], small, large) == Fits()
+    found = verdict([(2, None, None)], small, large, selector=selector)
+    assert (found.cause, found.most, found.node) == (Cause.CARD_COUNT, 1, "small")
+
+
+def test_memory_without_a_name_is_no_cause():
+    """A chip may have no memory resource; then all of an NPU is asked for, and nothing can be said of its amount."""
+    section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
+    config = parse_device_config({"vnpus": [section]}, "test")
+    found = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
+    assert (found.cause, found.resource) == (Cause.FITS_NO_NODE, CHIP)
+
+
+@pytest.mark.parametrize(
+    "asks", [[(1, 3 + i, i % 8) for i in range(3000)], [(1, 3, i % 8) for i in range(15)] + [(1, 3, 9)]]
+)
+def test_large_pods_and_many_shapes_are_answered_at_once(asks):
+    nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
+    fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).ascend
+    assert len(fleet.every_shape) == 200
+    started = time.process_time()
+    found = judge(
+        npu_asks(DevicePod(pod(asks), CONFIG), CONFIG.ascend), None, fleet, hami_core=False, parts_refused=True
+    )
+    assert isinstance(found, Shortfall)
+    assert time.process_time() - started < 2

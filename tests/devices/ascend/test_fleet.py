@@ -1,0 +1,170 @@
+"""What nodes register of their NPUs, read as Go reads JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
+from webhook import names
+from webhook.devices.ascend.fleet import Npu, decode_npus
+from webhook.devices.config import parse_device_config
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import read_node
+from webhook.devices.target import Target
+
+WORDS = ("Ascend910B3", "Ascend310P")
+NPU = {"id": "NPU-0", "index": 0, "count": 4, "devmem": 65536, "devcore": 20, "type": "Ascend910B3", "health": True}
+ONE = ((Npu(4, 65536, 20), 1),)
+
+
+def fleet(*items, hami_core=False):
+    section = {
+        "hamiVnpuCore": hami_core,
+        "configs": [{"commonWord": w, "resourceName": f"huawei.com/{w}"} for w in WORDS],
+    }
+    config = parse_device_config({"vnpus": section}, "test")
+    known = [node for item in items if (node := read_node(item, config)) is not None]
+    return build_fleet(known, config, Target())
+
+
+def decoded(**changes):
+    return decode_npus(json.dumps([{**NPU, **changes}]))
+
+
+# --- the annotation -------------------------------------------------------------------------------------------------
+
+
+def test_equal_npus_are_one_kind():
+    text = register_npus([(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)])
+    assert decode_npus(text) == ((Npu(2, 32768, 20), 1), (Npu(4, 65536, 20), 2))
+    assert decode_npus(register_npus([])) == ()
+
+
+def test_an_npu_that_stands_twice_is_one_as_it_stands_last():
+    twice = [NPU, {**NPU, "id": "NPU-1"}, {**NPU, "devmem": 32768}]
+    assert decode_npus(json.dumps(twice)) == ((Npu(4, 32768, 20), 1), (Npu(4, 65536, 20), 1))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"ID": "a", "Count": 4, "DevMem": 65536, "DEVCORE": 20}]',
+        '[{"count": 1, "Count": 4, "devmem": 65536, "devcore": 20}]',
+        '[{"Count": 1, "count": 4, "devmem": 65536, "devcore": 20}]',
+        '[{"count": 1, "Count": 2, "count": 4, "devmem": 65536, "devcore": 20}]',
+        '[{"count": 4, "devmem": 65536, "devcore": 20, "count": null, "id": null, "health": null, "unknown": [1.5]}]',
+        ' [{"count": 4, "devmem": 65536, "devcore": 20, "custominfo": {"NetworkID": 1}}]\n',
+    ],
+)
+def test_keys_are_matched_whatever_their_case_and_the_last_one_counts(text):
+    assert decode_npus(text) == ONE
+
+
+def test_what_is_missing_is_zero():
+    assert decode_npus('[{"id": "a"}, {"id": "b", "devmem": 5}]') == ((Npu(0, 0, 0), 1), (Npu(0, 5, 0), 1))
+    assert decode_npus("[{}, {}]") == ((Npu(0, 0, 0), 1),)  # both have the empty id
+
+
+@pytest.mark.parametrize("key", ["count", "devmem", "devcore"])
+@pytest.mark.parametrize("value", ["4", True, 4.0, 1e3, [], {}, 2**31, -(2**31) - 1])
+def test_a_number_that_is_no_int32_makes_the_node_unusable(key, value):
+    assert decoded(**{key: value}) == ()
+    assert decoded(**{key: 2**31 - 1}) != ()
+    assert decoded(**{key: -(2**31)}) != ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id": 0},
+        {"ID": ["a"]},
+        {"index": -1},
+        {"index": "0"},
+        {"type": 5},
+        {"numa": "0"},
+        {"numa": 0.0},
+        {"health": "true"},
+        {"health": 1},
+        {"Health": "true"},
+    ],
+)
+def test_another_type_anywhere_makes_the_node_unusable(changes):
+    assert decoded() == ONE
+    assert decoded(**changes) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "null", "{}", "[null]", "[[]]", "[1]", '"x"', "[{]", "[{}] x", '[{"x": NaN}]', "[" * 10**5]
+)
+def test_rubbish_makes_the_node_unusable(text):
+    assert decode_npus(text) == ()
+
+
+registers = st.just([NPU, {**NPU, "ID": "NPU-1", "custominfo": {"NetworkID": 1.5}}])
+
+
+@given(mangled(registers).map(json.dumps) | json_values.map(json.dumps) | st.text())
+def test_any_text_is_read(text):
+    kinds = decode_npus(text)
+    assert len({npu for npu, _ in kinds}) == len(kinds)
+    assert all(number > 0 for _, number in kinds)
+
+
+# --- the nodes ------------------------------------------------------------------------------------------------------
+
+
+def test_each_chip_has_its_shapes():
+    both = ascend_node("both", [(4, 65536, 20)])
+    both["metadata"]["annotations"][names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P"] = register_npus([(7, 21527, 8)])
+    both["status"]["allocatable"] = {"huawei.com/Ascend910B3": "4", "huawei.com/Ascend310P": "7"}
+    built = fleet(both, ascend_node("n1", [(4, 65536, 20)]), ascend_node("n2", [(4, 65536, 20)] * 2))
+    assert {word: [(s.names, s.kinds, s.offered) for s in shapes] for word, shapes in built.ascend.shapes.items()} == {
+        "Ascend910B3": [(("both", "n1"), ONE, 4), (("n2",), ((Npu(4, 65536, 20), 2),), 8)],
+        "Ascend310P": [(("both",), ((Npu(7, 21527, 8), 1),), 7)],
+    }
+    assert built.nodes == 3
+
+
+@pytest.mark.parametrize(
+    "config, mode, shared",
+    [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False), (True, "True", False)],
+)
+def test_a_node_says_whether_software_shares_its_npus(config, mode, shared):
+    (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.every_shape
+    assert shape.hami_core is shared
+
+
+def test_a_node_that_does_not_offer_the_count_is_gated():
+    built = fleet(
+        ascend_node("gated", [(4, 65536, 20)], offered=0),
+        device_node("other", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": register_npus([(7, 21527, 8)])}),
+        device_node("broken", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": "[{]"}),
+    )
+    assert built.ascend.every_shape == ()
+    assert built.ascend.gated == (("gated", "huawei.com/Ascend910B3"), ("other", "huawei.com/Ascend310P"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ascend_node("n1", [(4, 65536, 20)] * 2, offered=4),
+        ascend_node("n1", [(3, 65536, 20)], offered=4),
+        ascend_node("n1", [(4, 65535, 20)]),
+        ascend_node("n1", [(4, 65536, 8)]),
+        ascend_node("n1", [(4, 65536, 20)], offered=3),
+        ascend_node("n1", [(4, 65536, 20)], mode="true"),
+        ascend_node("n1", [(4, 65536, 20)], chip="Ascend310P"),
+    ],
+)
+def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+    first = ascend_node("n0", [(4, 65536, 20)])
+    assert len(fleet(first, other).ascend.every_shape) == 2
+    assert fleet(first).digest != fleet(other).digest
+
+
+def test_the_order_of_npus_means_nothing():
+    npus = [(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)]
+    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).ascend.every_shape
+    assert (shape.nodes, shape.devices) == (2, 3)
