@@ -4,17 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.devices import nearest
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import parse_device_config
+from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.vgpu import changes
-from webhook.devices.vgpu.changes import Enquiry, nearest_change
 from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints
-from webhook.devices.vgpu.explain import MAX_SHAPES, explain
+from webhook.devices.vgpu.explain import explain
 from webhook.devices.vgpu.feasibility import judge, question
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.walk import Reason
@@ -32,7 +33,7 @@ def node(name, *cards, **offered):
     entries = [card.split(",") for card in cards]
     register = "".join(f"{u},{split},{memory},NVIDIA-{model},true,hami-core:" for u, split, memory, model in entries)
     offers = OFFERED | {f"volcano.sh/vgpu-{role}": amount for role, amount in offered.items()}
-    return Node(name, annotations={NODE_VGPU_REGISTER: register}, allocatable=offers)
+    return Node(name, {"name": name}, {NODE_VGPU_REGISTER: register}, allocatable=offers)
 
 
 def ask(*containers, words=UNCONSTRAINED, target=TARGET):
@@ -73,7 +74,7 @@ def test_the_nearest_quantity(asked, reason, role, value):
 
 def test_a_whole_card_becomes_the_most_that_is_left():
     (told,) = explained(ask((2, None), (1, 30)), PLAIN)
-    assert (told.change.container, told.change.role, told.change.value) == (0, Role.MEMORY, 70)
+    assert (told.change.container.name, told.change.role, told.change.value) == ("c0", Role.MEMORY, 70)
 
 
 def test_node_totals_and_no_cores_at_all():
@@ -89,9 +90,9 @@ def test_two_mistakes_have_no_single_change():
 
 
 def test_a_search_that_is_cut_short_says_so(monkeypatch):
-    monkeypatch.setattr(changes, "MAX_QUESTIONS", 1)
-    fleet = build_fleet([PLAIN], CONFIG, TARGET).vgpu
-    assert nearest_change(ask((3, 130)), fleet, Enquiry(TARGET)) == (None, False)
+    monkeypatch.setattr(nearest, "MAX_QUESTIONS", 1)
+    (told,) = explained(ask((3, 130)), PLAIN)
+    assert (told.change, told.searched) == (None, False)
 
 
 def test_the_tightest_cards_are_told_by_another_walk():
@@ -105,6 +106,43 @@ def test_only_so_many_shapes_are_explained():
     assert len(explained(ask((1, 10)), *nodes)) == MAX_SHAPES
 
 
+def named(*names):
+    """What a pod demands that accepts nodes of such names only."""
+    return (Requirement("name", Operator.IN, names),)
+
+
+@pytest.mark.parametrize(
+    "nodes,helps",
+    [
+        (NodeSelector(labels=named("m")), "nodeSelector"),
+        (NodeSelector(terms=(named("m"), named("o"))), "node affinity"),
+        (NodeSelector(labels=named("m"), terms=(named("n"),)), "nodeSelector"),
+        (NodeSelector(labels=named("n"), terms=(named("m"),)), "node affinity"),
+        (NodeSelector(labels=named("m"), terms=(named("m"),)), "nodeSelector and node affinity"),
+    ],
+)
+def test_a_selector_refuses_and_the_field_that_does_is_named(nodes, helps):
+    (told,) = explained(ask((1, 10), words=Constraints(nodes=nodes)), PLAIN)
+    assert (told.placement, told.refusal.reason) == (Placement.NEVER, Reason.NODES)
+    assert told.change.word == helps
+    (told,) = explained(ask((1, 130), words=Constraints(nodes=nodes)), PLAIN)
+    assert (told.refusal.reason, told.change) == (Reason.NODES, None)
+
+
+def test_the_mode_is_told_before_the_labels():
+    words = Constraints(mode="mig", nodes=NodeSelector(labels=named("m")))
+    (told,) = explained(ask((1, 10), words=words), PLAIN)
+    assert (told.refusal.reason, told.change) == (Reason.MODE, None)
+
+
+def test_a_card_that_is_refused_on_the_only_node_that_is_left_is_refused():
+    """The other node of the shape does not hold it, yet the selector leaves that one out."""
+    nodes = [node("n", "a,10,100,T4"), node("m", "b,10,100,T4")]
+    words = Constraints(nouse_uuids=frozenset("a"), nodes=NodeSelector(labels=named("n")))
+    (told,) = explained(ask((1, 10), words=words), *nodes)
+    assert (told.placement, told.refusal.reason, told.refusal.stuck.card) == (Placement.NEVER, Reason.UUID, 0)
+
+
 UUIDS = ["a", "b", "c", "d", "e", "f"]
 some = st.frozensets(st.sampled_from([*UUIDS, "elsewhere"]), max_size=4)
 words = st.builds(
@@ -113,6 +151,10 @@ words = st.builds(
     use_types=st.sampled_from([None, ("T4",), ("V100",)]),
     use_uuids=some,
     nouse_uuids=some,
+    nodes=st.none()
+    | st.sampled_from([("alike-1",), ("alike-2", "other"), ("elsewhere",)]).map(
+        lambda names: NodeSelector(labels=(Requirement("name", Operator.IN, names),))
+    ),
 )
 FLEET = [
     node("alike-1", "a,10,100,T4", "b,10,100,T4"),
@@ -136,12 +178,15 @@ def test_words_and_verdicts_agree(words, number, memory):
         assert (one.slices is not None) == (one.placement is Placement.FITS)
         assert (one.refusal is None) == (one.placement is Placement.FITS)
         if one.slices:
-            alike = [name for name in ("alike-1", "alike-2", "other") if name in one.shape.names]
+            left = words.nodes.labels[0].values if words.nodes else one.shape.names
+            alike = [name for name in one.shape.names if name in left]
             registers = {"alike-1": "ab", "alike-2": "cd", "other": "ef"}
             chosen = [[registers[name][card] for card in one.slices[0]] for name in alike]
             assert any(all(wanted(uuid, words) for uuid in uuids) for uuids in chosen)
         if one.refusal and one.refusal.reason is Reason.MODE:
             assert words.mode == "mig"
+        if one.refusal and one.refusal.reason is Reason.NODES:
+            assert not set(one.shape.names) & set(words.nodes.labels[0].values)
 
 
 def test_the_card_that_refuses_by_uuid_is_named():

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.cli.report import explanation
+from webhook.cli.report.families.told import PodExplanation
 from webhook.cli.report.manifest import difference
 from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.outcome import Outcome
@@ -36,7 +37,7 @@ class Reviewed:
     name: str
     request: Request
     outcome: Outcome
-    explanations: list[explanation.PodExplanation] | None = None
+    explanations: list[PodExplanation] | None = None
 
     @property
     def asks(self) -> bool:

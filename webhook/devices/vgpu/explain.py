@@ -6,17 +6,18 @@ Values only. Every verdict, also that a change helps, is an answer of the placem
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from webhook.devices.explanation import MAX_SHAPES, nodes_left
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Fits, FitsTightly, Never
+from webhook.devices.feasibility import Feasibility, Fits, FitsTightly, Never
+from webhook.devices.nearest import Change, Enquiry, nearest_change
 from webhook.devices.target import Target
-from webhook.devices.vgpu.changes import Change, Enquiry, nearest_change
+from webhook.devices.vgpu.changes import lowered, without_words
+from webhook.devices.vgpu.constraints import Constraints
 from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, eligible
 from webhook.devices.vgpu.feasibility import Question, judge, offers
 from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.walk import POLICIES, Place, Reason, Slices, Stuck, walk
-
-MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +60,13 @@ class Explanation:
 
 def explain(asked: Question, fleet: VgpuFleet, target: Target) -> Iterator[Explanation]:
     """Explain each shape of a fleet, the first fifty."""
-    enquiry = Enquiry(target)
-    for index, shape in enumerate(fleet.shapes[:MAX_SHAPES]):
-        yield _explain(asked, shape, _alone(fleet, index, asked), enquiry)
+    enquiry = Enquiry()
+    for index in range(len(fleet.shapes[:MAX_SHAPES])):
+        yield _explain(asked, _alone(fleet, index, asked), target, enquiry)
 
 
-def _explain(asked: Question, shape: VgpuShape, alone: VgpuFleet, enquiry: Enquiry) -> Explanation:
+def _explain(asked: Question, alone: VgpuFleet, target: Target, enquiry: Enquiry) -> Explanation:
+    (shape,) = alone.shapes
     placement = _placement(asked, alone)
     views = list(_views(asked, alone))
     if placement is Placement.FITS:
@@ -76,7 +78,11 @@ def _explain(asked: Question, shape: VgpuShape, alone: VgpuFleet, enquiry: Enqui
     refusal = _refusal(asked, alone, max(views, key=_open_cards))
     if placement is Placement.UNKNOWN:
         return Explanation(shape, placement, refusal=refusal, searched=False)
-    change, searched = nearest_change(asked, alone, enquiry)
+
+    def answer(changed: Question) -> Feasibility:
+        return judge(changed, alone)
+
+    change, searched = nearest_change(answer, without_words(asked), lowered(asked, shape, target), enquiry)
     return Explanation(shape, placement, refusal=refusal, change=change, searched=searched)
 
 
@@ -150,15 +156,19 @@ def _uuid_choices(asked: Question, alone: VgpuFleet) -> Iterator[frozenset[int]]
         choices = [used[node] - refused.get(node, frozenset()) for node in list(used)[:UUID_NODE_LIMIT]]
     else:
         choices = [everything - positions for positions in list(refused.values())[:UUID_NODE_LIMIT]]
-        if len(refused) < alone.shapes[0].nodes:
+        if len(refused) < _nodes_left(words, alone):
             choices.append(everything)
     yield from dict.fromkeys(choices or [frozenset[int]()])
 
 
+def _nodes_left(words: Constraints, alone: VgpuFleet) -> int:
+    (shape,) = alone.shapes
+    return shape.nodes if shape.declared else nodes_left(shape, words.nodes, alone.index).bit_count()
+
+
 def _by_node(uuids: frozenset[str], asked: Question, alone: VgpuFleet) -> dict[int, frozenset[int]]:
     """Where such cards sit, on each node that the pod's selector leaves."""
-    nodes = asked.constraints.nodes
-    selected = -1 if nodes is None else alone.index.selected(nodes)
+    selected = nodes_left(alone.shapes[0], asked.constraints.nodes, alone.index)
     found: dict[int, frozenset[int]] = {}
     for uuid in sorted(uuids):
         for slot in alone.slots.get(uuid, ()):

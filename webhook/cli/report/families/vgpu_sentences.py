@@ -1,11 +1,12 @@
-"""Explanations in words, for people: what each kind of node says to a pod."""
+"""What vGPU nodes say to a pod, in words."""
 
 from collections.abc import Iterator
 
-from webhook.cli.report.terminal import Piece, Style
+from webhook.cli.report.families.told import Sentence
+from webhook.cli.report.families.words import PLAIN, advice, unselected
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Role
-from webhook.devices.vgpu.changes import Change
+from webhook.devices.nearest import Change
 from webhook.devices.vgpu.explain import Explanation, Refusal
 from webhook.devices.vgpu.feasibility import Question
 from webhook.devices.vgpu.fleet import VgpuShape
@@ -15,29 +16,26 @@ from webhook.devices.vgpu.walk import Reason, Stuck
 from webhook.rules import wording
 
 
-def sentences(answer: Explanation, question: Question, config: DeviceConfig) -> Iterator[tuple[Piece, str]]:
-    """Where the slices go; or what refuses, and what would help. Each sentence with its mark."""
+def sentences(answer: Explanation, question: Question, config: DeviceConfig) -> Iterator[Sentence]:
+    """Where the slices go; or what refuses, and what would help."""
     if answer.slices is not None:
         policy = (
             "" if answer.policy == "default" else f" (with SchedulePolicy {answer.policy}; the default walk misses it)"
         )
         for ask, cards in zip(question.asks, answer.slices, strict=True):
-            yield (Style.PLAIN, ""), f"{wording.container(ask.container)} on {_cards_named(cards)}{policy}"
+            yield PLAIN, f"{wording.container(ask.container)} on {_cards_named(cards)}{policy}"
         return
     if answer.refusal is not None:
-        yield (Style.PLAIN, ""), refusal_sentence(answer.refusal, answer.shape, question, config)
+        yield PLAIN, refusal_sentence(answer.refusal, answer.shape, question, config)
     if answer.placement is Placement.TIGHT:
         yield (
-            (Style.PLAIN, ""),
+            PLAIN,
             "another order of containers or cards would fit; the scheduler does not try it on an empty node",
         )
     if answer.change is not None:
-        yield (Style.GOOD, "→ "), f"{_change(answer.change, question, config)} it fits"
+        yield advice(f"{_change(answer.change, question, config)} it fits", searched=True)
     elif answer.placement is not Placement.UNKNOWN:
-        yield (
-            (Style.DIM, "→ "),
-            "no single change helps" if answer.searched else "the search for a change was cut short",
-        )
+        yield advice("", searched=answer.searched)
 
 
 def _cards_named(cards: tuple[int, ...]) -> str:
@@ -48,8 +46,8 @@ def refusal_sentence(refusal: Refusal, shape: VgpuShape, question: Question, con
     """What refused first."""
     if refusal.reason is Reason.MODE:
         return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(question.constraints.mode)}"
-    if refusal.reason is Reason.NODES and question.constraints.nodes is not None:
-        return f"{refusal.reason}: not what the pod's {question.constraints.nodes.words} demands"
+    if refusal.reason is Reason.NODES:
+        return f"{refusal.reason}: {unselected(question.constraints.nodes)}"
     if refusal.role is not None:
         total, offered = question.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
         name = config.vgpu.role_names[refusal.role]
@@ -99,17 +97,14 @@ def _tally(stuck: Stuck, wanted: int) -> str:
 
 
 def _change(change: Change, question: Question, config: DeviceConfig) -> str:
-    if change.role is None:
+    role, value = change.role, change.value
+    if role is None or change.container is None:
         return f"without {change.word}"
-    where = ""
-    if len(question.asks) > 1 and change.container is not None:
-        where = f" in {wording.container(question.asks[change.container].container)}"
-    if change.role is Role.NUMBER:
-        return (
-            f"with {change.value} vGPU{'s' if change.value > 1 else ''}{' or fewer' if change.value > 1 else ''}{where}"
-        )
-    if change.role is Role.CORES and change.value == 0:
+    where = f" in {wording.container(change.container)}" if len(question.asks) > 1 else ""
+    if role is Role.NUMBER:
+        return f"with {value} vGPU{'s' if value > 1 else ''}{' or fewer' if value > 1 else ''}{where}"
+    if role is Role.CORES and value == 0:
         return f"without {config.vgpu.cores_name}{where}"
-    if change.role is Role.CORES:
-        return f"with {change.value} cores or fewer{where}"
-    return f"with {config.vgpu.memory_name} {change.value} or less{where}"
+    if role is Role.CORES:
+        return f"with {value} cores or fewer{where}"
+    return f"with {config.vgpu.memory_name} {value} or less{where}"

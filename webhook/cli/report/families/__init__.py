@@ -1,0 +1,1 @@
+"""What the nodes of each family say to a pod, in words and as JSON."""
