@@ -34,7 +34,7 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> F
     """Answer for the whole fleet."""
     if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
         return Unknown("a quantity cannot be used")
-    number, memory = _request(pod, names.GPUSHARE_NUMBER), _request(pod, names.GPUSHARE_MEMORY)
+    number, memory = requested(pod, names.GPUSHARE_NUMBER), requested(pod, names.GPUSHARE_MEMORY)
     left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
     found = [(shape, node) for shape, node in left if node is not None and shape.cards > 0]
     if any([_takes(shape, number, memory) for shape, _ in found]):
@@ -70,7 +70,8 @@ def _shortfall(found: list[tuple[GpushareShape, str]], number: Request, memory: 
     return Shortfall(Cause.FITS_NO_NODE, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
 
 
-def _request(pod: DevicePod, resource: str) -> Request:
+def requested(pod: DevicePod, resource: str) -> Request:
+    """Sum up what a pod asks of one resource."""
     regular = sidecars = largest_init = largest_total = 0
     for amount in pod.amounts:  # init containers come first
         if amount.resource != resource:

@@ -1,0 +1,145 @@
+"""What gpushare nodes say is what the engine says of them, and a change that is offered helps once it is written."""
+
+import copy
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook import names
+from webhook.devices import explanation, nearest
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.devices.feasibility import Fits
+from webhook.devices.fleet import build_fleet
+from webhook.devices.gpushare.explain import Cards, Reason, explain
+from webhook.devices.gpushare.feasibility import judge
+from webhook.devices.nodes import Node
+from webhook.devices.selectors import read_selector
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({}, "test")
+NAMES = {"number": names.GPUSHARE_NUMBER, "memory": names.GPUSHARE_MEMORY}
+
+
+def node(name, cards, total, unhealthy="", **offered):
+    """A node of so many cards, which have so much memory together."""
+    capacity = {NAMES["number"]: cards, NAMES["memory"]: total}
+    offers = capacity | {NAMES[role]: amount for role, amount in offered.items()}
+    return Node(name, {"name": name}, {names.GPU_UNHEALTHY_IDS: unhealthy}, capacity, offers)
+
+
+def pod(*containers, init=(), **spec):
+    """A pod whose containers ask for such roles."""
+    listed = [
+        [
+            {"name": f"{kind}{at}", "resources": {"limits": {NAMES[r]: str(v) for r, v in roles.items()}}}
+            for at, roles in enumerate(some)
+        ]
+        for kind, some in (("c", containers), ("i", init))
+    ]
+    return {"spec": {"containers": listed[0], "initContainers": listed[1], **spec}}
+
+
+def explained(raw, *nodes):
+    view = PodView(raw)
+    return list(explain(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).gpushare))
+
+
+def fits(raw, *nodes):
+    view = PodView(raw)
+    fleet = build_fleet(nodes, CONFIG, Target()).gpushare
+    return isinstance(judge(DevicePod(view, CONFIG), read_selector(view), fleet), Fits)
+
+
+def said(change):
+    """A change in short."""
+    if change is None or change.container is None:
+        return change and change.word
+    return f"{change.container.name} {change.role} {change.value}"
+
+
+def changed(raw, change):
+    """The pod with a change written into it."""
+    raw = copy.deepcopy(raw)
+    if change.container is None:
+        del raw["spec"][change.word]
+        return raw
+    raw["spec"][change.container.kind][change.container.index]["resources"]["limits"][NAMES[change.role]] = change.value
+    return raw
+
+
+PLAIN = node("n", 4, 400, "1")
+
+
+def test_memory_lies_on_one_card_and_whole_cards_on_the_first():
+    assert [told.given for told in explained(pod({"memory": 60}, {"memory": 40}), PLAIN)] == [Cards(1, 100)]
+    assert [told.given for told in explained(pod({"number": 2}, {"number": 1}), PLAIN)] == [Cards(3, 0)]
+    assert [told.given for told in explained(pod({"number": 2, "memory": 9}), PLAIN)] == [Cards(1, 9)]
+
+
+@pytest.mark.parametrize(
+    "raw,there,refused,change",
+    [
+        (pod({"memory": 101}), PLAIN, (Reason.MEMORY, 101, 100), "c0 memory 100"),
+        (pod({"memory": 90}, {"memory": 30}), PLAIN, (Reason.MEMORY, 120, 100), "c0 memory 70"),
+        (pod({"number": 4}), PLAIN, (Reason.NUMBER, 4, 3), "c0 number 3"),
+        (pod({"memory": 200}, {"memory": 100}), PLAIN, (Reason.MEMORY, 300, 100), None),
+        (pod({"number": 1}), node("n", 2, 200, "0,1"), (Reason.HEALTH, 1, 0), None),
+        (pod({"number": 2}), node("n", 4, 400, number=1), (Reason.TOTALS, 2, 1), "c0 number 1"),
+        (pod({"memory": 50}), node("n", 4, 400, memory=40), (Reason.TOTALS, 50, 40), "c0 memory 40"),
+        (pod({"number": 1}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), "nodeSelector"),
+        (pod({"number": 9}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), None),
+        (pod({"number": 4}, {"number": 4}), PLAIN, (Reason.NUMBER, 8, 3), None),
+    ],
+)
+def test_what_refuses_and_what_helps(raw, there, refused, change):
+    (told,) = explained(raw, there)
+    assert told.given is None
+    assert (told.refusal.reason, told.refusal.asked, told.refusal.most) == refused
+    assert told.searched
+    assert said(told.change) == change
+
+
+def test_a_search_that_is_cut_short_says_so(monkeypatch):
+    monkeypatch.setattr(nearest, "MAX_LOOKS", 2)
+    (told,) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
+    assert (told.change, told.searched) == (None, False)
+
+
+def test_only_so_many_shapes_are_explained():
+    assert (
+        len(explained(pod({"number": 1}), *[node(f"n{at}", 1, at + 1) for at in range(60)])) == explanation.MAX_SHAPES
+    )
+
+
+roles = st.fixed_dictionaries({}, optional={"number": st.integers(1, 5), "memory": st.integers(1, 70)})
+nodes = st.builds(
+    lambda name, number, card, unhealthy, short: node(
+        name, number, number * card, unhealthy, number=number - short, memory=number * card - short
+    ),
+    st.sampled_from(["a", "b", "c"]),
+    st.integers(1, 4),
+    st.sampled_from([30, 60]),
+    st.sampled_from(["", "0", "0,1"]),
+    st.sampled_from([0, 0, 1]),
+)
+
+
+@given(
+    asks=st.lists(roles, min_size=1, max_size=3).filter(any),
+    init=st.lists(roles, max_size=1),
+    there=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
+    wanted=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
+)
+def test_it_says_what_the_engine_says(asks, init, there, wanted):
+    raw = pod(*asks, init=init, **wanted)
+    told = explained(raw, *there)
+    assert any(one.given is not None for one in told) == fits(raw, *there)
+    for one in told:
+        assert (one.given is None) == (one.refusal is not None)
+        alone = [node for node in there if node.name in one.shape.names]
+        assert any(fits(raw, node) for node in alone) == (one.given is not None)
+        if one.change is not None:
+            assert any(fits(changed(raw, one.change), node) for node in alone)
