@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from webhook.cli.report.families import ascend, gpushare, vgpu
+from webhook.cli.report.families import ascend, gpushare, mindcluster, vgpu
 from webhook.cli.report.families.asked import PodAsked
 from webhook.cli.report.families.told import PodExplanation, Told
 from webhook.cli.report.terminal import INDENT, Style, Terminal
@@ -18,6 +18,7 @@ _EXPLAINERS: Mapping[Family, Callable[[PodAsked], Iterator[PodExplanation]]] = {
     Family.VGPU: vgpu.explain_pod,
     Family.GPUSHARE: gpushare.explain_pod,
     Family.ASCEND: ascend.explain_pod,
+    Family.MINDCLUSTER: mindcluster.explain_pod,
 }
 
 _WORDS = {
