@@ -73,8 +73,13 @@ def test_verdicts_are_the_schedulers(fleet, review):
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
 def test_verdicts_on_other_families_are_the_schedulers(fleet, review):
     cases = fleet["cases"]
-    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases]).lines
+    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases], "--explain").lines
     assert [line["allowed"] for line in told] == [case["expect"] == "allow" for case in cases]
+    for case, line in zip(cases, told, strict=True):
+        placements = [[shape["placement"] for shape in pod["shapes"]] for pod in line["explain"]]
+        assert line["explain"]
+        assert {placement for some in placements for placement in some} <= {"fits", "never"}
+        assert all("fits" in some for some in placements) == line["allowed"], (case, line["explain"])
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
@@ -106,6 +111,30 @@ def test_offered_changes_help(fleet, review):
             if offers == 12:
                 return
     assert offers
+
+
+@pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
+def test_offered_changes_help_in_other_families(fleet, review):
+    """Make each change, and for a number also the one that gives up a little less."""
+    nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
+    offers: dict[tuple[str, ...], list[Any]] = {}
+    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+        for shape in line["explain"][0]["shapes"] if len(line["explain"]) == 1 else ():  # several chips need several
+            if shape["change"]:
+                offers.setdefault(tuple(shape["names"]), []).append((case["pod"], shape["change"]))
+    for alone, offered in offers.items():
+        pods = [_apply(pod, change, more) for pod, change in offered for more in (0, 1)]
+        told = review(fleet, [nodes[name] for name in alone], pods).lines
+        for (pod, change), made, less in zip(offered, told[::2], told[1::2], strict=True):
+            assert made["allowed"], (alone, pod, change, made["findings"])
+            assert not less["allowed"] or "remove" in change or _is_whole(change, less), (alone, pod, change)
+
+
+def _is_whole(change: dict[str, Any], line: dict[str, Any]) -> bool:
+    """Whether memory that nobody offers was rounded down to a whole NPU."""
+    return any(
+        f"{change['most'] + 1} becomes {change['most']}, the whole NPU" in warning for warning in line["warnings"]
+    )
 
 
 def _explained(fleet, review) -> list[Any]:

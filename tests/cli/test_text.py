@@ -1,17 +1,16 @@
-"""What a person reads: verdicts, diffs, colour, explanations."""
+"""What a person reads: verdicts, diffs, colour."""
 
 import json
 import os
 import pty
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
 from hypothesis import example, given
 
-from tests.cli.conftest import FLEETS, Ran, pod, shell, vgpus
+from tests.cli.conftest import FLEETS, pod, shell, vgpus
 from tests.strategies import json_objects
 from webhook.cli.report.manifest import _compare, difference
 
@@ -149,79 +148,3 @@ def test_a_diff_read_from_either_side_is_that_side(before, after):
 @given(value=json_objects)
 def test_nothing_changed_is_no_diff(value):
     assert difference(value, json.loads(json.dumps(value))) == []
-
-
-# --- explanations ---------------------------------------------------------------------------------------------------
-
-
-def explain(run, write, *, fleet: str = "every-family.yaml", **fields) -> Ran:
-    return run("review", "--explain", "--fleet", FLEETS / fleet, write("pod.yaml", pod(**fields)))
-
-
-def test_where_slices_go(run, write):
-    out = explain(run, write, fleet="rtx4090.yaml", limits=vgpus(2, 1000)).out
-    assert "fits    gpu-a: hami-core, 8 × NVIDIA GeForce RTX 4090, 24564 MiB, 10 slices\n" in out
-    assert 'container "main" on cards 6, 7\n' in out
-
-
-@pytest.mark.parametrize(
-    "number,annotations,told",
-    [
-        (
-            9,
-            {},
-            """            number of cards: container "main" wants 9 different cards, the node has 8
-            → with 8 vGPUs or fewer it fits
-""",
-        ),
-        (
-            1,
-            {"volcano.sh/vgpu-mode": "mig"},
-            """            mode: the node is in mode hami-core, the pod wants "mig"
-            → without volcano.sh/vgpu-mode it fits
-""",
-        ),
-        (
-            2,
-            {"nvidia.com/use-gputype": "H100"},
-            """type: container "main" is refused first by card 7 (NVIDIA GeForce RTX 4090); 8 of 8 cards refuse, 2 wanted
-            → without nvidia.com/use-gputype it fits
-""",
-        ),
-    ],
-)
-def test_what_refuses_and_what_helps(number, annotations, told, run, write):
-    wish = {"limits": vgpus(number, 1000), "metadata": {"annotations": annotations}}
-    assert told in explain(run, write, fleet="rtx4090.yaml", **wish).out
-
-
-def test_memory_is_explained_to_the_unit(run, write):
-    policy = write("policy.yaml", {"memoryAboveCard": "deny"})
-    path = write("pod.yaml", pod(limits=vgpus(1, 30000)))
-    out = run("review", "--explain", "--policy", policy, "--fleet", FLEETS / "rtx4090.yaml", path).out
-    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB wanted, 24564 free; 8 of 8 cards refuse, 1 wanted" in out
-    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in out
-
-
-def test_nothing_to_place_is_said(run, write):
-    assert (
-        "nothing to place: put the quantities right first"
-        in explain(run, write, limits={"volcano.sh/vgpu-number": "0"}).out
-    )
-
-
-def test_json_has_the_explanation_only_on_demand(run, write):
-    path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
-    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
-    (told,) = line["explain"]
-    assert (told["pod"], told["placeable"]) == ("", True)
-    (shape,) = told["shapes"]
-    assert shape["refusal"]["reason"] == "number of cards"
-    assert shape["change"] == {"container": "main", "resource": "volcano.sh/vgpu-number", "most": 8}
-
-
-def test_work_on_explanations_is_bounded(run, write):
-    containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
-    begin = time.monotonic()
-    explain(run, write, containers=containers)
-    assert time.monotonic() - begin < 20

@@ -1,0 +1,462 @@
+"""What --explain tells: of each family's nodes, in words and as JSON."""
+
+import json
+import time
+
+import pytest
+
+from tests.cli.conftest import CONFIG, FLEETS, Ran, pod, vgpus
+
+
+def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Ran:
+    """Explain a pod of one container."""
+    path = write("pod.yaml", pod(**fields))
+    return run("review", "--explain", "--fleet", FLEETS / fleet, "--device-config", CONFIG, *options, path)
+
+
+# --- vGPUs ----------------------------------------------------------------------------------------------------------
+
+
+def test_where_slices_go(run, write):
+    out = explain(run, write, fleet="rtx4090.yaml", limits=vgpus(2, 1000)).out
+    assert "fits    gpu-a: hami-core, 8 × NVIDIA GeForce RTX 4090, 24564 MiB, 10 slices\n" in out
+    assert 'container "main" on cards 6, 7\n' in out
+
+
+@pytest.mark.parametrize(
+    "number,annotations,told",
+    [
+        (
+            9,
+            {},
+            """            number of cards: container "main" wants 9 different cards, the node has 8
+            → with 8 vGPUs or fewer it fits
+""",
+        ),
+        (
+            1,
+            {"volcano.sh/vgpu-mode": "mig"},
+            """            mode: the node is in mode hami-core, the pod wants "mig"
+            → without volcano.sh/vgpu-mode it fits
+""",
+        ),
+        (
+            2,
+            {"nvidia.com/use-gputype": "H100"},
+            """type: container "main" is refused first by card 7 (NVIDIA GeForce RTX 4090); 8 of 8 cards refuse, 2 wanted
+            → without nvidia.com/use-gputype it fits
+""",
+        ),
+    ],
+)
+def test_what_refuses_and_what_helps(number, annotations, told, run, write):
+    wish = {"limits": vgpus(number, 1000), "metadata": {"annotations": annotations}}
+    assert told in explain(run, write, fleet="rtx4090.yaml", **wish).out
+
+
+def test_memory_is_explained_to_the_unit(run, write):
+    policy = write("policy.yaml", {"memoryAboveCard": "deny"})
+    path = write("pod.yaml", pod(limits=vgpus(1, 30000)))
+    out = run("review", "--explain", "--policy", policy, "--fleet", FLEETS / "rtx4090.yaml", path).out
+    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB wanted, 24564 free; 8 of 8 cards refuse, 1 wanted" in out
+    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in out
+
+
+def test_nothing_to_place_is_said(run, write):
+    assert (
+        "nothing to place: put the quantities right first"
+        in explain(run, write, limits={"volcano.sh/vgpu-number": "0"}).out
+    )
+
+
+def test_json_has_the_explanation_only_on_demand(run, write):
+    path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
+    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
+    (told,) = line["explain"]
+    assert (told["pod"], told["placeable"]) == ("", True)
+    (shape,) = told["shapes"]
+    assert shape["refusal"]["reason"] == "number of cards"
+    assert shape["change"] == {"container": "main", "resource": "volcano.sh/vgpu-number", "most": 8}
+
+
+def test_work_on_explanations_is_bounded(run, write):
+    containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
+    begin = time.monotonic()
+    explain(run, write, containers=containers)
+    assert time.monotonic() - begin < 20
+
+
+def test_without_the_selector_it_fits(run, write):
+    out = explain(run, write, limits=vgpus(1, 10), nodeSelector={"kubernetes.io/hostname": "gpu-mig"}).out
+    told = """10 slices
+            node labels: not what the pod's nodeSelector demands
+            → without nodeSelector it fits
+    fits    gpu-mig: mig,"""
+    assert told in out
+
+
+# --- nodes that a selector leaves -----------------------------------------------------------------------------------
+
+
+def twins(write, *zones):
+    """A fleet of equal gpushare nodes, one in each zone."""
+    offers = {"volcano.sh/gpu-number": "4", "volcano.sh/gpu-memory": "400"}
+    nodes = [
+        {"kind": "Node", "metadata": {"name": f"n-{zone}", "labels": {"zone": zone}}}
+        | {"status": {"capacity": offers, "allocatable": offers}}
+        for zone in zones
+    ]
+    return write("twins.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes})
+
+
+def among_twins(run, write, *options, **fields) -> Ran:
+    path = write("pod.yaml", pod(limits={"volcano.sh/gpu-memory": "100"}, **fields))
+    return run("review", "--explain", "--fleet", twins(write, "a", "b", "c", "d", "e"), *options, path)
+
+
+def affinity(*zones, operator="In"):
+    terms = [{"matchExpressions": [{"key": "zone", "operator": operator, "values": list(zones)}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+def test_which_of_equal_nodes_are_left_is_told(run, write):
+    heads = ["    fits    n-a, n-b, n-c and 2 more: 4 healthy cards with 100 of memory"]
+    heads.append("            your node affinity leaves n-b, n-c, n-d and 1 more")
+    assert "\n".join(heads) in among_twins(run, write, affinity=affinity("a", operator="NotIn")).out
+    assert "leaves" not in among_twins(run, write).out
+    assert "leaves" not in among_twins(run, write, affinity=affinity("z", operator="NotIn")).out
+
+
+def test_programs_are_told_which_nodes_are_left(run, write):
+    def selected(**fields):
+        (line,) = among_twins(run, write, "-o", "json", **fields).lines
+        return line["explain"][0]["shapes"][0]["selected"]
+
+    assert selected() is None
+    assert selected(nodeSelector={"zone": "b"}) == {"names": ["n-b"], "nodes": 1}
+    assert selected(affinity=affinity("a", operator="NotIn")) == {"names": ["n-b", "n-c", "n-d"], "nodes": 4}
+
+
+def test_a_selector_that_leaves_no_node_is_set_aside(run, write):
+    out = among_twins(run, write, nodeSelector={"zone": "z"}).out
+    assert (
+        """
+    your nodeSelector leaves none of them; told as if it were not there
+    fits    n-a,"""
+        in out
+    )
+
+
+# --- the other families ---------------------------------------------------------------------------------------------
+
+NPU, MEMORY = "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
+SHARED = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}
+
+
+@pytest.mark.parametrize(
+    "limits,metadata,told",
+    [
+        (
+            {"volcano.sh/gpu-memory": "8000"},
+            {},
+            """  gpushare nodes
+    fits    share-a: 3 healthy cards with 16000 of memory
+            one card (the first of 3 healthy) takes 8000 of 16000
+""",
+        ),
+        ({"volcano.sh/gpu-number": "1"}, {}, "            1 whole card (the first of 3 healthy)\n"),
+        ({"volcano.sh/gpu-number": "3"}, {}, "            3 whole cards (the first of 3 healthy)\n"),
+        (
+            {"volcano.sh/gpu-memory": "18000"},
+            {},
+            """            memory: the pod wants 18000 on one card, a card has 16000
+            → with volcano.sh/gpu-memory 16000 or less it fits
+""",
+        ),
+        (
+            {"volcano.sh/gpu-number": "4"},
+            {},
+            """            number of cards: the pod wants 4 whole cards, 3 are healthy
+            → with volcano.sh/gpu-number 3 or fewer it fits
+""",
+        ),
+        (
+            {NPU: "2"},
+            {},
+            """  ascend nodes with Ascend910B3
+    fits    npu-a: 8 × Ascend910B3, 65536 MiB, 20 AI cores
+            container "main" gets 2 whole NPUs (hard split, 65536 MiB each)
+""",
+        ),
+        ({NPU: "1", MEMORY: "9000"}, {}, 'container "main" gets 1 NPU (hard split, by a template of 16384 MiB)\n'),
+        (
+            {NPU: "9"},
+            {},
+            """            number of NPUs: container "main" wants 9 different NPUs, the node has 8
+            → with huawei.com/Ascend910B3 8 or fewer it fits
+""",
+        ),
+        (
+            {NPU: "2", MEMORY: "20000"},
+            {},
+            """parts of several NPUs: container "main" wants 20000 MiB of each, but several NPUs are given whole only, 65536 MiB
+            → with huawei.com/Ascend910B3 1 it fits
+""",
+        ),
+        (
+            {NPU: "1", MEMORY: "70000"},
+            {},
+            """: container "main" wants 70000 MiB of an NPU that has 65536; the scheduler would book nothing
+            → with huawei.com/Ascend910B3-memory 65536 or less it fits
+""",
+        ),
+        (
+            {NPU: "1", f"{NPU}-core": "21"},
+            {},
+            """            cores: container "main" wants 21 AI cores of an NPU, which has 20
+            → with huawei.com/Ascend910B3-core 20 or less it fits
+""",
+        ),
+        (
+            {NPU: "1", MEMORY: "20000"},
+            SHARED,
+            """            mode: the pod wants hami-core, but the node does not share its NPUs in software
+            → without huawei.com/vnpu-mode it fits
+""",
+        ),
+        (
+            {"huawei.com/Ascend910A": "1"},
+            {},
+            """  ascend nodes with Ascend910A
+    no node of the fleet registers Ascend910A NPUs; the fleet has Ascend910B3, Ascend310P
+""",
+        ),
+    ],
+)
+def test_other_families_are_explained(limits, metadata, told, run, write):
+    out = explain(run, write, limits=limits, metadata=metadata).out
+    assert told in out
+    others = {"gpu-a", "gpu-mig", "npu-a", "npu-b", "share-a"} - {"share-a" if "gpu-" in min(limits) else "npu-a"}
+    assert not [name for name in others if name in out]
+
+
+@pytest.mark.parametrize(
+    "cores,labels,told",
+    [
+        (
+            "4",
+            {"vnpu-level": "high"},
+            """  mindcluster nodes
+    fits    npu-c: 32 AI cores, 4 chips of 8
+            container "main" gets 4 AI cores of a chip's 8, by template vir04
+    fits    npu-d: 20 AI cores, 2 chips of 10
+            container "main" gets 4 AI cores of a chip's 10, by template vir04
+""",
+        ),
+        (
+            "16",
+            {},
+            """            container "main" gets 2 whole chips (16 AI cores)
+    never   npu-d: 20 AI cores, 2 chips of 10
+            template: container "main" asks for 16 AI cores, no template (1, 2, 4) and no whole chips of 10
+            → with huawei.com/npu-core 10 it fits
+""",
+        ),
+        (
+            "40",
+            {},
+            """            node totals: the pod asks for 40 AI cores in total, the node offers 32
+            → with huawei.com/npu-core 32 it fits
+""",
+        ),
+        (
+            "2",
+            {"vnpu-dvpp": "no\x1b"},
+            """            label: vnpu-dvpp is "no\\u001b", not yes, no or null
+            → without vnpu-dvpp it fits
+""",
+        ),
+    ],
+)
+def test_mindcluster_is_explained(cores, labels, told, run, write):
+    metadata = {"labels": {"ring-controller.atlas": "ascend-310P", **labels}}
+    wish = {"limits": {"huawei.com/npu-core": cores}, "metadata": metadata}
+    assert told in explain(run, write, fleet="npu-core.yaml", **wish).out
+    nothing = "  mindcluster nodes\n    no node of the fleet offers huawei.com/npu-core\n"
+    assert nothing in explain(run, write, fleet="rtx4090.yaml", **wish).out
+
+
+@pytest.mark.parametrize(
+    "limits,line",
+    [
+        (vgpus(1, 10), "vgpu nodes\n    no node of the fleet registers vGPU cards"),
+        ({"volcano.sh/gpu-number": "1"}, "gpushare nodes\n    no node of the fleet offers volcano.sh/gpu-…"),
+        ({NPU: "1"}, "ascend nodes with Ascend910B3\n    no node of the fleet registers Ascend910B3 NPUs"),
+    ],
+)
+def test_a_family_without_nodes_takes_one_line(limits, line, run, write):
+    assert f"  {line}\n  next" in explain(run, write, fleet="cpu-only.yaml", limits=limits).out
+
+
+def test_a_pod_of_two_families_gets_both(run, write):
+    ran = explain(run, write, limits=vgpus(1, 10) | {NPU: "1", "huawei.com/Ascend310P": "1"})
+    heads = [line for line in ran.out.splitlines() if " nodes" in line and ":" not in line]
+    assert heads == ["  vgpu nodes", "  ascend nodes with Ascend910B3", "  ascend nodes with Ascend310P"]
+
+
+@pytest.mark.parametrize(
+    "resource,amounts,told",
+    [
+        ("volcano.sh/gpu-memory", (10000, 9000), "volcano.sh/gpu-memory 7000 or less in"),
+        (NPU, (6, 3), "huawei.com/Ascend910B3 5 or fewer in"),
+    ],
+)
+def test_the_container_of_a_change_is_named_where_several_ask(resource, amounts, told, run, write):
+    containers = [
+        {"name": name, "resources": {"limits": {resource: str(n)}}} for name, n in zip("ab", amounts, strict=True)
+    ]
+    assert f'→ with {told} container "a" it fits' in explain(run, write, containers=containers).out
+
+
+def test_a_selector_is_not_set_aside_where_there_is_nothing_to_select(run, write):
+    out = explain(run, write, limits={"huawei.com/Ascend910A": "1"}, nodeSelector={"zone": "z"}).out
+    assert "    no node of the fleet registers Ascend910A NPUs" in out
+    assert "told as if" not in out
+
+
+def test_why_nothing_can_be_said_is_told(run, write):
+    npus = [{"id": str(n), "count": 1, "devmem": 60000 + n, "devcore": 20} for n in range(9)]
+    fleet = write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": [ascend_node(npus, {NPU: "9"})]})
+    out = explain(run, write, fleet=fleet, limits={NPU: "1"}).out
+    assert "    unknown  n:" in out
+    assert "\n            a node registers too many kinds of NPUs\n" in out
+
+
+def ascend_node(npus, offered, word="Ascend910B3", name="n"):
+    """A node that registers NPUs."""
+    annotations = {f"hami.io/node-register-{word}": json.dumps(npus)}
+    metadata = {"name": name, "annotations": annotations}
+    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offered}}
+
+
+def test_pods_of_a_workload_are_told_by_their_place(run, write):
+    spec = pod(limits={"volcano.sh/gpu-number": "1"})["spec"]
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}}
+    ran = run("review", "--explain", "--fleet", FLEETS / "every-family.yaml", write("job.yaml", job))
+    assert "  gpushare nodes for spec.template\n" in ran.out
+
+
+@pytest.mark.parametrize("resource,amount", [("volcano.sh/gpu-memory", 99999), (NPU, 1), (NPU, 9)])
+def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write):
+    containers = [
+        {"name": f"{n}\x1b]0;x\x07\u202e\n", "resources": {"limits": {resource: str(n)}}} for n in (amount, 1)
+    ]
+    out = explain(run, write, containers=containers).out
+    assert "\\u202e" in out
+    assert all(line.isprintable() for line in out.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "limits,metadata",
+    [
+        ({"volcano.sh/gpu-number": "0"}, {}),
+        ({"volcano.sh/gpu-memory": "0"}, {}),
+        ({"volcano.sh/gpu-memory": "8Ei"}, {}),
+        ({NPU: "0"}, {}),
+        ({f"{NPU}-core": "3"}, {}),
+        ({NPU: "1", MEMORY: "1500m"}, {}),
+        ({"huawei.com/npu-core": "0"}, {"labels": {"ring-controller.atlas": "ascend-310P"}}),
+    ],
+)
+def test_nothing_to_place_in_other_families(limits, metadata, run, write):
+    wish = {"limits": limits, "metadata": metadata}
+    assert "nothing to place: put the quantities right first" in explain(run, write, **wish).out
+    (line,) = explain(run, write, "-o", "json", **wish).lines
+    assert [(told["placeable"], told["shapes"]) for told in line["explain"]] == [(False, [])]
+
+
+# --- for programs ---------------------------------------------------------------------------------------------------
+
+SHAPE = ["names", "nodes", "selected"]
+ANSWER = ["placement", "slices", "refusal", "change"]
+
+
+def told(run, write, **wish):
+    (line,) = explain(run, write, "-o", "json", **wish).lines
+    (one,) = line["explain"]
+    return one
+
+
+def test_every_family_has_the_same_form(run, write):
+    vgpu = told(run, write, limits=vgpus(1, 10))
+    assert list(vgpu) == ["pod", "family", "placeable", "shapes", "skipped"]
+    assert list(vgpu["shapes"][0]) == [*SHAPE, "mode", "cards", *ANSWER]
+    share = told(run, write, limits={"volcano.sh/gpu-number": "1"})
+    assert list(share) == list(vgpu)
+    assert list(share["shapes"][0]) == [*SHAPE, "cards", *ANSWER]
+    npu = told(run, write, limits={NPU: "1"})
+    assert list(npu) == ["pod", "family", "chip", "placeable", "shapes", "skipped"]
+    assert list(npu["shapes"][0]) == [*SHAPE, "npus", "hamiCore", *ANSWER]
+    served = {"labels": {"ring-controller.atlas": "ascend-310P"}}
+    cores = told(run, write, fleet="npu-core.yaml", limits={"huawei.com/npu-core": "2"}, metadata=served)
+    assert list(cores["shapes"][0]) == [*SHAPE, "cores", "chips", *ANSWER]
+    assert [one["family"] for one in (vgpu, share, npu, cores)] == ["vgpu", "gpushare", "ascend", "mindcluster"]
+    slices = [one["shapes"][0]["slices"] for one in (share, npu, cores)]
+    assert slices == [
+        {"cards": 1, "memory": None},
+        {
+            "mode": "hard split",
+            "containers": [{"container": "main", "npus": 1, "memory": 65536, "whole": True}],
+        },
+        {"containers": [{"container": "main", "cores": 2, "chips": 0, "template": "vir02_1c"}]},
+    ]
+
+
+def test_a_refusal_and_a_change_have_the_same_form(run, write):
+    (shape,) = told(run, write, limits={NPU: "9"})["shapes"]
+    message = 'number of NPUs: container "main" wants 9 different NPUs, the node has 8'
+    assert shape["refusal"] == {"reason": "number of NPUs", "container": "main", "message": message}
+    assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
+    (shape,) = told(run, write, limits={NPU: "1"}, metadata=SHARED)["shapes"]
+    assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
+
+
+def test_npus_that_the_scheduler_skips_are_told(run, write):
+    npus = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
+    nodes = [ascend_node(npus, {}, name="gated"), ascend_node(npus, {}, "Ascend310P", "elsewhere")]
+    fleet = write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes})
+    _, _, out = explain(run, write, fleet=fleet, limits={NPU: "1"}).out.partition("ascend nodes")
+    assert "never   gated: the scheduler skips it, its allocatable huawei.com/Ascend910B3 is missing or 0\n" in out
+    assert "registers" not in out
+    assert told(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
+
+
+def test_nobody_knows_the_labels_of_declared_nodes(run, write):
+    entry = {"name": "big", "nodes": 2, "family": "gpushare", "cards": [{"type": "T4", "memory": 32000, "count": 2}]}
+    policy = write("policy.yaml", {"fleet": {"declared": [entry]}})
+    path = write("pod.yaml", pod(limits={"volcano.sh/gpu-number": "2"}, nodeSelector={"zone": "b"}))
+    ran = run("review", "-o", "json", "--explain", "--fleet", twins(write, "a"), "--policy", policy, path)
+    real, declared = ran.lines[0]["explain"][0]["shapes"]
+    assert (real["placement"], real["selected"]) == ("never", {"names": [], "nodes": 0})
+    assert (declared["placement"], declared["selected"]) == ("fits", None)
+
+
+def test_nobody_knows_the_ai_cores_of_declared_npus(run, write):
+    entry = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
+    options = ("--policy", write("policy.yaml", {"fleet": {"declared": [entry]}}))
+    limits = {"huawei.com/Ascend910A": "1"}
+    assert "big (declared): 2 × Ascend910A, 32768 MiB\n" in explain(run, write, *options, limits=limits).out
+    (line,) = explain(run, write, *options, "-o", "json", limits=limits).lines
+    assert [npu["cores"] for npu in line["explain"][0]["shapes"][0]["npus"]] == [None]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"volcano.sh/gpu-memory": "30000"}, {NPU: "9", MEMORY: "65536"}, {"huawei.com/npu-core": "1024"}]
+)
+def test_work_on_other_families_is_bounded(limits, run, write):
+    containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(2000)]
+    metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
+    begin = time.monotonic()
+    explain(run, write, containers=containers, metadata=metadata)
+    explain(run, write, fleet="npu-core.yaml", containers=containers, metadata=metadata)
+    assert time.monotonic() - begin < 20
