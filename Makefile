@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean
+.PHONY: help run test check bench e2e lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 run: $(READY) ## start a standalone webhook, send it three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
@@ -25,6 +25,9 @@ check: $(READY) ## style, types, import floors
 
 bench: $(READY) ## measure engine, throughput, latency, memory
 	@$(BIN)/python -m tests.bench
+
+e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
+	@$(BIN)/pytest -m e2e tests/e2e
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast]'

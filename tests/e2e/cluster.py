@@ -1,0 +1,158 @@
+"""etcd and kube-apiserver on the loopback address: a cluster in which everything is stored and nothing runs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from certs import pki, store
+from tests.e2e.api import Api
+from tests.e2e.process import Daemon
+from tests.server.program import free_port
+
+HERE = Path(__file__).parent
+BINARIES = ("etcd", "kube-apiserver", "kubectl")
+HOW_TO_GET_THEM = (
+    "KUBEBUILDER_ASSETS names no directory with etcd, kube-apiserver and kubectl; setup-envtest downloads one:\n"
+    'export KUBEBUILDER_ASSETS="$(setup-envtest use -p path)"'
+)
+START_SECONDS = 60.0
+
+ADMIN_TOKEN = "the-administrator"
+
+
+def assets() -> Path | None:
+    """The directory of the binaries, None if they are not all there."""
+    directory = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
+    return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
+
+
+class Cluster:
+    """Started by its making; ends with `close`."""
+
+    def __init__(self, binaries: Path, directory: Path) -> None:
+        """Start it and wait until it is ready.
+
+        Args:
+            binaries: holds etcd, kube-apiserver and kubectl.
+            directory: an empty one, for data, keys and logs.
+
+        Raises:
+            AssertionError: one of them does not start; the end of its log says why.
+        """
+        self._binaries = binaries
+        self._directory = directory
+        self._daemons: list[Daemon] = []
+        self.port = free_port()
+        self.ca = directory / store.CA
+        self.audit_log = directory / "audit.log"
+        try:
+            self._start_etcd(etcd := free_port())
+            self._start_api_server(etcd)
+            self.kubeconfig = self.kubeconfig_of(ADMIN_TOKEN, "admin")
+        except BaseException:
+            self.close()
+            raise
+
+    def api(self, user: str | None = None) -> Api:
+        """A connection as the administrator, or as whom the administrator impersonates."""
+        return Api(self.port, self.ca, ADMIN_TOKEN, user)
+
+    def kubeconfig_of(self, token: str, name: str) -> Path:
+        """A kubeconfig for whoever holds a token."""
+        path = self._directory / f"{name}.kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.ca)}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "e2e", "cluster": cluster}],
+            "users": [{"name": "e2e", "user": {"token": token}}],
+            "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
+            "current-context": "e2e",
+        }
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def kubectl(self, *arguments: str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the administrator.
+
+        Args:
+            arguments: of kubectl.
+            stdin: what `-f -` reads: a text, or an object to be spelled as JSON.
+        """
+        text = stdin if isinstance(stdin, str | None) else json.dumps(stdin)
+        environment = {"PATH": "", "HOME": str(self._directory), "KUBECONFIG": str(self.kubeconfig)}
+        command = [str(self._binaries / "kubectl"), *arguments]
+        return subprocess.run(
+            command, input=text, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def apply(self, *documents: Any) -> None:
+        """Apply objects that must be taken."""
+        stream = "\n".join(json.dumps(document) for document in documents)
+        done = self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=stream)
+        assert done.returncode == 0, done.stderr
+
+    def audit_events(self) -> list[dict[str, Any]]:
+        """The API server's own audit log; a line that is still being written is left out."""
+        lines = self.audit_log.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def close(self) -> None:
+        for daemon in reversed(self._daemons):
+            daemon.close()
+
+    def _start(self, name: str, *flags: str) -> Daemon:
+        daemon = Daemon([self._binaries / name, *flags], self._directory / f"{name}.log")
+        self._daemons.append(daemon)
+        return daemon
+
+    def _start_etcd(self, port: int) -> None:
+        url = f"http://127.0.0.1:{port}"
+        daemon = self._start(
+            "etcd",
+            f"--data-dir={self._directory / 'etcd'}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            "--listen-peer-urls=http://127.0.0.1:0",
+            "--unsafe-no-fsync",
+        )
+        daemon.wait(lambda: b"serving" in daemon.log.read_bytes(), START_SECONDS)
+
+    def _start_api_server(self, etcd: int) -> None:
+        authority = pki.make_ca("e2e CA")
+        leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1"])
+        store.write(self._directory, leaf, authority.certificate)
+        tokens = self._directory / "tokens.csv"
+        tokens.write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
+        certificate, key = self._directory / store.CERTIFICATE, self._directory / store.KEY
+        daemon = self._start(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            "--advertise-address=127.0.0.1",
+            "--endpoint-reconciler-type=none",  # it would refuse a loopback address
+            "--service-cluster-ip-range=10.0.0.0/24",
+            f"--tls-cert-file={certificate}",
+            f"--tls-private-key-file={key}",
+            f"--token-auth-file={tokens}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={certificate}",
+            f"--service-account-signing-key-file={key}",
+            "--allow-privileged=true",
+            f"--audit-policy-file={HERE / 'audit-policy.yaml'}",
+            f"--audit-log-path={self.audit_log}",
+        )
+        daemon.wait(self._ready, START_SECONDS)
+
+    def _ready(self) -> bool:
+        try:
+            with self.api() as api:
+                return api.get("/readyz").status == 200
+        except OSError:
+            return False

@@ -1,0 +1,122 @@
+"""One cluster for the session, a webhook for each module, a namespace for each test."""
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import pytest
+import yaml
+
+from certs import store
+from tests.e2e.api import Api
+from tests.e2e.cluster import HERE, HOW_TO_GET_THEM, Cluster, assets
+from tests.e2e.objects import config_map, device_pod, furnished_namespace, service_account
+from tests.e2e.shipped import is_configuration, pointed_at, render
+from tests.server.program import DATA, Authority, Program, until
+
+Serve = Callable[..., Program]
+
+FLEET = DATA / "fleets" / "mixed.yaml"
+DEVICE_CONFIG = DATA / "config" / "device-config.yaml"
+
+_numbers = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker("e2e")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say once, not at every test, what is missing."""
+    if any(report.longrepr[2].endswith(HOW_TO_GET_THEM) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(f"skipped: {HOW_TO_GET_THEM}")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """With the sample nodes, their device config and Volcano's Job."""
+    binaries = assets()
+    if binaries is None:
+        pytest.skip(HOW_TO_GET_THEM)
+    made = Cluster(binaries, tmp_path_factory.mktemp("cluster"))
+    try:
+        _furnish(made)
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="session")
+def api(cluster: Cluster) -> Iterator[Api]:
+    with cluster.api() as made:
+        yield made
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> str:
+    name = f"test-{next(_numbers)}"
+    cluster.apply(*furnished_namespace(name))
+    return name
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="module")
+def serve(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Serve]:
+    """Start `vgpu-webhook serve` with more options; all are ended with the module."""
+    programs: list[Program] = []
+
+    def run(*options: str) -> Program:
+        settings = ["--fleet", str(FLEET), "--device-config", str(DEVICE_CONFIG), *authority.options, *options]
+        log = tmp_path_factory.mktemp("webhook") / "stderr"
+        programs.append(Program(settings, log, authority.directory / store.CA))
+        programs[-1].wait_ready()
+        return programs[-1]
+
+    yield run
+    for program in programs:
+        program.process.terminate()  # all at once; close waits
+    for program in programs:
+        program.close()
+
+
+@pytest.fixture(scope="module")
+def webhook(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
+    """The webhook that the API server calls."""
+    program = serve("--audit-log", "")
+    attach(cluster, program.port, authority.ca.certificate, program)
+    return program
+
+
+def attach(cluster: Cluster, port: int, ca_bundle: bytes, *programs: Program) -> None:
+    """Have the API server call what listens on a port, and wait until one of the programs is called."""
+    shipped = filter(is_configuration, render(cluster))
+    cluster.apply(*(pointed_at(port, ca_bundle, configuration) for configuration in shipped))
+
+    def called() -> bool:
+        before = [program.metric("requests_total") for program in programs]
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=device_pod("probe"))
+        return [program.metric("requests_total") for program in programs] != before
+
+    until(called)
+
+
+def _furnish(cluster: Cluster) -> None:
+    nodes = yaml.safe_load(FLEET.read_text())["items"]
+    cluster.apply(
+        *yaml.safe_load_all((HERE / "crds.yaml").read_text()),
+        *nodes,
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+        *itertools.filterfalse(is_configuration, render(cluster)),
+        service_account("default"),
+        config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
+    )
+    with cluster.api() as api:
+        for node in nodes:
+            stored = api.merge(f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]})
+            assert stored.status == 200, stored.message

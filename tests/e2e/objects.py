@@ -1,0 +1,51 @@
+"""Objects to create, as small as they can be."""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
+SCHEDULER = "system:serviceaccount:volcano-system:volcano-scheduler"
+ORDINARY = "alice"
+
+
+def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Object:
+    """A pod of one container."""
+    main = {"name": "main", "image": "cuda", "resources": {"limits": limits or {}}} | container
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [main]}}
+
+
+def device_pod(name: str, **container: Any) -> Object:
+    """A pod that asks for a slice, and for Volcano by nothing."""
+    return pod(name, SLICE, **container)
+
+
+def pods(namespace: str, name: str = "", subresource: str = "") -> str:
+    """The path of pods, of a pod or of a part of it."""
+    return "/".join(filter(None, (f"/api/v1/namespaces/{namespace}/pods", name, subresource)))
+
+
+def furnished_namespace(name: str) -> list[Object]:
+    """A namespace in which pods can be created, and in which the ordinary user and the scheduler may change them."""
+    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-pods", "namespace": name}}
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User"}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        service_account(name),
+        rbac | {"kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}]},
+        rbac
+        | {
+            "kind": "RoleBinding",
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "change-pods"},
+            "subjects": [user | {"name": ORDINARY}, user | {"name": SCHEDULER}],
+        },
+    ]
+
+
+def service_account(namespace: str, name: str = "default") -> Object:
+    """What a controller would make in each new namespace."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+
+
+def config_map(namespace: str, name: str, data: dict[str, str]) -> Object:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}

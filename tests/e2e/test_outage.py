@@ -1,0 +1,54 @@
+"""The webhook is away: pods that ask for devices wait for it, all others do not notice."""
+
+import os
+import signal
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import Serve, attach
+from tests.e2e.objects import device_pod, pod, pods
+from tests.server.program import Authority, Program
+
+TIMEOUT_SECONDS = 5  # of the shipped configurations
+
+
+@pytest.fixture
+def program(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
+    started = serve("--audit-log", "")
+    attach(cluster, started.port, authority.ca.certificate, started)
+    return started
+
+
+def assert_only_device_pods_fail(api: Api, namespace: str, why: str) -> None:
+    refused = api.post(pods(namespace), device_pod("device"))
+    assert refused.status == 500
+    assert 'failed calling webhook "repair.vgpu-webhook.svc"' in refused.message
+    assert why in refused.message
+    assert api.post(pods(namespace), pod("ordinary")).status == 201
+    assert [stored["metadata"]["name"] for stored in api.get(pods(namespace)).body["items"]] == ["old", "ordinary"]
+    assert api.merge(pods(namespace, "old"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
+    assert api.delete(pods(namespace, "old")).status == 200
+
+
+def test_dead(program: Program, cluster: Cluster, api: Api, namespace: str):
+    api.post(pods(namespace), device_pod("old"))
+    program.close()
+    assert_only_device_pods_fail(api, namespace, "connection refused")
+    workload = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}}
+    created = api.post(
+        f"/api/v1/namespaces/{namespace}/podtemplates", workload | {"template": {"spec": device_pod("x")["spec"]}}
+    )
+    assert (created.status, created.warnings) == (201, ()), "who applies a workload does not wait for mere warnings"
+
+
+def test_stuck(program: Program, api: Api, namespace: str):
+    """A worker that is stopped takes connections and says nothing."""
+    api.post(pods(namespace), device_pod("old"))
+    os.kill(program.worker, signal.SIGSTOP)
+    try:
+        assert_only_device_pods_fail(api, namespace, "context deadline exceeded")
+    finally:
+        os.kill(program.worker, signal.SIGCONT)
+    assert api.post(pods(namespace), device_pod("device")).status == 201

@@ -1,0 +1,72 @@
+"""What a pod's author sees, and what is stored."""
+
+import re
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.cluster import Cluster
+from tests.e2e.objects import device_pod, pods
+from tests.server.program import DATA
+
+pytestmark = pytest.mark.usefixtures("webhook")
+
+SAMPLES = DATA.parents[1] / "webhook" / "samples"
+
+REFUSAL = r"""Error from server \(Forbidden\): error when creating "FILE": admission webhook "\S+" denied the request: \
+cores-range: container "train" asks for volcano.sh/vgpu-cores 150, but it is a percentage of one card; write 100 or less
+mode-invalid: volcano.sh/vgpu-mode is "HAMi-core", which equals no node's mode; did you mean "hami-core"\?
+isolation-env: container "train" sets CUDA_DISABLE_CONTROL, which overrides the isolation of the device; remove it
+card-count: container "train" asks for 9 vGPUs, but the largest hami-core node \(gpu-a\) has 8 cards; ask for 8 or fewer
+\(decision [0-9a-f]{12}\)
+""".replace("\\\n", "")
+
+
+def apply(cluster: Cluster, namespace: str, sample: str, *options: str) -> tuple[str, str]:
+    done = cluster.kubectl("apply", "-n", namespace, "-f", str(SAMPLES / sample), *options)
+    return done.stdout, done.stderr
+
+
+def test_a_repaired_pod_is_stored_as_repaired(cluster: Cluster, api: Api, namespace: str):
+    assert apply(cluster, namespace, "pod-repaired.yaml") == ("pod/notebook created\n", "")
+    stored = api.get(pods(namespace, "notebook")).body["spec"]
+    expected = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3k", "volcano.sh/vgpu-cores": "50"}
+    assert stored["containers"][0]["resources"] == {"limits": expected, "requests": expected}
+    assert stored["schedulerName"] == "volcano"
+    assert {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"} in stored["tolerations"]
+
+
+def test_a_second_apply_leaves_the_repairs_alone(cluster: Cluster, api: Api, namespace: str):
+    apply(cluster, namespace, "pod-repaired.yaml")
+    before = api.get(pods(namespace, "notebook")).body
+    assert apply(cluster, namespace, "pod-repaired.yaml") == ("pod/notebook configured\n", "")
+    after = api.get(pods(namespace, "notebook")).body
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_a_refused_pod_is_refused_with_every_sentence(cluster: Cluster, api: Api, namespace: str):
+    stdout, stderr = apply(cluster, namespace, "pod-refused.yaml")
+    assert stdout == ""
+    assert re.fullmatch(REFUSAL.replace("FILE", str(SAMPLES / "pod-refused.yaml")), stderr), stderr
+    assert api.get(pods(namespace)).body["items"] == []
+
+
+def test_programs_read_the_causes_of_a_refusal(api: Api, namespace: str):
+    answer = api.post(pods(namespace), device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}]))
+    assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
+    causes = answer.body["details"]["causes"]
+    assert [(cause["reason"], cause["field"]) for cause in causes] == [("isolation-env", "spec.containers[0].env[0]")]
+
+
+def test_a_warning_is_printed(cluster: Cluster, namespace: str):
+    warning = (
+        'percentage-to-memory: container "server": cards differ (15360, 16160, 24564, 81920 MiB); '
+        "25% taken of 15360: volcano.sh/vgpu-memory 3840"
+    )
+    assert apply(cluster, namespace, "pod-warned.yaml") == ("pod/inference created\n", f"Warning: {warning}\n")
+
+
+def test_a_dry_run_is_repaired_and_leaves_nothing(cluster: Cluster, api: Api, namespace: str):
+    said = apply(cluster, namespace, "pod-repaired.yaml", "--dry-run=server", "-o", "jsonpath={.spec.schedulerName}")
+    assert said == ("volcano", "")
+    assert api.get(pods(namespace)).body["items"] == []

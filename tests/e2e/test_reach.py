@@ -1,0 +1,130 @@
+"""What reaches the webhook, and what never does: the matchConditions, evaluated by a real API server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from tests.e2e.api import Answer, Api
+from tests.e2e.cluster import Cluster
+from tests.e2e.objects import device_pod, furnished_namespace, pod, pods
+from tests.golden.answering import ANSWERS
+from tests.server.program import Program
+from tests.server.reviews import RECORDED
+from webhook.pod.quantity import parse
+
+Calls = Callable[[], dict[str, int]]
+
+NOT_ASKED = {"plain-pod", "specific-gpu-pod", "test-vgpu-compatible"}  # no device by the names of this cluster
+ONLY_JUDGED = {"escape-env-no-gpu"}  # no device, but an environment variable to be warned of
+INVALID = {"fractional-number", "requests-differ", "specific-gpu-pod"}  # refused by the API server itself
+
+LATER = ("update", "ephemeral", "delete")  # what needs another request before it; made by hand below
+CREATED = [file for file in RECORDED if not file.stem.endswith(LATER)]
+
+MUTATE, VALIDATE = {"mutate": 1}, {"validate": 1}
+
+
+@pytest.fixture(scope="module")
+def recorded_namespace(cluster: Cluster) -> str:
+    cluster.apply(*furnished_namespace("recorded"))
+    return "recorded"
+
+
+@pytest.fixture
+def calls(webhook: Program) -> Calls:
+    """How many calls of each endpoint came since it was asked last."""
+
+    def total() -> dict[str, int]:
+        return {end: int(webhook.metric("requests_total", endpoint=end)) for end in ("mutate", "validate")}
+
+    before = total()
+
+    def since() -> dict[str, int]:
+        now = total()
+        came = {end: now[end] - before[end] for end in now if now[end] != before[end]}
+        before.update(now)
+        return came
+
+    return since
+
+
+@pytest.mark.parametrize("file", CREATED, ids=[file.stem for file in CREATED])
+def test_who_asks_for_devices_is_asked_about(file: Path, api: Api, recorded_namespace: str, calls: Calls):
+    request = json.loads(file.read_bytes())["request"]
+    golden = json.loads((ANSWERS / f"{file.stem}.json").read_text())
+    answer = create(api, recorded_namespace, request)
+    came = calls()
+    if file.stem in NOT_ASKED:
+        assert came == {}
+        assert not any(half.keys() & {"patch", "warnings", "status"} for half in golden.values()), "something to say"
+    elif file.stem in INVALID:
+        assert (answer.status, came) == (422, MUTATE)
+    else:
+        is_pod = request["kind"]["kind"] == "Pod"
+        assert came == (MUTATE | VALIDATE if is_pod and file.stem not in ONLY_JUDGED else VALIDATE)
+        assert_answered(answer, golden)
+        if is_pod and answer.status == 201:
+            repaired = jsonpatch.apply_patch(request["object"], golden["mutate"].get("patch", []))
+            assert_stored(answer.body["spec"], repaired["spec"])
+
+
+def create(api: Api, namespace: str, request: dict[str, Any]) -> Answer:
+    """Create a recorded object, as near to its author's words as the record lets tell."""
+    metadata = {"name", "generateName", "labels", "annotations"}
+    made = request["object"] | {
+        "metadata": {key: value for key, value in request["object"]["metadata"].items() if key in metadata}
+    }
+    group, version, resource = (request["resource"][key] for key in ("group", "version", "resource"))
+    root = f"/apis/{group}" if group else "/api"
+    query = "?dryRun=All" if request.get("dryRun") else ""
+    return api.post(f"{root}/{version}/namespaces/{namespace}/{resource}{query}", made)
+
+
+def assert_answered(answer: Answer, golden: dict[str, Any]) -> None:
+    """The API server passes on what the webhook answers."""
+    warned = [warning for half in golden.values() for warning in half.get("warnings", [])]
+    assert list(answer.warnings) == warned
+    validated = golden["validate"]
+    if validated["allowed"]:
+        assert answer.status == 201, answer.message
+    else:
+        assert answer.status == 403, answer.message
+        said = answer.message.partition(" denied the request: ")[2].split("\n")
+        assert said[:-1] == validated["status"]["message"][:-1]
+
+
+def assert_stored(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
+    """What the webhook made of the spec is there; the API server adds more."""
+    assert stored["schedulerName"] == wanted["schedulerName"]
+    assert [t for t in wanted["tolerations"] if t not in stored["tolerations"]] == []
+    assert [amounts(c) for c in stored["containers"]] == [amounts(c) for c in wanted["containers"]]
+
+
+def amounts(container: dict[str, Any]) -> dict[str, Any]:
+    """Limits and requests, however they are spelled."""
+    return {
+        kind: {name: parse(amount) for name, amount in resources.items()}
+        for kind, resources in container["resources"].items()
+    }
+
+
+def test_a_label_and_a_deletion_are_not_asked_about(api: Api, namespace: str, calls: Calls):
+    api.post(pods(namespace), device_pod("p"))
+    assert calls() == MUTATE | VALIDATE
+    assert api.merge(pods(namespace, "p"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
+    assert api.merge(pods(namespace, "p", "status"), {"status": {"message": "touched"}}).status == 200
+    assert api.delete(pods(namespace, "p")).status == 200
+    assert calls() == {}
+
+
+def test_a_huge_pod_stays_inside_the_budget_of_the_conditions(api: Api, namespace: str, calls: Calls):
+    """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it asks for."""
+    env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
+    huge = pod("huge", env=env)
+    huge["spec"]["containers"] += [{"name": f"more-{number}", "image": "i", "env": env[:100]} for number in range(100)]
+    assert api.post(pods(namespace), huge).status == 201
+    assert calls() == {}

@@ -1,0 +1,46 @@
+"""Who applies a workload is warned of the pods that it would make."""
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.cluster import Cluster
+from tests.e2e.objects import device_pod
+
+pytestmark = pytest.mark.usefixtures("webhook")
+
+WARNING = 'container "main" asks for 9 vGPUs, but the largest node (gpu-a) has 8 cards; ask for 8 or fewer\n'
+
+
+def template(number: int) -> dict[str, Any]:
+    made = device_pod("p")
+    made["spec"]["containers"][0]["resources"]["limits"] = {"volcano.sh/vgpu-number": number}
+    return {"metadata": {"labels": {"app": "a"}}, "spec": made["spec"]}
+
+
+def deployment(number: int) -> dict[str, Any]:
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template(number)}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": spec}
+
+
+def volcano_job(number: int) -> dict[str, Any]:
+    spec = {"schedulerName": "volcano", "tasks": [{"name": "train", "replicas": 2, "template": template(number)}]}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "w"}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "path"),
+    [
+        (deployment, "deployment.apps/w", "spec.template"),
+        (volcano_job, "job.batch.volcano.sh/w", "spec.tasks[0].template"),
+    ],
+)
+def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: Cluster, namespace: str):
+    def apply(number: int) -> tuple[str, str]:
+        done = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=make(number))
+        return done.stdout, done.stderr
+
+    assert apply(9) == (f"{name} created\n", f"Warning: card-count: {path}: {WARNING}")
+    assert apply(8) == (f"{name} configured\n", "")
+    scaled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
+    assert (scaled.returncode, scaled.stderr) == (0, "")
