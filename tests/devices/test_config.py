@@ -1,13 +1,16 @@
 """The cluster's device config, read as Volcano reads it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.strategies import json_values
+from tests.strategies import json_values, mangled
 from webhook import names
+from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config import parse_device_config
 from webhook.devices.families import Family, Role
 from webhook.errors import ConfigError
@@ -96,6 +99,89 @@ def test_unknown_keys_are_ignored():
 @pytest.mark.parametrize("vnpus", [[{"resourceName": "n/a", "resourceMemoryName": "n/b"}], None])
 def test_both_forms_of_the_npus(vnpus):
     assert parse({"vnpus": vnpus}) == parse({"vnpus": {"hamiVnpuCore": False, "configs": vnpus}})
+
+
+CHIP = {
+    "commonWord": "Ascend310P",
+    "resourceName": "huawei.com/Ascend310P",
+    "resourceMemoryName": "huawei.com/Ascend310P-memory",
+    "memoryAllocatable": 21527,
+    "memoryCapacity": 24576,
+    "templates": [{"name": "vir04", "memory": 12288}, {"memory": 3072}, {"memory": 6144}],
+}
+
+
+@pytest.mark.parametrize("section", [[CHIP], {"configs": [CHIP]}, {"hamiVnpuCore": True, "configs": [CHIP]}])
+def test_a_chip_in_both_forms(section):
+    config = parse({"vnpus": section})
+    (chip,) = config.ascend.chips
+    assert (chip.word, chip.allocatable, chip.capacity) == ("Ascend310P", 21527, 24576)
+    assert chip.templates == (3072, 6144, 12288)
+    assert config.ascend.hami_core is (isinstance(section, dict) and section.get("hamiVnpuCore", False))
+    assert set(config.ascend.chip_of.items()) == {
+        (f"huawei.com/Ascend310P{end}", chip) for end in ("", "-memory", "-core")
+    }
+    assert names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P" in config.node_annotations
+
+
+@pytest.mark.parametrize(
+    "missing, field, empty",
+    [
+        ("commonWord", "word", ""),
+        ("resourceMemoryName", "memory_name", ""),
+        ("memoryAllocatable", "allocatable", 0),
+        ("memoryCapacity", "capacity", 0),
+        ("templates", "templates", ()),
+    ],
+)
+def test_what_a_chip_lacks_is_empty(missing, field, empty):
+    config = parse({"vnpus": [{key: value for key, value in CHIP.items() if key != missing}]})
+    (full,) = parse({"vnpus": [CHIP]}).ascend.chips
+    assert config.ascend.chips == (replace(full, **{field: empty}),)
+    assert "" not in config.roles
+
+
+# What a request books: the smallest template that has it, else the whole NPU, and nothing above the capacity.
+BOOKED = {
+    "Ascend910A": [(0, 2184), (2184, 2184), (2185, 4369), (8738, 8738), (8739, 17476), (17477, 32768), (32769, 0)],
+    "Ascend910B2": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
+    "Ascend910B3": [(1, 16384), (16385, 32768), (32769, 65536), (65536, 65536), (65537, 0)],
+    "Ascend910B4-1": [(1, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
+    "Ascend910B4": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 0)],
+    "Ascend310P": [(0, 3072), (3072, 3072), (3073, 6144), (12289, 21527), (24576, 21527), (24577, 0)],
+    "Ascend910C": [(1, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
+}
+
+
+def test_what_each_chip_books():
+    chips = {chip.word: chip for chip in recorded("device-config.yaml").ascend.chips}
+    assert {
+        word: [(asked, chips[word].booked(asked)) for asked, _ in table] for word, table in BOOKED.items()
+    } == BOOKED
+    assert chips.keys() == BOOKED.keys()
+
+
+def test_a_chip_without_templates_is_given_whole():
+    (chip,) = parse({"vnpus": [{**CHIP, "templates": None}]}).ascend.chips
+    assert [chip.booked(asked) for asked in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
+
+
+def test_without_a_configmap_there_is_one_chip():
+    config = default_device_config()
+    (chip,) = config.ascend.chips
+    assert chip == recorded("device-config.yaml").ascend.chip_of["huawei.com/Ascend310P"]
+    assert not config.ascend.hami_core
+
+
+@given(mangled(st.just({"vnpus": {"hamiVnpuCore": True, "configs": [CHIP, CHIP]}}) | st.just({"vnpus": [CHIP]})))
+def test_npus_of_any_shape_are_read_or_refused(document):
+    try:
+        chips = parse(document).ascend.chips
+    except ConfigError as error:
+        message = str(error)
+        assert message.startswith("the file: ")
+    else:
+        assert all(chip.booked(1) >= 0 for chip in chips)
 
 
 def test_npus_without_names_add_none():

@@ -9,10 +9,25 @@ from webhook.devices.nodes import Node
 from webhook.policy import Policy
 from webhook.review import Snapshot
 
+# What Volcano runs with when there is no ConfigMap: `pkg/scheduler/api/devices/config/config.go`.
+_BUILT_IN = {
+    "nvidia": {"defaultGPUNum": 1},
+    "vnpus": [
+        {
+            "commonWord": "Ascend310P",
+            "resourceName": "huawei.com/Ascend310P",
+            "resourceMemoryName": "huawei.com/Ascend310P-memory",
+            "memoryAllocatable": 21527,
+            "memoryCapacity": 24576,
+            "templates": [{"memory": 3072}, {"memory": 6144}, {"memory": 12288}],
+        }
+    ],
+}
+
 
 def default_device_config() -> DeviceConfig:
     """What Volcano runs with when there is no ConfigMap."""
-    return parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "the built-in device config")
+    return parse_device_config(_BUILT_IN, "the built-in device config")
 
 
 def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None) -> Snapshot:
