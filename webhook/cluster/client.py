@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import orjson
+
 from webhook.cluster.connection import Connection
 from webhook.cluster.credentials import Credentials
 
@@ -30,10 +32,12 @@ class Page:
     Attributes:
         items: each with apiVersion and kind, which lists leave out.
         resource_version: of the list as a whole: where to watch from.
+        remaining: how many objects are still to come; 0 if none, or if the API server does not say.
     """
 
     items: list[Object]
     resource_version: str
+    remaining: int = 0
 
 
 class Client:
@@ -82,7 +86,12 @@ class Client:
             if not isinstance(metadata, dict) or not _are_objects(items):
                 raise self._connection.error(path, "the answer is no list")
             kind = {"apiVersion": found.get("apiVersion"), "kind": str(found.get("kind")).removesuffix("List")}
-            yield Page([kind | item for item in items], str(metadata.get("resourceVersion", "")))
+            remaining = metadata.get("remainingItemCount")
+            yield Page(
+                [kind | item for item in items],
+                str(metadata.get("resourceVersion", "")),
+                remaining if isinstance(remaining, int) else 0,
+            )
             before, token = token, str(metadata.get("continue") or "")
             if not token:
                 return
@@ -115,6 +124,30 @@ class Client:
                     raise self._connection.refusal(path, found, found.get("code"))
                 yield kind, found
 
+    def create(self, path: str, new: Object) -> None:
+        """Add an object to a collection.
+
+        Raises:
+            ClusterError: it was not added; status 409 if there is one of this name.
+        """
+        self._change("POST", path, new)
+
+    def replace(self, path: str, new: Object) -> None:
+        """Replace an object by one with the resource version that was read.
+
+        Raises:
+            ClusterError: it was not; status 409 if somebody else was faster.
+        """
+        self._change("PUT", path, new)
+
+    def delete(self, path: str) -> None:
+        """Delete an object.
+
+        Raises:
+            ClusterError: it was not; status 404 if there is none.
+        """
+        self._change("DELETE", path, None)
+
     def close(self) -> None:
         """End what is going on, from any thread: it raises ClusterError there, and so does all that follows."""
         self._connection.close()
@@ -122,6 +155,11 @@ class Client:
     def _answer(self, path: str, query: Mapping[str, str]) -> Object:
         with self._connection.opened(path, query, QUIET_SECONDS) as response:
             return self._connection.parsed(path, self._connection.body(path, response))
+
+    def _change(self, method: str, path: str, new: Object | None) -> None:
+        body = None if new is None else orjson.dumps(new)
+        with self._connection.opened(path, _NONE, QUIET_SECONDS, method, body) as response:
+            self._connection.body(path, response)  # to the end, so that the connection can be used again
 
 
 def _are_objects(items: Any) -> bool:

@@ -1,4 +1,4 @@
-"""GETs to the API server, with a bound on every wait and every size. Sockets and credentials are the Kubernetes client's."""
+"""Requests to the API server, with a bound on every wait and size. Sockets and credentials are the Kubernetes client's."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -20,6 +20,7 @@ MAX_RETRY_AFTER = 120.0
 MAX_BYTES = 256 << 20  # of one answer, and of one line
 MAX_STATUS_BYTES = 64 << 10
 
+_GOOD = (200, 201, 202)
 _UNAUTHORIZED = 401
 
 
@@ -46,23 +47,29 @@ class Connection:
                 response.shutdown()
 
     @contextmanager
-    def opened(self, path: str, query: Mapping[str, str], quiet: float) -> Iterator[BaseHTTPResponse]:
+    def opened(
+        self, path: str, query: Mapping[str, str], quiet: float, method: str = "GET", content: bytes | None = None
+    ) -> Iterator[BaseHTTPResponse]:
         """A good answer, whose body is still to come.
 
         Args:
             path: below the address of the API server.
             query: may be empty.
             quiet: how many seconds may pass between two bytes.
+            method: of HTTP.
+            content: JSON to send.
 
         Raises:
             ClusterError: none came, or it broke in the caller's hands.
         """
         response: BaseHTTPResponse | None = None
         try:
-            response = self._response = self._send(f"{path}?{urlencode(query)}" if query else path, quiet)
+            response = self._response = self._send(
+                f"{path}?{urlencode(query)}" if query else path, quiet, method, content
+            )
             if self._closed:
                 raise self.error(path, "closed")
-            if response.status != 200:
+            if response.status not in _GOOD:
                 raise self._http_error(path, response)
             yield response
         except HTTPError as error:
@@ -122,17 +129,20 @@ class Connection:
         host = self._rest.configuration.host if self._rest else "the API server"
         return ClusterError(f"{host}{path}: {what}", status, retry_after)
 
-    def _send(self, url: str, quiet: float) -> BaseHTTPResponse:
+    def _send(self, url: str, quiet: float, method: str, content: bytes | None) -> BaseHTTPResponse:
         try:
             rest = self._rest = self._rest or RESTClientObject(self._credentials.load())
             headers = {"Accept": "application/json", "User-Agent": "vgpu-webhook"}
+            if content is not None:
+                headers["Content-Type"] = "application/json"
             for setting in rest.configuration.auth_settings().values():
                 headers[setting["key"]] = setting["value"]
         except (ConfigError, OSError) as error:  # the file of a token is read again every minute
             raise ClusterError(f"no credentials for the API server: {error}") from error
         answer: BaseHTTPResponse = rest.pool_manager.urlopen(
-            "GET",
+            method,
             rest.configuration.host.rstrip("/") + url,
+            body=content,
             headers=headers,
             timeout=Timeout(connect=CONNECT_SECONDS, read=quiet),
             retries=False,
