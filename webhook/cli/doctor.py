@@ -13,8 +13,8 @@ from webhook.cli.report.doctor import as_json, show
 from webhook.cli.report.terminal import Terminal, visible
 from webhook.cli.report.webhook_configurations import configurations
 from webhook.cluster.files import load_policy
+from webhook.doctor import files
 from webhook.doctor.facts import Facts
-from webhook.doctor.files import facts_from
 from webhook.doctor.line import Status
 from webhook.doctor.registry import Told, examine
 from webhook.errors import WebhookError
@@ -24,8 +24,8 @@ EXIT_BROKEN = 1
 EXIT_CANNOT_LOOK = 2
 EXIT_WARNED = 3
 
-_MORE = """Without --from the cluster is asked, which changes nothing there: from inside of it as the pod's service account, elsewhere
-as kubectl would. What may not be read is told as not checked. With --from, DIR holds what kubectl printed, in any files:
+_MORE = """Without --from the cluster is asked: inside of it as the pod's service account, elsewhere as kubectl would. Nothing is changed,
+and what may not be read is told as not checked. With --from, DIR holds what kubectl printed, in any files:
   kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
 Of Secrets the certificates alone are read; leave private keys out of DIR all the same.
@@ -64,7 +64,12 @@ def main(argv: Sequence[str]) -> int:
 def _look(arguments: argparse.Namespace) -> tuple[Facts, list[str]]:
     policy = load_policy(arguments.policy) if arguments.policy else None
     now = datetime.now(UTC)
-    return facts_from(arguments.directory, now, policy)
+    if arguments.directory:
+        return files.facts_from(arguments.directory, now, policy)
+    from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+    from webhook.doctor import live  # noqa: PLC0415
+
+    return live.facts_from(Credentials(arguments.kubeconfig, arguments.context), now, policy), []
 
 
 def _exit_code(found: Sequence[Told], *, unread: bool, strict: bool) -> int:
