@@ -50,7 +50,8 @@ class Balancer:
         except OSError:
             to_client.close()
             return
-        await asyncio.gather(_pump(client, to_server), _pump(server, to_client))
+        with contextlib.suppress(asyncio.CancelledError):  # the end; nobody else waits for this task
+            await asyncio.gather(_pump(client, to_server), _pump(server, to_client))
 
 
 async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:

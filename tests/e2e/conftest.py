@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -9,7 +10,7 @@ import yaml
 from certs import store
 from tests.e2e.api import Api
 from tests.e2e.cluster import HERE, HOW_TO_GET_THEM, Cluster, assets
-from tests.e2e.objects import config_map, device_pod, furnished_namespace, service_account
+from tests.e2e.objects import config_map, custom_resource, device_pod, furnished_namespace, service_account
 from tests.e2e.shipped import is_configuration, pointed_at, render
 from tests.server.program import DATA, Authority, Program, until
 
@@ -34,18 +35,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"skipped: {HOW_TO_GET_THEM}")
 
 
-@pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """With the sample nodes, their device config and Volcano's Job."""
+@contextmanager
+def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     binaries = assets()
     if binaries is None:
         pytest.skip(HOW_TO_GET_THEM)
     made = Cluster(binaries, tmp_path_factory.mktemp("cluster"))
     try:
-        _furnish(made)
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """With the sample nodes, their device config, Volcano's Job, and all of deploy/ but what calls the webhook."""
+    with start_cluster(tmp_path_factory) as made:
+        _furnish(made)
+        yield made
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +116,7 @@ def attach(cluster: Cluster, port: int, ca_bundle: bytes, *programs: Program) ->
 def _furnish(cluster: Cluster) -> None:
     nodes = yaml.safe_load(FLEET.read_text())["items"]
     cluster.apply(
-        *yaml.safe_load_all((HERE / "crds.yaml").read_text()),
+        custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
         *nodes,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
         *itertools.filterfalse(is_configuration, render(cluster)),

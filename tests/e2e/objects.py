@@ -49,3 +49,20 @@ def service_account(namespace: str, name: str = "default") -> Object:
 
 def config_map(namespace: str, name: str, data: dict[str, str]) -> Object:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+def custom_resource(group: str, version: str, kind: str) -> Object:
+    """A namespaced custom resource that takes whatever comes."""
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }

@@ -1,0 +1,58 @@
+"""deploy/ is taken by a cluster as it stands, again and again, and goes without a trace that matters."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import start_cluster
+from tests.e2e.objects import custom_resource, device_pod, furnished_namespace, pods
+from tests.e2e.shipped import DEPLOY
+
+OVERLAYS = [DEPLOY, *sorted(path for path in (DEPLOY / "overlays").iterdir())]
+
+OPERATORS = [
+    custom_resource("monitoring.coreos.com", "v1", "ServiceMonitor"),
+    custom_resource("monitoring.coreos.com", "v1", "PrometheusRule"),
+    custom_resource("cert-manager.io", "v1", "Certificate"),
+    custom_resource("cert-manager.io", "v1", "Issuer"),
+]
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of its own, with Volcano's namespace and the operators that overlays count on."""
+    with start_cluster(tmp_path_factory) as made:
+        made.apply(*furnished_namespace("volcano-system"), *OPERATORS)
+        yield made
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=[overlay.name for overlay in OVERLAYS])
+def test_it_is_installed_and_removed(overlay: Path, bare: Cluster):
+    said(bare, "apply", "-k", str(overlay))
+    assert {line.split()[-1] for line in said(bare, "apply", "-k", str(overlay))} <= {"unchanged", "configured"}
+    with bare.api() as api:
+        refused = api.post(pods("volcano-system"), device_pod("p"))
+        assert (refused.status, "failed calling webhook" in refused.message) == (500, True), refused.message
+        said(bare, "delete", "-k", str(overlay), "--wait=false")
+        assert_gone(api)
+
+
+def said(cluster: Cluster, *arguments: str) -> list[str]:
+    """What kubectl says when all went well; it warns of nothing but that it keeps to the order in which deploy/ is written."""
+    done = cluster.kubectl(*arguments)
+    warned = [line for line in done.stderr.splitlines() if "Warning: Sorting order is set both" not in line]
+    assert (done.returncode, warned) == (0, [])
+    return done.stdout.splitlines()
+
+
+def assert_gone(api: Api) -> None:
+    """Nothing stands in the way of pods; the namespace itself would be ended by a controller."""
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        assert api.get(f"/apis/admissionregistration.k8s.io/v1/{kind}").body["items"] == []
+    assert api.post(f"{pods('volcano-system')}?dryRun=All", device_pod("p")).status == 201
+    namespace = api.get("/api/v1/namespaces/vgpu-webhook").body
+    assert namespace["status"]["phase"] == "Terminating"
+    api.put("/api/v1/namespaces/vgpu-webhook/finalize", namespace | {"spec": {}})
