@@ -24,8 +24,8 @@ EXIT_BROKEN = 1
 EXIT_CANNOT_LOOK = 2
 EXIT_WARNED = 3
 
-_MORE = """Without --from the cluster is asked: inside of it as the pod's service account, elsewhere as kubectl would. Nothing is changed,
-and what may not be read is told as not checked. With --from, DIR holds what kubectl printed, in any files:
+_MORE = """Without --from the cluster is asked: inside of it as the pod's service account, elsewhere as kubectl would. Nothing
+is changed, and what may not be read is told as not checked. With --from, DIR holds what kubectl printed, in any files:
   kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
 Of Secrets the certificates alone are read; leave private keys out of DIR all the same.

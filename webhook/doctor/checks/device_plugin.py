@@ -43,8 +43,10 @@ def plugin_config(setup: Setup) -> Iterator[Line]:
             f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none",
             f"create it in kube-system, {_RESTART}",
         )
-    elif ours is None or theirs.place == ours.place:
-        yield ok(f"{plugin.place} reads {theirs.place}" + (", as the scheduler does" if ours else ""))
+    elif ours is None:
+        yield _without_ours(setup, plugin, theirs)
+    elif theirs.place == ours.place:
+        yield ok(f"{plugin.place} reads {theirs.place}, as the scheduler does")
     elif theirs.document == ours.document:
         yield warning(
             f"{plugin.place} reads {theirs.place}, the scheduler {ours.place}; they are equal now",
@@ -55,6 +57,23 @@ def plugin_config(setup: Setup) -> Iterator[Line]:
             f"{plugin.place} reads {theirs.place}, the scheduler {ours.place}, and they differ{_differing(theirs, ours)}",
             f"set {CONFIG_NAMESPACE}: {theirs.place.partition('/')[0]}, remove the other, {_RESTART}",
         )
+
+
+def _without_ours(setup: Setup, plugin: Workload, theirs: DeviceConfigMap) -> Line:
+    """The scheduler goes by its built-in names."""
+    foreign = [name for name in _advertised(theirs, setup) if name not in _advertised(None, setup)]
+    if not foreign:
+        return ok(f"{plugin.place} reads {theirs.place}, whose names are those that the scheduler has built in")
+    return broken(
+        f"{plugin.place} reads {listed(foreign)} in {theirs.place}, while the scheduler runs with its built-in names",
+        f"see device-config, {_RESTART}",
+    )
+
+
+def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str, str]:
+    """The names of what a node offers, as a device config has them; without one, as the scheduler reads them."""
+    vgpu = config.config.vgpu if config is not None and config.config is not None else setup.config.vgpu
+    return vgpu.number_name, vgpu.memory_name, vgpu.cores_name
 
 
 def _differing(theirs: DeviceConfigMap, ours: DeviceConfigMap) -> str:
@@ -78,8 +97,9 @@ def plugin_names(setup: Setup) -> Iterator[Line]:
 
 
 def _prefixes(setup: Setup, plugin: Workload) -> Iterator[Line]:
-    vgpu = setup.config.vgpu
-    foreign = [name for name in (vgpu.number_name, vgpu.memory_name, vgpu.cores_name) if not name.startswith(PREFIX)]
+    theirs = read_by_plugin(setup.facts)
+    told = _advertised(theirs if isinstance(theirs, DeviceConfigMap) else None, setup)
+    foreign = [name for name in told if not name.startswith(PREFIX)]
     unread = [flag for flag in _NAME_FLAGS if plugin.flag(flag) is not None]
     if foreign:
         yield broken(
@@ -96,8 +116,7 @@ def _prefixes(setup: Setup, plugin: Workload) -> Iterator[Line]:
 
 
 def _flags_agree(setup: Setup, plugin: Workload) -> Iterator[Line]:
-    vgpu = setup.config.vgpu
-    wanted = dict(zip(_NAME_FLAGS, (vgpu.number_name, vgpu.memory_name, vgpu.cores_name), strict=True))
+    wanted = dict(zip(_NAME_FLAGS, _advertised(None, setup), strict=True))
     different = []
     for flag, (_, usual) in _NAME_FLAGS.items():
         given = plugin.flag(flag)

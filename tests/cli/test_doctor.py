@@ -1,0 +1,146 @@
+"""The doctor as a command: what it prints, its exit codes, and bad input."""
+
+import json
+import shutil
+from datetime import UTC, datetime
+
+import pytest
+
+from certs.pki import make_ca
+from tests.cli.conftest import shell
+from tests.cluster.apiserver import ApiServer
+from tests.cluster.faults import status
+from tests.doctor.cluster import HEALTHY, base64, healthy, secret
+from tests.doctor.test_live import put
+from webhook.doctor.registry import CHECKS
+
+HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"
+OFFLINE = {"webhook-ready", "failed-open"}
+WELL = len(CHECKS) + 1 - len(OFFLINE)  # webhook-configurations has a line for each of the two
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """The healthy cluster as files, certificates of today among them."""
+    shutil.copytree(HEALTHY, tmp_path / "cluster")
+    now = datetime.now(UTC)
+    ca = make_ca("today", now)
+    objects = healthy()
+    for place in ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfiguration/vgpu-webhook"):
+        for entry in objects[place]["webhooks"]:
+            entry["clientConfig"]["caBundle"] = base64(ca.certificate)
+        write(tmp_path / "cluster", place.partition("/")[0], objects[place])
+    write(tmp_path / "cluster", "secret", secret(ca=ca, start=now))
+    return tmp_path / "cluster"
+
+
+def write(directory, name, *items):
+    (directory / f"{name}.json").write_text(json.dumps({"kind": "List", "items": items}))
+
+
+def change(directory, file, old, new):
+    path = directory / file
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_a_healthy_cluster_ends_with_0(run, directory):
+    ran = run("doctor", "--from", directory)
+    assert ran.code == 0, ran.out
+    *lines, empty, total = ran.out.splitlines()
+    assert empty == ""
+    assert total == f"{WELL} ok, 2 not checked"
+    assert [line.split()[1] for line in lines if line.startswith("?")] == ["webhook-ready", "failed-open"]
+    assert all(line.startswith(("ok ", "? ")) for line in lines)
+    assert run("doctor", "--from", directory, "--warnings-as-errors").code == 0
+
+
+def test_json_has_every_check(run, directory):
+    ran = run("doctor", "--from", directory, "-o", "json")
+    (found,) = ran.lines
+    assert found["counts"] == {"ok": WELL, "warning": 0, "broken": 0, "not checked": 2}
+    assert {line["check"] for line in found["lines"]} == {check.id for check in CHECKS}
+    assert {line["check"] for line in found["lines"] if line["status"] == "not checked"} == OFFLINE
+    assert all(line.keys() == {"check", "status", "message", "remedy"} for line in found["lines"])
+
+
+def test_something_broken_ends_with_1_and_tells_the_remedy(run, directory):
+    change(directory, "config-maps.yaml", "- name: predicates", "- name: binpack")
+    ran = run("doctor", "--from", directory, "--warnings-as-errors")
+    assert ran.code == 1
+    (at,) = [n for n, line in enumerate(ran.out.splitlines()) if line.startswith("broken")]
+    assert "never assigns a card" in ran.out.splitlines()[at]
+    assert ran.out.splitlines()[at + 1].strip().startswith("do add `- name: predicates`")
+
+
+def test_warnings_end_with_3_if_they_are_errors(run, directory):
+    change(directory, "config-maps.yaml", "deviceMemoryScaling: 1", "deviceMemoryScaling: 2")
+    assert run("doctor", "--from", directory).code == 0
+    assert run("doctor", "--from", directory, "--warnings-as-errors").code == 3
+
+
+def test_a_file_that_cannot_be_read_ends_with_2_and_the_rest_is_told(run, directory):
+    (directory / "bad.yaml").write_text("a: [")
+    ran = run("doctor", "--from", directory)
+    assert ran.code == 2
+    assert "bad.yaml: not YAML" in ran.err
+    assert f"{WELL} ok" in ran.out
+
+
+def test_who_sees_nothing_that_matters_cannot_look(run, tmp_path):
+    write(tmp_path, "one", {"kind": "Service", "metadata": {"name": "x", "namespace": "y"}})
+    assert run("doctor", "--from", tmp_path).code == 2
+    assert run("doctor", "--from", tmp_path / "absent").code == 2
+
+
+def test_a_policy_may_be_given(run, directory, tmp_path):
+    (tmp_path / "policy.yaml").write_text('target: {volcano: "1.12.0"}')
+    ran = run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml")
+    assert ran.code == 1
+    assert "the policy says 1.12.0" in ran.out
+    (tmp_path / "policy.yaml").write_text("rulez: {}")
+    assert run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml").code == 2
+
+
+def test_files_and_a_cluster_exclude_each_other(capsys, run, directory):
+    with pytest.raises(SystemExit):
+        run("doctor", "--from", directory, "--context", "x")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_nothing_reaches_the_terminal_raw(output, run, tmp_path):
+    node = {"kind": "Node", "metadata": {"name": HOSTILE, "annotations": {"volcano.sh/node-vgpu-register": HOSTILE}}}
+    hooks = [{"name": HOSTILE, "rules": [{"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}]}]
+    other = {"kind": "MutatingWebhookConfiguration", "metadata": {"name": HOSTILE}, "webhooks": hooks}
+    write(tmp_path, "all", node, other)
+    ran = run("doctor", "--from", tmp_path, "-o", output)
+    assert "x\\x1b" in ran.out or "x\\u001b" in ran.out
+    assert all(line.isprintable() for line in ran.out.split("\n"))
+
+
+def test_no_private_key_is_printed(run, directory):
+    key = secret()["data"]["tls.key"]
+    for output in ("text", "json"):
+        assert key[:40] not in run("doctor", "--from", directory, "-o", output).out
+
+
+def test_a_live_cluster(run, tmp_path):
+    with ApiServer() as api:
+        put(api, healthy())
+        api.fail(".*/proxy/readyz|/metrics", status(403))
+        kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        ran = run("doctor", "--kubeconfig", kubeconfig)
+        assert "ok       volcano-version" in ran.out
+        assert "needs get on the URL /metrics" in ran.out
+    ran = run("doctor", "--kubeconfig", kubeconfig)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert ran.err.startswith("vgpu-webhook doctor: ")
+
+
+def test_without_a_cluster_it_says_how_to_name_one(tmp_path):
+    ran = shell("doctor", env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert ran.returncode == 2
+    assert b"--kubeconfig" in ran.stderr
+    assert b"Traceback" not in ran.stderr
