@@ -35,6 +35,8 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> F
     if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
         return Unknown("a quantity cannot be used")
     number, memory = requested(pod, names.GPUSHARE_NUMBER), requested(pod, names.GPUSHARE_MEMORY)
+    if not number.total and not memory.total:
+        return Fits()  # asking for nothing is possible anywhere
     left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
     found = [(shape, node) for shape, node in left if node is not None and shape.cards > 0]
     if any([_takes(shape, number, memory) for shape, _ in found]):
@@ -83,7 +85,6 @@ def requested(pod: DevicePod, resource: str) -> Request:
             largest_init = max(largest_init, value)
             if amount.container.raw.get("restartPolicy") == "Always":
                 sidecars += value
-                largest_total = max(largest_total, sidecars)
             else:
                 largest_total = max(largest_total, sidecars + value)
     return Request(max(regular, largest_init), max(regular + sidecars, largest_total))

@@ -9,6 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.nodes import Index, Node
+from webhook.devices.selectors import integer
 from webhook.devices.shapes import Grouping, Shape
 
 
@@ -70,10 +71,4 @@ def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable
 
 def _unhealthy(text: str, cards: int) -> int:
     """How many cards the node's annotation names: indexes between commas, nothing trimmed, others skipped."""
-    return len({index for part in text.split(",") if 0 <= (index := _index(part)) < cards})
-
-
-def _index(text: str) -> int:
-    """Go's Atoi; -1 where it fails."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
+    return len({index for part in text.split(",") if (index := integer(part)) is not None and 0 <= index < cards})

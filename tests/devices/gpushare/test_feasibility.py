@@ -1,0 +1,158 @@
+"""Can an empty node take a pod's gpushare request: against cards that are given out one by one."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.strategies import gpushare_node
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
+from webhook.devices.fleet import build_fleet
+from webhook.devices.gpushare.feasibility import judge
+from webhook.devices.nodes import read_node
+from webhook.devices.selectors import NodeSelector, Operator, Requirement
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({}, "test")
+NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
+
+
+def pod(containers, init=()):
+    """A pod whose containers ask for such (number, memory), and whose init containers for such (number, memory, sidecar)."""
+
+    def container(number, memory, sidecar=False):
+        written = {NUMBER: number, MEMORY: memory}
+        limits = {name: amount for name, amount in written.items() if amount is not None}
+        return {"resources": {"limits": limits}, **({"restartPolicy": "Always"} if sidecar else {})}
+
+    spec = {
+        "containers": [container(*each) for each in containers],
+        "initContainers": [container(*each) for each in init],
+    }
+    return DevicePod(PodView({"spec": spec}), CONFIG)
+
+
+def verdict(asking, *nodes, selector=None):
+    known = [node for raw in nodes if (node := read_node(raw, CONFIG)) is not None]
+    return judge(asking, selector, build_fleet(known, CONFIG, Target()).gpushare)
+
+
+# --- cards, one by one ----------------------------------------------------------------------------------------------
+
+
+def healthy(number, total, unhealthy):
+    """The memory of each card that is left."""
+    cards = dict.fromkeys(range(number), total // number if number else 0)
+    for part in (unhealthy or "").split(","):
+        if re.fullmatch(r"[+-]?[0-9]+", part, re.ASCII):
+            cards.pop(int(part), None)
+    return list(cards.values())
+
+
+def served(containers, init, which):
+    """What the scheduler's gpushare counts: init containers come before the others, one after the other."""
+    return max([sum(each[which] or 0 for each in containers), *(each[which] or 0 for each in init)])
+
+
+def peak(containers, init, which):
+    """The most that runs at one time: sidecars stay."""
+    running = most = 0
+    for each in init:
+        amount = each[which] or 0
+        most = max(most, running + amount)
+        running += amount if each[2] else 0
+    return max(most, running + sum(each[which] or 0 for each in containers))
+
+
+def takes(node, containers, init):
+    number, total, unhealthy, offered = node
+    if any(peak(containers, init, which) > offered[which] for which in (0, 1)):
+        return False
+    cards = healthy(number, total, unhealthy)
+    count, memory = served(containers, init, 0), served(containers, init, 1)
+    if memory:  # of the whole pod, on one card; whoever asks for both is given by memory
+        return any(card >= memory for card in cards)
+    return count <= len(cards)
+
+
+parts = st.sampled_from(["0", "1", "+1", "-0", "-1", " 1", "x", "", "3", "4", "007", "1.0", "٢", "9" * 30])
+unhealthy = st.none() | st.lists(parts, min_size=1, max_size=4).map(",".join)
+nodes = st.tuples(
+    st.integers(0, 4),
+    st.integers(0, 12),
+    unhealthy,
+    st.tuples(st.sampled_from([0, 2, 4, 9]), st.sampled_from([3, 12, 30])),
+)
+amounts = st.none() | st.integers(0, 6)
+wishes = st.tuples(amounts, st.none()) | st.tuples(st.none(), amounts) | st.tuples(amounts, amounts)
+inits = st.builds(lambda wish, sidecar: (*wish, sidecar), wishes, st.booleans())
+
+
+@settings(max_examples=1000)
+@example([(4, 12, None, (2, 30))], [(1, None)], [(1, None, True), (2, None, False)]).via(
+    "an init container and a sidecar"
+)
+@given(st.lists(nodes, max_size=2), st.lists(wishes, min_size=1, max_size=3), st.lists(inits, max_size=3))
+def test_it_fits_if_the_cards_of_some_node_do(fleet, containers, init):
+    built = [
+        gpushare_node(f"n{i}", number, total, text, allocatable={NUMBER: str(offered[0]), MEMORY: str(offered[1])})
+        for i, (number, total, text, offered) in enumerate(fleet)
+    ]
+    nothing = not any(served(containers, init, which) for which in (0, 1))
+    found = verdict(pod(containers, init), *built)
+    assert isinstance(found, Fits) is (nothing or any(takes(node, containers, init) for node in fleet))
+    assert isinstance(found, Fits | Shortfall)
+    if isinstance(found, Shortfall) and found.cause in (Cause.CARD_COUNT, Cause.MEMORY_ABOVE_CARD):
+        assert found.asked > found.most
+
+
+# --- why not, and what cannot be told -------------------------------------------------------------------------------
+
+NODE = gpushare_node("n0", 4, 64000, "1")
+
+
+@pytest.mark.parametrize(
+    "containers, node, cause, limit",
+    [
+        ([(4, None)], NODE, Cause.CARD_COUNT, (NUMBER, 4, 3)),
+        ([(2, None), (2, None)], NODE, Cause.CARD_COUNT, (NUMBER, 4, 3)),
+        ([(None, 16001)], NODE, Cause.MEMORY_ABOVE_CARD, (MEMORY, 16001, 16000)),
+        ([(None, 8001), (None, 8000)], NODE, Cause.MEMORY_ABOVE_CARD, (MEMORY, 16001, 16000)),
+        ([(9, 16000)], NODE, Cause.FITS_NO_NODE, (NUMBER, 9, 4)),
+        (
+            [(None, 5)],
+            gpushare_node("n0", 4, 64, allocatable={NUMBER: "4", MEMORY: "4"}),
+            Cause.FITS_NO_NODE,
+            (MEMORY, 5, 4),
+        ),
+        ([(1, None)], gpushare_node("n0", 2, 64, "0,1"), Cause.NO_ELIGIBLE_CARD, (NUMBER, 1, 0)),
+        ([(None, 5)], gpushare_node("n0", 0, 64), Cause.NO_ELIGIBLE_CARD, (MEMORY, 5, 0)),
+    ],
+)
+def test_the_cause_of_a_refusal(containers, node, cause, limit):
+    found = verdict(pod(containers), node)
+    assert (found.cause, (found.resource, found.asked, found.most)) == (cause, limit)
+
+
+@pytest.mark.parametrize("wish", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
+def test_what_another_rule_refuses_is_no_question(wish):
+    assert isinstance(verdict(pod([(1, None), wish]), NODE), Unknown)
+
+
+def test_requests_alone_are_copied_before():
+    """By a repair, so that they are judged as limits."""
+    spec = {"containers": [{"resources": {"requests": {NUMBER: "4"}}}]}
+    assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).cause is Cause.CARD_COUNT
+
+
+def test_a_selector_leaves_some_nodes():
+    small, large = gpushare_node("small", 2, 32000, labels={"zone": "a"}), gpushare_node("large", 4, 64000)
+    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
+    assert verdict(pod([(4, None)]), small, large) == Fits()
+    found = verdict(pod([(4, None)]), small, large, selector=selector)
+    assert (found.cause, found.most, found.node) == (Cause.CARD_COUNT, 2, "small")

@@ -1,0 +1,98 @@
+"""The nodes that offer gpushare cards."""
+
+import time
+
+import pytest
+
+from tests.strategies import device_node, gpushare_node
+from webhook import names
+from webhook.devices.config import parse_device_config
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import read_node
+from webhook.devices.target import Target
+
+CONFIG = parse_device_config({}, "test")
+NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
+
+
+def fleet(*items):
+    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
+    return build_fleet(known, CONFIG, Target())
+
+
+def shapes(*items):
+    found = fleet(*items).gpushare.shapes
+    return [(shape.names, shape.cards, shape.memory, shape.offered_number, shape.offered_memory) for shape in found]
+
+
+def test_all_cards_are_taken_for_equal():
+    assert shapes(gpushare_node("n0", 3, 64000), gpushare_node("n1", 3, 64000)) == [(("n0", "n1"), 3, 21333, 3, 64000)]
+
+
+@pytest.mark.parametrize(
+    "text, left",
+    [
+        ("", 4),
+        ("0", 3),
+        ("0,1", 2),
+        ("0,0,+0,-0,00", 3),
+        ("+1", 3),
+        (" 1", 4),
+        ("1 ", 4),
+        ("x,1,", 3),
+        ("4,5,-1", 4),
+        ("GPU-0", 4),
+        ("1_0", 4),
+        ("²", 4),
+        ("0,1,2,3", 0),
+        ("0" * 40 + "1", 3),
+        ("1" * 5000, 4),
+    ],
+)
+def test_unhealthy_cards_are_dropped(text, left):
+    assert shapes(gpushare_node("n0", 4, 64000, text)) == [(("n0",), left, 16000, 4, 64000)]
+
+
+@pytest.mark.parametrize(
+    "capacity", [{}, {NUMBER: "4"}, {MEMORY: "64000"}, {NUMBER: "0", MEMORY: "64000"}, {NUMBER: "x", MEMORY: "64000"}]
+)
+def test_the_scheduler_wants_both_names(capacity):
+    assert shapes(device_node("n0", capacity=capacity)) == []
+
+
+def test_capacity_says_what_cards_there_are_and_allocatable_what_is_offered():
+    node = gpushare_node("n0", 4, 64000, allocatable={NUMBER: "3", MEMORY: "1"})
+    assert shapes(node, gpushare_node("n1", 4, 64000, allocatable={})) == [
+        (("n0",), 4, 16000, 3, 1),
+        (("n1",), 4, 16000, 0, 0),
+    ]
+
+
+def test_a_node_that_boasts_costs_nothing():
+    unhealthy = ",".join(map(str, range(0, 2**31, 2**21)))
+    started = time.process_time()
+    assert shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)) == [
+        (("n0",), 2**31 - 1 - 1024, 512, 2**31 - 1, 2**40)
+    ]
+    assert time.process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        gpushare_node("n1", 3, 64000),
+        gpushare_node("n1", 4, 32000),
+        gpushare_node("n1", 4, 64000, "0"),
+        gpushare_node("n1", 4, 64000, allocatable={NUMBER: "3", MEMORY: "64000"}),
+        gpushare_node("n1", 4, 64000, allocatable={NUMBER: "4", MEMORY: "63999"}),
+    ],
+)
+def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+    first = gpushare_node("n0", 4, 64000)
+    assert len(shapes(first, other)) == 2
+    assert fleet(first).digest != fleet(other).digest
+
+
+def test_nodes_that_placement_cannot_tell_apart_are_one_shape():
+    assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64003, "x,3", labels={"a": "b"}))) == 2
+    assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64000, "x,3", labels={"a": "b"}))) == 1
