@@ -1,0 +1,154 @@
+"""What a MindCluster pod asks, and whether an empty node can take it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import device_node, mindcluster_node
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import parse_device_config
+from webhook.devices.families import Family
+from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
+from webhook.devices.fleet import build_fleet
+from webhook.devices.mindcluster.feasibility import has_template, judge, served
+from webhook.devices.nodes import read_node
+from webhook.devices.selectors import NodeSelector, Operator, Requirement
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+
+CONFIG = parse_device_config({}, "test")
+
+
+def pod(*cores, label=names.RING_CONTROLLER_310P, **others):
+    kinds = {"containers": cores, **others}
+    limits = {kind: [{} if each is None else {names.NPU_CORE: each} for each in group] for kind, group in kinds.items()}
+    spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in limits.items()}
+    return DevicePod(PodView({"metadata": {"labels": {names.RING_CONTROLLER: label}}, "spec": spec}), CONFIG)
+
+
+def fleet(*items):
+    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
+    return build_fleet(known, CONFIG, Target())
+
+
+def verdict(asking, *nodes, selector=None):
+    return judge(asking, selector, fleet(*nodes).mindcluster)
+
+
+@pytest.mark.parametrize(
+    "cores, index, value",
+    [
+        (("4",), 0, 4),
+        ((None, "4", "8"), 1, 4),
+        (("0", "8"), 1, 8),  # one of 0 is passed over
+        (("x", "8"), 0, None),
+    ],
+)
+def test_the_first_container_is_served(cores, index, value):
+    found = served(pod(*cores))
+    assert (found.container.index, found.value) == (index, value)
+
+
+def test_nobody_else_is_served():
+    assert served(pod("0")) is None
+    assert served(pod(None, initContainers=["4"], ephemeralContainers=["4"])) is None
+    assert not pod("4", label="ascend-910").asks(Family.MINDCLUSTER)
+
+
+TEMPLATES = {8: {1, 2, 4, 8, 16}, 10: {1, 2, 4, 10, 20}, 1: set(range(1, 21))}
+
+
+@pytest.mark.parametrize("chip_cores, able", TEMPLATES.items())
+def test_templates_and_whole_chips(chip_cores, able):
+    assert {cores for cores in range(1, 21) if has_template(cores, chip_cores)} == able
+
+
+@pytest.mark.parametrize(
+    "server_type, cores",
+    [
+        (None, 8),
+        ("", 8),
+        ("Ascend310P-8", 8),
+        ("Ascend310P-10-dual", 10),
+        ("Ascend310P-08", 8),
+        ("Ascend310P", 8),
+        ("Ascend310P-", 8),
+        ("Ascend310P-x", 8),
+        ("Ascend310P-0", 8),
+        ("Ascend310P-²", 8),
+        ("Ascend310P-99999", 8),
+        ("-16", 16),
+    ],
+)
+def test_a_label_says_how_many_cores_a_chip_has(server_type, cores):
+    built = fleet(mindcluster_node("n0", 40, server_type)).mindcluster
+    assert built.chip_cores == {cores}
+    assert built.shapes[0].devices == 40 // cores
+
+
+def test_without_nodes_a_chip_has_eight():
+    assert fleet().mindcluster.chip_cores == {8}
+    assert (
+        fleet(mindcluster_node("n0", 0), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={})).nodes == 0
+    )
+
+
+SMALL, LARGE = mindcluster_node("small", 8, "Ascend310P-8"), mindcluster_node("large", 20, "Ascend310P-10-dual")
+
+
+@pytest.mark.parametrize(
+    "cores, nodes, expected",
+    [
+        (("8",), [SMALL], Fits()),
+        (("16",), [SMALL], (Cause.FITS_NO_NODE, 16, 8, "small")),
+        (("16",), [SMALL, LARGE], (Cause.FITS_NO_NODE, 16, 8, "small")),  # the large one has no chips of 8
+        (("20",), [SMALL, LARGE], Fits()),
+        (("4", "4"), [SMALL], Fits()),
+        (("4", "5"), [SMALL], (Cause.FITS_NO_NODE, 9, 8, "small")),
+        (("4", "5"), [SMALL, LARGE], Fits()),
+        (("3",), [SMALL], Fits()),  # a rule of its own says that there is no template
+        (("21",), [SMALL, LARGE], (Cause.FITS_NO_NODE, 21, 20, "large")),
+        (("8",), [], (Cause.NO_ELIGIBLE_CARD, 8, 0, "")),
+        (("0",), [SMALL], Fits()),
+    ],
+)
+def test_what_an_empty_node_takes(cores, nodes, expected):
+    found = verdict(pod(*cores), *nodes)
+    said = found if found == Fits() else (found.cause, found.asked, found.most, found.node)
+    assert said == expected
+
+
+@pytest.mark.parametrize("cores", [("x",), ("8", "8.5"), ("-1",)])
+def test_what_another_rule_refuses_is_no_question(cores):
+    assert isinstance(verdict(pod(*cores), SMALL), Unknown)
+
+
+def test_a_selector_leaves_some_nodes():
+    selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
+    labelled = mindcluster_node("small", 8, labels={"zone": "a"})
+    assert verdict(pod("16"), labelled, mindcluster_node("large", 32)) == Fits()
+    for cores in ("16", "9"):  # for 9 there is no template anywhere
+        found = verdict(pod(cores), labelled, mindcluster_node("large", 32), selector=selector)
+        assert (found.cause, found.most, found.node) == (Cause.FITS_NO_NODE, 8, "small")
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 24), st.sampled_from([8, 10])), max_size=3),
+    st.lists(st.integers(0, 12), min_size=1, max_size=3),
+)
+def test_it_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
+    first = next((each for each in cores if each), 0)
+    able = [total for total, chip in nodes if has_template(first, chip)] or [total for total, _ in nodes]
+    built = [mindcluster_node(f"n{i}", total, f"Ascend310P-{chip}") for i, (total, chip) in enumerate(nodes)]
+    found = verdict(pod(*map(str, cores)), *built)
+    assert isinstance(found, Fits) is any(sum(cores) <= total for total in able)
+    assert isinstance(found, Fits | Shortfall)
+
+
+@pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])
+def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+    first = mindcluster_node("n0", 8)
+    assert len(fleet(first, other).mindcluster.shapes) == 2
+    assert len(fleet(first, mindcluster_node("n1", 8, "Ascend310P-8-x")).mindcluster.shapes) == 1
+    assert fleet(first).digest != fleet(other).digest
