@@ -1,0 +1,47 @@
+"""What an API server trusts."""
+
+from datetime import timedelta
+
+from certs.pki import make_ca, make_leaf
+from tests.doctor.cluster import HOST, NOW, authority, base64
+from webhook.doctor.certificates import hosts, load, trusted
+
+
+def loaded(*pairs):
+    return load(base64(b"".join(pair.certificate for pair in pairs)))
+
+
+def test_a_leaf_is_trusted_by_its_authority_and_by_no_other():
+    leaf = make_leaf(authority(), [HOST], NOW)
+    assert trusted(loaded(leaf), loaded(authority("other"), authority()), NOW)
+    assert not trusted(loaded(leaf), loaded(authority("other")), NOW)
+
+
+def test_another_authority_of_the_same_name_is_another():
+    leaf = make_leaf(authority(), [HOST], NOW)
+    assert not trusted(loaded(leaf), loaded(make_ca("vgpu-webhook", NOW)), NOW)
+
+
+def test_the_bundle_may_hold_the_leaf_itself():
+    leaf = make_leaf(authority(), [HOST], NOW)
+    assert trusted(loaded(leaf), loaded(leaf), NOW)
+
+
+def test_an_authority_that_has_expired_is_trusted_no_longer():
+    old = make_ca("old", NOW - timedelta(days=9), days=10)
+    leaf = make_leaf(old, [HOST], NOW - timedelta(days=8), days=30)
+    assert trusted(loaded(leaf), loaded(old), NOW)
+    assert not trusted(loaded(leaf), loaded(old), NOW + timedelta(days=2))
+
+
+def test_what_the_certificate_is_for():
+    assert hosts(loaded(make_leaf(authority(), [HOST, "10.0.0.1"], NOW))[0]) == [HOST]
+    assert hosts(loaded(authority())[0]) == []
+
+
+def test_what_cannot_be_read_is_said():
+    assert load(None) == "is empty"
+    assert load("%") == load("aGVsbG8=") == "is no certificate in PEM"
+    assert load("A" * (2 << 20)) == "is too large"
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    assert load(base64(broken)) == "is no certificate in PEM"
