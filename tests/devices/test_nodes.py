@@ -1,0 +1,233 @@
+"""Nodes become shapes, family by family: whatever comes in, in any order, and at no cost for many that are alike."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import (
+    ascend_node,
+    device_node,
+    gpushare_node,
+    json_values,
+    mangled,
+    mindcluster_node,
+    mixed_fleets,
+    node_json,
+    quantities,
+    register,
+)
+from webhook import names
+from webhook.cluster.snapshot import default_device_config
+from webhook.devices.config import parse_device_config
+from webhook.devices.families import Family
+from webhook.devices.fleet import Declared, build_fleet
+from webhook.devices.gpushare.fleet import GpushareShape
+from webhook.devices.nodes import Index, read_node
+from webhook.devices.selectors import NodeSelector, Operator, Requirement
+from webhook.devices.shapes import SAMPLE
+from webhook.devices.target import Target
+
+CHIPS = ("Ascend910B3", "Ascend310P")
+CONFIG = parse_device_config(
+    {
+        "vnpus": [
+            {
+                "commonWord": word,
+                "resourceName": f"huawei.com/{word}",
+                "resourceMemoryName": f"huawei.com/{word}-memory",
+                "memoryAllocatable": 65536,
+                "memoryCapacity": 65536,
+            }
+            for word in CHIPS
+        ]
+    },
+    "test",
+)
+MASTER = Target(volcano=(1, 16, 0))
+T4 = ("NVIDIA-Tesla T4", 15360)
+ONE_EACH = {
+    Family.VGPU: node_json("vgpu", register([T4])),
+    Family.GPUSHARE: gpushare_node("gpushare", 4, 64000),
+    Family.ASCEND: ascend_node("ascend", [(4, 65536, 20)]),
+    Family.MINDCLUSTER: mindcluster_node("mindcluster", 8),
+}
+
+
+def fleet(*items, declared=None):
+    known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
+    return build_fleet(known, CONFIG, MASTER, declared)
+
+
+def members(shape, index):
+    return sorted(name for number, name in enumerate(index.names) if shape.members >> number & 1)
+
+
+def summary(built):
+    """Every family's shapes, each with its nodes, without their order."""
+    return {
+        family: sorted((repr(shape.content), members(shape, built.index)) for shape in shapes)
+        for family, shapes in built.by_family.items()
+    }
+
+
+# --- what is kept of a node -----------------------------------------------------------------------------------------
+
+
+def test_each_family_has_its_node():
+    built = fleet(*ONE_EACH.values(), device_node("none", labels={"zone": "a"}))
+    assert {family: [shape.names for shape in shapes] for family, shapes in built.by_family.items()} == {
+        family: [(str(family),)] for family in Family
+    }
+    assert {family: [shape.devices for shape in shapes] for family, shapes in built.by_family.items()} == {
+        Family.VGPU: [1],
+        Family.GPUSHARE: [4],
+        Family.ASCEND: [1],
+        Family.MINDCLUSTER: [1],
+    }
+    assert built.nodes == 4
+    assert built.index.names == tuple(str(family) for family in Family)
+
+
+def test_a_node_may_be_of_several_families():
+    node = gpushare_node("both", 4, 64000)
+    node["status"]["allocatable"][names.NPU_CORE] = "8"
+    built = fleet(node)
+    assert [len(built.by_family[family]) for family in Family] == [0, 1, 0, 1]
+    assert built.nodes == 1
+
+
+def test_labels_are_kept_and_of_annotations_and_amounts_only_those_of_devices():
+    node = gpushare_node("n0", 4, 64000, "1", labels={"zone": "a", "size": 5})
+    node["metadata"]["annotations"].update({"team/x": "y", names.NODE_VNPU_HAMI_CORE: ["true"]})
+    node["status"]["capacity"].update(cpu="64", **{names.NPU_CORE: "1.5", "huawei.com/Ascend310P": "8k"})
+    found = read_node(node, CONFIG)
+    assert found.labels == {"zone": "a"}
+    assert found.annotations == {names.GPU_UNHEALTHY_IDS: "1"}
+    assert found.capacity == {
+        names.GPUSHARE_NUMBER: 4,
+        names.GPUSHARE_MEMORY: 64000,
+        names.NPU_CORE: 0,
+        "huawei.com/Ascend310P": 8000,
+    }
+
+
+@given(mixed_fleets(), st.randoms(use_true_random=False))
+def test_the_order_of_nodes_means_nothing(items, order):
+    shuffled = list(items)
+    order.shuffle(shuffled)
+    first, second = fleet(*items), fleet(*shuffled)
+    assert summary(first) == summary(second)
+    assert first.nodes == second.nodes
+    for built in (first, second):
+        for shapes in built.by_family.values():
+            for shape in shapes:
+                assert shape.nodes == len(members(shape, built.index))
+                assert set(shape.names) <= set(members(shape, built.index))
+                assert len(shape.names) == min(shape.nodes, SAMPLE)
+
+
+# --- any JSON -------------------------------------------------------------------------------------------------------
+
+AMOUNTS = [*CONFIG.roles, "cpu"]
+odd_amounts = st.dictionaries(
+    st.sampled_from(AMOUNTS), quantities() | json_values | st.sampled_from(["2147483647", "-4", "9E", 2**70, 1e300])
+)
+ANNOTATIONS = sorted(CONFIG.node_annotations)
+odd_nodes = st.fixed_dictionaries(
+    {
+        "metadata": st.fixed_dictionaries(
+            {"name": json_values, "labels": json_values},
+            optional={
+                "annotations": st.dictionaries(
+                    st.sampled_from(ANNOTATIONS),
+                    json_values | st.sampled_from(["[{}]", "a,1,2,NVIDIA,true,mig:", "0,1"]),
+                )
+            },
+        ),
+        "status": st.fixed_dictionaries({"capacity": odd_amounts, "allocatable": odd_amounts}) | json_values,
+    }
+)
+
+
+@given(st.lists(mangled(mixed_fleets().map(lambda nodes: nodes[0])) | odd_nodes, max_size=4))
+def test_any_json_is_a_fleet(items):
+    built = fleet(*items)
+    assert 0 <= built.nodes <= len(items)
+    for shapes in built.by_family.values():
+        for shape in shapes:
+            assert shape.devices >= 0
+            assert shape.members.bit_count() == shape.nodes > 0
+
+
+# --- many nodes -----------------------------------------------------------------------------------------------------
+
+
+def test_5000_nodes_of_four_families_are_few_shapes():
+    models = [
+        lambda i: node_json(f"n{i}", register([T4] * 8, prefix=f"G{i}")),
+        lambda i: gpushare_node(f"n{i}", 8, 8 * 15360, "3"),
+        lambda i: ascend_node(f"n{i}", [(4, 65536, 20)] * 8),
+        lambda i: mindcluster_node(f"n{i}", 64, "Ascend310P-8"),
+    ]
+    items = [models[i % 4](i) for i in range(5000)]
+    for i, item in enumerate(items):
+        item["metadata"]["labels"] = {**item["metadata"].get("labels", {}), "kubernetes.io/hostname": f"n{i}"}
+    started = time.process_time()
+    built = fleet(*items)
+    assert time.process_time() - started < 5
+    assert {family: [shape.nodes for shape in shapes] for family, shapes in built.by_family.items()} == {
+        family: [1250] for family in Family
+    }
+    assert built.nodes == 5000
+
+
+# --- digests --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", Family)
+def test_the_digest_follows_every_family(family):
+    digests = {fleet(*ONE_EACH.values()).digest, fleet().digest}
+    fewer = [node for other, node in ONE_EACH.items() if other is not family]
+    digests |= {fleet(*fewer).digest, fleet(ONE_EACH[family]).digest}
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize("family", Family)
+def test_numbers_and_labels_of_nodes_do_not_enter_the_digest(family):
+    node = ONE_EACH[family]
+    alike = {**node, "metadata": {**node["metadata"], "name": "other", "labels": {"zone": "a"}}}
+    assert fleet(node, alike).digest == fleet(alike).digest == fleet(node).digest
+
+
+# --- what a selector leaves -----------------------------------------------------------------------------------------
+
+ZONE_A = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
+
+
+def test_a_shape_names_a_node_that_a_selector_leaves():
+    built = fleet(*[gpushare_node(f"n{i}", 4, 64000, labels={"zone": "ba"[i > 3]}) for i in range(6)])
+    (shape,) = built.gpushare.shapes
+    assert shape.names == ("n0", "n1", "n2")
+    assert shape.node_left(None, built.index) == "n0"
+    assert shape.node_left(ZONE_A, built.index) == "n4"
+    assert shape.node_left(NodeSelector((Requirement("zone", Operator.IN, ("c",)),)), built.index) is None
+
+
+def test_a_declared_node_may_have_every_label():
+    shape = GpushareShape(
+        names=("scaled",), nodes=3, declared=True, cards=4, memory=16000, offered_number=4, offered_memory=64000
+    )
+    assert shape.node_left(ZONE_A, Index([])) == "scaled"
+    built = fleet(declared=Declared(gpushare=(shape,)))
+    assert built.by_family[Family.GPUSHARE] == (shape,)
+    assert built.nodes == 0
+
+
+def test_without_a_configmap_the_fleet_has_one_kind_of_npu():
+    config = default_device_config()
+    nodes = [read_node(ascend_node(f"n{i}", [(7, 21527, 8)], chip), config) for i, chip in enumerate(CHIPS)]
+    assert [shape.word for shape in build_fleet([n for n in nodes if n], config, MASTER).ascend.every_shape] == [
+        "Ascend310P"
+    ]
