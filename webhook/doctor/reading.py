@@ -53,6 +53,11 @@ def place_of(value: Object) -> str:
     return "/".join(part for part in (namespace_of(value), name_of(value)) if part)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(names: list[str]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""

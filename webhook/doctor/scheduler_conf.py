@@ -27,6 +27,7 @@ CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
 SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
 
 DEFAULT_CONFIG_NAMESPACE = "kube-system"
+USUAL_NAMESPACE = "volcano-system"  # of the scheduler
 
 READS_TEXT = (1, 15, 0)  # the first version that takes the text "true" for true
 READS_CONFIG = (1, 12, 0)  # the first version that reads a device config
@@ -85,7 +86,7 @@ def reads_switch(value: object, target: Target) -> bool | None:
 def scheduler_conf(facts: Facts, scheduler: Workload | Unread) -> SchedulerConf | Unread:
     """The configuration that the scheduler mounts; if its Deployment is not known, the one with the usual key."""
     found: list[tuple[Object, str]] = []
-    gap = facts.gap(Kind.CONFIG_MAP)
+    gap = facts.gap(Kind.CONFIG_MAP, USUAL_NAMESPACE)
     if isinstance(scheduler, Workload):
         namespace = text(scheduler.raw, "metadata", "namespace")
         key = (scheduler.flag("scheduler-conf") or KEY).rpartition("/")[2]

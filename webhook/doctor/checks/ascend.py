@@ -7,7 +7,7 @@ from webhook.devices.ascend.fleet import decode_npus
 from webhook.doctor.facts import Kind, Unread
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import npu_registers
-from webhook.doctor.reading import listed, name_of
+from webhook.doctor.reading import counted, listed, name_of
 from webhook.doctor.scheduler_conf import ASCEND, SchedulerConf
 from webhook.doctor.setup import Setup
 
@@ -42,7 +42,7 @@ def ascend_config(setup: Setup) -> Iterator[Line]:
     elif chips and not on:
         yield _off(conf, chips)
     else:
-        yield ok(f"{ASCEND} is on, with {len(chips)} kinds of NPU" if on else "no NPU is configured")
+        yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
 
 
 def _off(conf: SchedulerConf, chips: list[str]) -> Line:
@@ -73,7 +73,7 @@ def ascend_registers(setup: Setup) -> Iterator[Line]:
     if empty:
         yield broken(f"{listed(empty)}: NPUs are registered with no memory or a split count of 0", _RESTART)
     if not unread and not empty:
-        yield ok(f"{len({name for name, _, _ in found})} nodes register NPUs, and all can be read")
+        yield ok(f"all NPUs that are registered can be read: {counted(len({name for name, _, _ in found}), 'node')}")
 
 
 CHECKS = (

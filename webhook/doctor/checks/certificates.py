@@ -7,7 +7,7 @@ from webhook.doctor.certificates import Certificates, hosts, load, trusted
 from webhook.doctor.facts import Facts, Kind, Unread
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.ours import CONFIGURATIONS, SECRET, entries, service
-from webhook.doctor.reading import at, listed, table
+from webhook.doctor.reading import at, counted, listed, table
 from webhook.doctor.setup import Setup
 
 SOON = timedelta(days=14)  # certificates are renewed long before
@@ -48,7 +48,7 @@ def ca_bundle(setup: Setup) -> Iterator[Line]:
             f"the caBundle of {listed(untrusted)} does not trust the served certificate: every call fails", _ENSURE
         )
     else:
-        yield ok(f"the caBundle of all {len(found)} entries trusts the served certificate")
+        yield ok(f"the caBundle trusts the served certificate: {counted(len(found), 'webhook')}")
 
 
 def serving_certificate(setup: Setup) -> Iterator[Line]:

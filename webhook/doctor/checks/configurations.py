@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from webhook.doctor.facts import Kind
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.ours import CONFIGURATIONS, entries
-from webhook.doctor.reading import Object, at, listed, tables, text, texts
+from webhook.doctor.reading import Object, at, counted, listed, tables, text, texts
 from webhook.doctor.setup import Setup
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
@@ -98,7 +98,7 @@ def _compared(setup: Setup, differences: Differences) -> Iterator[Line]:
         gap = setup.facts.gap(Kind.MUTATING) or setup.facts.gap(Kind.VALIDATING)
         yield unchecked(gap) if gap else warning("there is nothing to compare", APPLY)
     else:
-        yield ok(f"{seen} entries are as they should be")
+        yield ok(f"as they should be: {counted(seen, 'webhook')}")
 
 
 def _called(name: str, entry: Object, meant: Object | None) -> Iterator[Line]:

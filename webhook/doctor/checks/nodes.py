@@ -8,7 +8,7 @@ from webhook.devices.vgpu.cards import Register, decode_register
 from webhook.doctor.facts import Kind
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import register, registering
-from webhook.doctor.reading import Object, listed, name_of, table, text
+from webhook.doctor.reading import Object, counted, listed, name_of, table, text
 from webhook.doctor.setup import Setup
 from webhook.pod import quantity
 
@@ -40,7 +40,7 @@ def node_registers(setup: Setup) -> Iterator[Line]:
             f"{listed(foreign)}: cards whose type does not contain NVIDIA are never used by the scheduler", _RESTART
         )
     if not unread and not empty and not foreign:
-        yield ok(f"{len(found)} nodes register cards, and all can be read")
+        yield ok(f"all cards that are registered can be read: {counted(len(found), 'node')}")
 
 
 def _useless(cards: Register) -> bool:
@@ -74,7 +74,7 @@ def node_resources(setup: Setup) -> Iterator[Line]:
         )
         yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
     if good:
-        yield ok(f"{len(found)} nodes advertise {listed(list(configured))}")
+        yield ok(f"{listed(list(configured))} are advertised: {counted(len(found), 'node')}")
 
 
 def _offered(node: Object, name: str) -> int:

@@ -7,7 +7,7 @@ from webhook import names
 from webhook.doctor.facts import Kind
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import registering
-from webhook.doctor.reading import Object, listed, name_of, tables, text
+from webhook.doctor.reading import Object, counted, listed, name_of, tables, text
 from webhook.doctor.setup import Setup
 from webhook.rules.base import Toleration
 
@@ -46,7 +46,7 @@ def node_taints(setup: Setup) -> Iterator[Line]:
                 "if that is not meant, remove the taint, or set toleration of the policy",
             )
     if not untolerated:
-        yield ok(f"repaired pods tolerate the taints of all {len(found)} nodes with vGPUs")
+        yield ok(f"repaired pods tolerate the taints of the nodes with vGPUs: {counted(len(found), 'node')}")
 
 
 def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
