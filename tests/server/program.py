@@ -84,7 +84,8 @@ class Program:
             options: more than `serve --bind`.
             log: where standard error goes.
             ca: to verify with.
-            constants: `module.NAME` of webhook.server to another value, so that a test need not wait for minutes.
+            constants: `module.NAME` of webhook.server, or `package.module.NAME` of webhook, to another value, so that a
+                test need not wait for minutes.
             popen: for subprocess.
         """
         self.port = free_port()
@@ -191,7 +192,8 @@ def _altered(constants: Mapping[str, float]) -> list[str]:
     lines = ["import importlib, sys"]
     for name, value in constants.items():
         module, _, constant = name.rpartition(".")
-        lines.append(f"module = importlib.import_module('webhook.server.{module}')")
+        package = "webhook" if "." in module else "webhook.server"
+        lines.append(f"module = importlib.import_module('{package}.{module}')")
         lines.append(f"assert hasattr(module, {constant!r}); module.{constant} = {value}")
     lines += ["from webhook.cli.main import main", "sys.exit(main(['serve', *sys.argv[1:]]))"]
     return [sys.executable, "-c", "\n".join(lines)]

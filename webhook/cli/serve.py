@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from certs import pki, store
+from webhook import names
+from webhook.cluster.options import DEVICE_CONFIG_NAMESPACES, ClusterOptions
 from webhook.errors import ConfigError
 from webhook.observe import audit, rotation
 from webhook.pod import quantity
@@ -22,7 +24,10 @@ DEFAULT_PORT = 8443
 
 def main(argv: Sequence[str]) -> int:
     """Serve until SIGTERM or Ctrl-C."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not arguments.cluster and (arguments.kubeconfig or arguments.context):
+        parser.error("--kubeconfig and --context go with --cluster")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     made: Path | None = None
     master = os.getpid()
@@ -62,9 +67,10 @@ def standalone_options(arguments: argparse.Namespace, directory: Path) -> Option
         store.write(directory, leaf, ca.certificate)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror or error}; name a directory with --state-dir") from error
-    samples = Path(str(files("webhook") / "samples"))
-    arguments.fleet = arguments.fleet or samples / "fleet.yaml"
-    arguments.device_config = arguments.device_config or samples / "device-config.yaml"
+    if not arguments.cluster:
+        samples = Path(str(files("webhook") / "samples"))
+        arguments.fleet = arguments.fleet or samples / "fleet.yaml"
+        arguments.device_config = arguments.device_config or samples / "device-config.yaml"
     return _options(arguments, directory / store.CERTIFICATE, directory / store.KEY)
 
 
@@ -75,11 +81,29 @@ def _options(arguments: argparse.Namespace, certificate: Path, key: Path) -> Opt
         fleet=arguments.fleet,
         device_config=arguments.device_config,
         policy=arguments.policy,
+        cluster=_cluster(arguments) if arguments.cluster else None,
         audit_log=arguments.audit_log or None,
         audit_max_bytes=arguments.audit_max_bytes,
         audit_keep=arguments.audit_keep,
         drain_seconds=arguments.drain_seconds,
     )
+
+
+def _cluster(arguments: argparse.Namespace) -> ClusterOptions:
+    return ClusterOptions(
+        kubeconfig=arguments.kubeconfig,
+        context=arguments.context,
+        device_config_map=arguments.device_config_map,
+        device_config_namespaces=tuple(arguments.device_config_namespace or DEVICE_CONFIG_NAMESPACES),
+        policy_map=arguments.policy_map,
+    )
+
+
+def _place(text: str) -> tuple[str, str]:
+    namespace, _, name = text.partition("/")
+    if not namespace or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
+    return namespace, name
 
 
 def _size(text: str) -> int:
@@ -113,6 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
     add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    _add_cluster(parser.add_argument_group("cluster", "What no file says, the API server is asked for, all the time."))
     add(
         "--audit-log",
         metavar="FILE",
@@ -142,3 +167,32 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--state-dir", type=Path, metavar="DIR", help="with --standalone: keep CA, certificate and key here")
     return parser
+
+
+def _add_cluster(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--cluster", action="store_true", help="follow nodes, device config and policy; in a pod by its service account"
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="get at the API server with this instead")
+    add("--context", metavar="NAME", help="of the kubeconfig; default its current one")
+    add(
+        "--device-config-map",
+        metavar="NAME",
+        default=names.DEVICE_CONFIG_MAP,
+        help="the ConfigMap of the device config, default %(default)s",
+    )
+    add(
+        "--device-config-namespace",
+        metavar="NS",
+        action="append",
+        help="where it is, several times if need be: the first that has it wins; default "
+        + ", then ".join(DEVICE_CONFIG_NAMESPACES),
+    )
+    add(
+        "--policy-map",
+        metavar="NAMESPACE/NAME",
+        type=_place,
+        default=("", names.POLICY_MAP),
+        help=f"that of the policy, key {names.POLICY_KEY}; default {names.POLICY_MAP} in the webhook's own namespace",
+    )

@@ -15,7 +15,7 @@ from webhook.cluster.credentials import Credentials
 
 QUIET_SECONDS = 15.0  # between two bytes of an answer
 WATCH_QUIET_SECONDS = 150.0  # between two bytes of a watch: bookmarks come every minute
-PAGE = 100  # objects: to parse a page holds up all other threads, and 100 large nodes take some milliseconds
+PAGE = 50  # objects: to parse a page holds up all other threads, and takes ten times its size of memory
 
 NOT_FOUND = 404
 GONE = 410

@@ -1,6 +1,7 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +33,64 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
     return data
 
 
+def parse_document(data: bytes, source: str) -> Any:
+    """Parse one YAML or JSON document; nothing is None.
+
+    Raises:
+        ConfigError: it cannot be read, or there are several.
+    """
+    documents = parse_documents(data, source)
+    if len(documents) > 1:
+        raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
+    return documents[0] if documents else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Files:
+    """What files say; None where there is no file. Two of them are never equal.
+
+    Attributes:
+        config, policy: as read.
+        raw_nodes: as they are, because what is needed of them depends on the device config.
+    """
+
+    config: DeviceConfig | None = None
+    policy: Policy | None = None
+    raw_nodes: list[dict[str, Any]] | None = None
+
+    def nodes(self, config: DeviceConfig) -> list[Node] | None:
+        """The nodes with devices, as this device config has them; None if no file holds any."""
+        if self.raw_nodes is None:
+            return None
+        return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
+
+
+def load_files(device_config: Path | None, policy: Path | None, fleet: Path | None) -> Files:
+    """Read what there is.
+
+    Raises:
+        ConfigError: one of them cannot be used.
+    """
+    return Files(
+        load_device_config(device_config) if device_config else None,
+        load_policy(policy) if policy else None,
+        load_raw_nodes(fleet) if fleet else None,
+    )
+
+
 def load_device_config(path: str | Path) -> DeviceConfig:
     """Read a device config: the text of `device-config.yaml`, or the ConfigMap that holds it.
 
     Raises:
         ConfigError: it cannot be read or used.
     """
-    document = _single(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
+    document = parse_document(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
     if isinstance(document, dict) and document.get("kind") == "ConfigMap":
         data = document.get("data")
         text = data.get(names.DEVICE_CONFIG_KEY) if isinstance(data, dict) else None
         if not isinstance(text, str):
             raise ConfigError(f"{path}: the ConfigMap has no key {names.DEVICE_CONFIG_KEY}")
-        document = _single(text.encode(), f"{path}: {names.DEVICE_CONFIG_KEY}")
+        document = parse_document(text.encode(), f"{path}: {names.DEVICE_CONFIG_KEY}")
     return parse_device_config(document, str(path))
 
 
@@ -54,7 +100,7 @@ def load_policy(path: str | Path) -> Policy:
     Raises:
         ConfigError: it cannot be read or used.
     """
-    return parse_policy(_single(read_bytes(path, MAX_SETTINGS_BYTES), str(path)), str(path))
+    return parse_policy(parse_document(read_bytes(path, MAX_SETTINGS_BYTES), str(path)), str(path))
 
 
 def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:
@@ -63,20 +109,17 @@ def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:
     Raises:
         ConfigError: it cannot be read, or holds something else than nodes.
     """
-    nodes: list[Node] = []
-    for document in parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path)):
-        for item in _items(document, str(path)):
-            node = read_node(item, config)
-            if node is not None:
-                nodes.append(node)
-    return nodes
+    return Files(raw_nodes=load_raw_nodes(path)).nodes(config) or []
 
 
-def _single(data: bytes, source: str) -> Any:
-    documents = parse_documents(data, source)
-    if len(documents) > 1:
-        raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
-    return documents[0] if documents else None
+def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
+    """Read all nodes, as they are.
+
+    Raises:
+        ConfigError: as `load_nodes`.
+    """
+    documents = parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path))
+    return [item for document in documents for item in _items(document, str(path))]
 
 
 def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:

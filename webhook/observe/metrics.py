@@ -6,10 +6,10 @@ somebody scrapes. All of it happens in the event loop's thread.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Gauge, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.registry import Collector
@@ -22,18 +22,33 @@ from webhook.wire.models import Request
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 PREFIX = "vgpu_webhook_"
 
+# Each with what it means and its labels.
 COUNTERS = {
     "requests": ("Reviews answered.", ("endpoint", "operation", "outcome", "dry_run")),
     "bad_requests": ("Requests without a verdict.", ("endpoint", "code")),
     "findings": ("Findings of the validations.", ("rule", "level")),
     "mutations": ("Pods changed by a mutation.", ("rule",)),
-    "config_reloads": ("Files read again after a change.", ("source", "result")),
+    "config_reloads": ("Files and ConfigMaps read because they are new or changed.", ("source", "result")),
     "audit_write_failures": ("Audit lines lost.", ()),
+}
+HISTOGRAMS = {
+    "review_seconds": ("Time from the last byte of a review to its answer.", ("endpoint",)),
+}
+GAUGES = {
+    "fleet_nodes": ("Nodes with usable devices; 0 while the fleet is unknown.", ("family",)),
+    "fleet_shapes": ("Kinds of such nodes.", ("family",)),
+    "fleet_cards": ("Cards, NPUs or chips of such nodes.", ("family",)),
+    "fleet_age_seconds": ("Time since the nodes were last known to be up to date; only with `--cluster`.", ()),
+    "certificate_expiry_timestamp_seconds": ("When the served certificate expires.", ()),
 }
 
 
 class Metrics(Collector):
-    """The metrics of one serving process."""
+    """The metrics of one serving process.
+
+    Attributes:
+        fleet_age: asked at each scrape; None where nodes have no age.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry(auto_describe=False)
@@ -43,10 +58,8 @@ class Metrics(Collector):
         self._counts["audit_write_failures"][()] = 0  # a counter that is there before it counts can be alerted on
         self._requests = self._counts["requests"]
         self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
-        self._expiry = self._gauge("certificate_expiry_timestamp_seconds", "When the served certificate expires.")
-        self._nodes = self._gauge("fleet_nodes", "Nodes with usable devices.", "family")
-        self._shapes = self._gauge("fleet_shapes", "Kinds of such nodes.", "family")
-        self._cards = self._gauge("fleet_cards", "Cards, NPUs or chips of such nodes.", "family")
+        self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
+        self.fleet_age: Callable[[], float | None] = lambda: None
         self.registry.register(self)
 
     def reviewed(self, endpoint: str, request: Request, outcome: Outcome, duration_ns: int) -> None:
@@ -68,7 +81,7 @@ class Metrics(Collector):
         """Count a request that got an HTTP error instead of a verdict."""
         self._counts["bad_requests"][endpoint, str(code)] += 1
 
-    def reloaded(self, source: str, *, succeeded: bool) -> None:
+    def reloaded(self, source: str, succeeded: bool) -> None:
         """Count a file that changed and was read again."""
         self._counts["config_reloads"][source, "success" if succeeded else "failure"] += 1
 
@@ -78,16 +91,16 @@ class Metrics(Collector):
 
     def certificate(self, expires: float) -> None:
         """Note when the served certificate expires, in seconds since 1970."""
-        self._expiry.set(expires)
+        self._gauges["certificate_expiry_timestamp_seconds"][()] = expires
 
     def fleet(self, fleet: Fleet | None) -> None:
         """Note the size of the fleet; an unknown one counts as empty."""
         by_family = fleet.by_family if fleet else {}
         for family in Family:
             real = [shape for shape in by_family.get(family, ()) if not shape.declared]
-            self._nodes.labels(family).set(sum(shape.nodes for shape in real))
-            self._shapes.labels(family).set(len(real))
-            self._cards.labels(family).set(sum(shape.nodes * shape.devices for shape in real))
+            self._gauges["fleet_nodes"][(family,)] = sum(shape.nodes for shape in real)
+            self._gauges["fleet_shapes"][(family,)] = len(real)
+            self._gauges["fleet_cards"][(family,)] = sum(shape.nodes * shape.devices for shape in real)
 
     def exposition(self) -> bytes:
         """The text format."""
@@ -100,15 +113,28 @@ class Metrics(Collector):
             for values, count in self._counts[name].items():
                 counter.add_metric(values, count)
             yield counter
-        latency = HistogramMetricFamily(
-            f"{PREFIX}review_seconds", "Time from the last byte of a review to its answer.", labels=("endpoint",)
-        )
+        text, labels = HISTOGRAMS["review_seconds"]
+        latency = HistogramMetricFamily(f"{PREFIX}review_seconds", text, labels=labels)
         for endpoint, (buckets, total) in self._latencies.items():
             latency.add_metric((endpoint,), _cumulative(buckets), total[0] / 1e9)
         yield latency
+        age = self.fleet_age()
+        self._gauges["fleet_age_seconds"] = {} if age is None else {(): age}
+        for name, (text, labels) in GAUGES.items():
+            gauge = GaugeMetricFamily(PREFIX + name, text, labels=labels)
+            for values, value in self._gauges[name].items():
+                gauge.add_metric(values, value)
+            yield gauge
 
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+
+def markdown() -> str:
+    """The table of all metrics for the README."""
+    rows = ["| metric | type | labels | what |", "|---|---|---|---|"]
+    for kind, suffix, known in (("counter", "_total", COUNTERS), ("histogram", "", HISTOGRAMS), ("gauge", "", GAUGES)):
+        for name, (text, labels) in known.items():
+            spelled = ", ".join(f"`{label}`" for label in labels)
+            rows.append(f"| `{PREFIX}{name}{suffix}` | {kind} | {spelled} | {text.removesuffix('.')} |")
+    return "\n".join(rows) + "\n"
 
 
 def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:

@@ -70,6 +70,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         """SIGTERM: not ready at once, then the listeners close."""
         service = self.app.service
         service.state.draining = True
+        service.stop()
         self.loop.call_later(service.drain_seconds, super().handle_exit_signal)
 
     async def _serve(self) -> None:
@@ -77,7 +78,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         # Looked up on the base: asked through our subclass, gunicorn forgets the answer and takes the parser in Python.
         ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
         settle_memory()
-        watching = self.loop.create_task(service.watcher.run())
+        jobs = [self.loop.create_task(job()) for job in service.jobs]
         for listener in self.sockets:
             server = await self.loop.create_server(
                 lambda: AdmissionProtocol(self),
@@ -93,7 +94,8 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
             self._sweep()
             await asyncio.sleep(0.05 if service.state.draining else SWEEP_SECONDS)
         await self._finish()
-        watching.cancel()
+        for job in jobs:
+            job.cancel()
 
     def _sweep(self) -> None:
         now = self.loop.time()

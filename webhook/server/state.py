@@ -1,6 +1,6 @@
 """What the serving process knows at this moment."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from webhook.review import Snapshot
@@ -14,6 +14,7 @@ class State:
         draining: a SIGTERM came: finish what runs, take nothing new.
         problems: by source, why the newest version of a file is not in use; empty if all are.
         certificate_expires: when the served certificate stops being valid.
+        sources: for people, where all of it comes from.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -21,11 +22,14 @@ class State:
         self.draining = False
         self.problems: dict[str, str] = {}
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
+        self.sources: Callable[[], Iterable[str]] = tuple
 
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the details for people.
 
-        A bad file does not make the process unready: it works on with the last good one.
+        A bad file does not make the process unready: it works on with the last good one. Nor does an API server that does
+        not answer, at the start or later: without a fleet everything but the checks that need one goes on, whereas an
+        unready webhook would have the API server refuse the very pods that could bring it back.
         """
         fleet = self.snapshot.fleet
         lines = ["not ready: shutting down" if self.draining else "ready"]
@@ -34,6 +38,7 @@ class State:
         else:
             kinds = ", ".join(f"{family} {len(shapes)}" for family, shapes in fleet.by_family.items() if shapes)
             lines.append(f"fleet: {fleet.nodes} nodes with devices (kinds: {kinds or 'none'}), digest {fleet.digest}")
+        lines += self.sources()
         expires = self.certificate_expires()
         if expires is not None:
             left = expires - datetime.now(UTC)
