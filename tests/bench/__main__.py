@@ -1,6 +1,6 @@
-"""`make bench`: engine, throughput and latency against a floor, growth with the fleet, memory, start. One run, one table.
+"""`make bench`: engine, throughput and latency against a floor, growth with the fleet, memory, start, a live cluster.
 
-Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
+One run, one table. Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
 """
 
 import argparse
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import engine, throughput
+from tests.bench import engine, live, throughput
 
 
 def main() -> int:
@@ -17,15 +17,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
-    parser.add_argument("--only", choices=("engine", "server"), help="one part alone")
+    parser.add_argument("--only", choices=("engine", "server", "live"), help="one part alone")
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
-    if chosen.only != "server":
-        engine.report()
-    if chosen.only != "engine":
-        with tempfile.TemporaryDirectory(prefix="vgpu-webhook-bench-") as directory:
-            return throughput.report(Path(directory), chosen.seconds, chosen.rounds)
-    return 0
+    missing = 0
+    with tempfile.TemporaryDirectory(prefix="vgpu-webhook-bench-") as directory:
+        if chosen.only in (None, "engine"):
+            engine.report()
+        if chosen.only in (None, "server"):
+            missing = throughput.report(Path(directory), chosen.seconds, chosen.rounds)
+        if chosen.only in (None, "live"):
+            live.report(Path(directory), 10 * chosen.seconds)
+    return missing
 
 
 if __name__ == "__main__":

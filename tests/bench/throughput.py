@@ -17,6 +17,7 @@ import orjson
 from certs import pki, store
 from tests.bench import fleets
 from tests.bench.engine import DATA
+from tests.bench.processes import family, proportional
 
 CONNECTIONS = (1, 16, 64)
 WEBHOOK_PORT, FLOOR_PORT, BIG_PORT = 19443, 19444, 19445
@@ -105,7 +106,7 @@ def _memory_and_start(directory: Path) -> None:
         try:
             _wait(BIG_PORT, "/readyz")
             starts.append(time.perf_counter() - began)
-            memory = sum(_proportional(pid) for pid in _family(process.pid))
+            memory = sum(proportional(pid) for pid in family(process.pid))
         finally:
             _stop(process)
     print("with a fleet of 5,000 nodes in 20 shapes")
@@ -154,13 +155,3 @@ def _wait(port: int, path: str) -> None:
 def _stop(process: subprocess.Popen) -> None:
     process.terminate()
     process.wait(30)
-
-
-def _family(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(descendant for child in children for descendant in _family(int(child)))]
-
-
-def _proportional(pid: int) -> int:
-    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    return int(re.search(r"^Pss:\s+(\d+) kB", text, re.MULTILINE)[1])

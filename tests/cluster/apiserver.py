@@ -12,8 +12,10 @@ not in the other.
 import re
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -249,7 +251,7 @@ class ApiServer:
                 if self._generation != generation or self._server is not server:
                     yield None
                     return
-                fresh = [event for event in self._events if event[0] > version]
+                fresh = self._events[bisect_right(self._events, version, key=itemgetter(0)) :]
                 version = max(version, self._version)
             for _, collection, kind, changed in fresh:
                 if collection == seen.path and _selected(seen, changed["metadata"]["name"]):
