@@ -13,6 +13,7 @@ COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",
     "rules": "list the rules, or explain one",
     "policy": "say what a policy file comes to, or print the default one or its schema",
+    "manifests": "print the webhook configurations for a cluster's resource names",
     "doctor": "say what is wrong with the cluster around the webhook, live or from files",
     "serve": "serve the admission webhook",
     "demo": "start a standalone webhook, send it three pods, show what happens",

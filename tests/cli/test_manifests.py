@@ -1,0 +1,116 @@
+"""`vgpu-webhook manifests`: what deploy/ holds is what it prints, and what it prints follows device config and policy."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import CONFIG
+from webhook.names import NVIDIA_GPU
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+@pytest.fixture
+def printed(run):
+    """Run the command; the entries by their names."""
+
+    def printed(*options):
+        ran = run("manifests", *options)
+        assert (ran.code, ran.err) == (0, "")
+        return by_name(yaml.safe_load_all(ran.out))
+
+    return printed
+
+
+def by_name(configurations):
+    return {entry["name"].partition(".")[0]: entry for one in configurations for entry in one["webhooks"]}
+
+
+def condition(entry, name):
+    return next(found["expression"] for found in entry["matchConditions"] if found["name"] == name)
+
+
+def test_deploy_holds_what_is_printed_by_default(run):
+    assert run("manifests").out == (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
+
+
+def test_the_component_for_all_pods_adds_the_entry_that_is_printed(printed):
+    component = yaml.safe_load((DEPLOY / "components" / "all-pods" / "hide-devices.yaml").read_text())
+    assert component["metadata"] == {"name": "vgpu-webhook"}
+    usual, all_pods = printed(), printed("--all-pods")
+    assert all_pods == usual | by_name([component])
+    assert all_pods["hide-devices"]["failurePolicy"] == "Ignore"
+
+
+def test_json_is_one_list_of_the_same(run, printed):
+    (document,) = run("manifests", "-o", "json").lines
+    assert (document["apiVersion"], document["kind"]) == ("v1", "List")
+    assert by_name(document["items"]) == printed()
+
+
+def test_the_names_of_the_device_config(printed, write):
+    config = {"nvidia": {"resourceCountName": NVIDIA_GPU}, "vnpus": [{"resourceName": "example.org/npu"}]}
+    usual, renamed = printed(), printed("--device-config", write("device-config.yaml", config))
+    for entry, name in (
+        ("repair", "names-a-device"),
+        ("pods", "concerns-a-device"),
+        ("ephemeral-containers", "concerns-a-device"),
+        ("workloads", "concerns-a-device"),
+    ):
+        before, after = condition(usual[entry], name), condition(renamed[entry], name)
+        for resource in (NVIDIA_GPU, "example.org/npu", "example.org/npu-core"):
+            assert (f'"{resource}"' in before, f'"{resource}"' in after) == (False, True)
+        assert '"volcano.sh/vgpu-number"' not in after
+    assert renamed["assignments"] == usual["assignments"]
+
+
+def test_the_usual_npus_need_no_rendering(printed):
+    assert printed("--device-config", CONFIG) == printed()
+
+
+def test_an_old_volcano_reads_the_well_known_names(printed, write):
+    config = write("device-config.yaml", {"nvidia": {"resourceCountName": NVIDIA_GPU}})
+    policy = write("policy.yaml", {"target": {"volcano": "1.12.0"}})
+    assert printed("--device-config", config, "--policy", policy) == printed()
+
+
+def test_the_trusted_users_of_the_policy(printed, write):
+    assignments = printed("--policy", write("policy.yaml", {"trustedUsers": ["joe"]}))["assignments"]
+    assert condition(assignments, "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
+
+
+@pytest.mark.parametrize(("workloads", "sent"), [("off", False), ("warn", True), ("deny", True)])
+def test_the_workloads_of_the_policy(printed, write, workloads, sent):
+    assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is sent
+
+
+def test_who_hides_devices_is_told_which_pods_are_not_sent(run, write):
+    config = write("device-config.yaml", {"nvidia": {"overwriteEnv": True}})
+    assert "--all-pods" in run("manifests", "--device-config", config).err
+    assert run("manifests", "--device-config", config, "--all-pods").err == ""
+
+
+def test_a_file_that_cannot_be_read(run):
+    ran = run("manifests", "--policy", "/nowhere")
+    assert (ran.code, ran.out) == (2, "")
+    assert "/nowhere: No such file or directory" in ran.err
+
+
+def test_every_entry_fails_closed_but_those_that_hold_up_other_pods(printed):
+    entries = printed("--all-pods")
+    open_ones = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
+    assert open_ones == {"workloads", "hide-devices"}
+    for entry in entries.values():
+        assert entry["timeoutSeconds"] == 5
+        assert (entry["sideEffects"], entry["matchPolicy"]) == ("None", "Equivalent")
+        assert entry["admissionReviewVersions"] == ["v1", "v1beta1"]
+        assert 0 < len(entry["matchConditions"]) <= 64
+        mutates = entry["clientConfig"]["service"]["path"] == "/mutate"
+        assert entry.get("reinvocationPolicy") == ("IfNeeded" if mutates else None)
+
+
+def test_conditions_can_be_read(run):
+    lines = run("manifests", "--all-pods").out.splitlines()
+    assert max(map(len, lines)) <= 128
+    assert sum("expression: |-" in line for line in lines) == 8

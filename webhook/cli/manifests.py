@@ -1,0 +1,47 @@
+"""`vgpu-webhook manifests`: the webhook configurations, with the resource names of a cluster."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from webhook.cli.report.webhook_configurations import as_json, as_yaml, configurations
+from webhook.cluster.files import load_device_config, load_policy
+from webhook.cluster.snapshot import default_device_config
+from webhook.devices.config import as_read_by
+from webhook.policy import default_policy
+
+_USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
+trustedUsers, workloads and target of the policy. When they change:
+  kubectl get configmap -n kube-system volcano-vgpu-device-config -o yaml > device-config.yaml
+  vgpu-webhook manifests --device-config device-config.yaml > deploy/base/webhook-configurations.yaml
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print both configurations."""
+    arguments = _parser().parse_args(argv)
+    config = load_device_config(arguments.device_config) if arguments.device_config else default_device_config()
+    policy = load_policy(arguments.policy) if arguments.policy else default_policy()
+    if config.vgpu.overwrite_env and not arguments.all_pods:
+        print("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods", file=sys.stderr)
+    found = configurations(as_read_by(config, policy.settings.target), policy, all_pods=arguments.all_pods)
+    print(
+        as_json(found) if arguments.output == "json" else as_yaml(found), end="" if arguments.output == "yaml" else "\n"
+    )
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook manifests",
+        description="Print the mutating and the validating webhook configuration.",
+        epilog=_USE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
+    add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    add("--all-pods", action="store_true", help="send every new pod to be repaired, as overwriteEnv: true needs it")
+    add("-o", "--output", choices=["yaml", "json"], default="yaml", help="default yaml; json is one List")
+    return parser
