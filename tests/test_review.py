@@ -1,6 +1,7 @@
 """Properties of the whole pipeline, whatever comes in."""
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,15 +26,21 @@ DATA = Path(__file__).parent / "data"
 CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 
 
-def snapshot(fleet: str | None = "mixed", **policy: Any) -> Snapshot:
-    nodes = load_nodes(DATA / "fleets" / f"{fleet}.yaml", CONFIG) if fleet else None
+def snapshot(*fleets: str | None, **policy: Any) -> Snapshot:
+    """All settings, with the nodes of some files; they are not known where the file is None."""
+    files = [DATA / "fleets" / f"{fleet}.yaml" for fleet in fleets or ("mixed",) if fleet]
+    nodes = [node for file in files for node in load_nodes(file, CONFIG)] if files else None
     return build_snapshot(CONFIG, parse_policy(policy, "the test's policy"), nodes)
 
 
 USUAL = snapshot()
-FLEET_RULES = {"card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node"}
+EVERY_FAMILY = snapshot("every-family", "npu-core")
+FLEET_RULES = {
+    "card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node", "ascend-core-invalid",
+}  # fmt: skip
 SNAPSHOTS = [
     USUAL,
+    EVERY_FAMILY,
     snapshot(None),
     snapshot("rtx4090", memoryAboveCard="deny", target={"volcano": "1.16.0"}),
     snapshot("mixed", percentage={"mixedCards": "deny"}, workloads="deny", toleration=None),
@@ -134,9 +141,14 @@ def test_a_right_wish_is_admitted_after_mutation(wish: dict[str, str], part: str
     assert outcome.violations == ()
 
 
-@given(strategies.pods(), strategies.fleets())
+@given(strategies.pods(), strategies.fleets() | strategies.mixed_fleets())
 def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any], raw: list[dict[str, Any]]):
-    """Judged on the same, mutated pod: what a percentage becomes may well change with the fleet."""
+    """Judged on the same, mutated pod: what a percentage becomes may well change with the fleet.
+
+    And without what it demands of its node: where no node has it all are asked, until one comes that has it.
+    """
+    for demanded in ("nodeSelector", "affinity"):
+        pod["spec"].pop(demanded, None)
     nodes = [node for node in (read_node(item, CONFIG) for item in raw) if node]
     policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
     fewer, more = (build_snapshot(CONFIG, policy, some) for some in (nodes[:-1], nodes))
@@ -149,12 +161,64 @@ def _fleet_denies(outcome: Outcome) -> bool:
     return not FLEET_RULES.isdisjoint(violation.rule for violation in outcome.denials)
 
 
-def test_an_unknown_fleet_never_denies():
-    wish = {names.VGPU_NUMBER: "999", names.VGPU_MEMORY: "999k", names.VGPU_CORES: "100"}
-    pod = {"spec": {"containers": [{"name": "c", "resources": {"limits": wish, "requests": wish}}]}}
-    assert not review(request(pod), USUAL).allowed
-    outcome = review(request(pod), snapshot(None))
-    assert (outcome.allowed, outcome.violations) == (True, ())
+IMPOSSIBLE = {
+    "vgpu": {names.VGPU_NUMBER: "999", names.VGPU_MEMORY: "999k", names.VGPU_CORES: "100"},
+    "gpushare": {names.GPUSHARE_NUMBER: "999"},
+    "ascend": {"huawei.com/Ascend910B3": "999"},
+    "mindcluster": {names.NPU_CORE: "800"},
+}
+
+
+DECLARED = [
+    {"name": "v", "cards": [{"type": "NVIDIA-A", "memory": 1000}]},
+    {"name": "g", "family": "gpushare", "cards": [{"type": "any", "memory": 1000}]},
+    {"name": "a", "family": "ascend", "cards": [{"type": "Ascend910B3", "memory": 65536}]},
+]
+
+
+@pytest.mark.parametrize("wish", [pytest.param(wish, id=family) for family, wish in IMPOSSIBLE.items()])
+def test_an_unknown_fleet_never_denies(wish: dict[str, str]):
+    pod = {
+        "metadata": {"labels": {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}},
+        "spec": {
+            "nodeSelector": {"zone": "moon"},
+            "containers": [{"name": "c", "resources": {"limits": wish, "requests": wish}}],
+        },
+    }
+    assert not review(request(pod), EVERY_FAMILY).allowed
+    for unknown in (snapshot(None), snapshot(None, fleet={"declared": DECLARED})):
+        outcome = review(request(pod), unknown)
+        assert (outcome.allowed, outcome.violations) == (True, ())
+
+
+@st.composite
+def right_wishes(draw):
+    """A pod that asks for what the fleet with every family has."""
+    chip, most = draw(st.sampled_from([("huawei.com/Ascend910B3", 8), ("huawei.com/Ascend310P", 2)]))
+    number = draw(st.integers(1, most))
+    memory = {f"{chip}-memory": draw(st.sampled_from(["1", "3k", "12289", "21527"]))} if number == 1 else {}
+    wish, labels = draw(
+        st.sampled_from(
+            [
+                ({names.GPUSHARE_NUMBER: draw(st.integers(1, 3).map(str))}, {}),
+                ({names.GPUSHARE_MEMORY: draw(st.sampled_from(["1", "16k", "15360"]))}, {}),
+                ({chip: str(number), **memory}, {}),
+                (
+                    {names.NPU_CORE: draw(st.sampled_from(["1", "2", "4", "8", "20", "32"]))},
+                    {names.RING_CONTROLLER: names.RING_CONTROLLER_310P, names.VNPU_LEVEL: "high"},
+                ),
+            ]
+        )
+    )
+    containers = [{"name": "c", "resources": {draw(st.sampled_from(["limits", "requests"])): wish}}]
+    return {"metadata": {"labels": labels}, "spec": {"containers": containers, **draw(strategies.selectors)}}
+
+
+@given(right_wishes())
+def test_a_right_wish_for_other_devices_is_admitted_after_mutation(pod: dict[str, Any]):
+    outcome = review(request(pod), EVERY_FAMILY)
+    assert outcome.allowed, outcome.message()
+    assert {violation.rule for violation in outcome.violations} <= {"node-selector-unmatched"}
 
 
 # --- what is whose business -----------------------------------------------------------------------------------------
@@ -203,3 +267,77 @@ def test_every_finding_is_told_at_once_and_in_the_order_of_the_registry():
     lines = outcome.message().split("\n")
     assert [line.partition(":")[0] for line in lines[:-1]] == rules[:-1]
     assert lines[-1] == f"(decision {outcome.id})"
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+MANY = 3000
+
+
+def _crowded_fleet() -> Snapshot:
+    """5,000 nodes of all families in 200 shapes."""
+    models = [
+        lambda i: strategies.node_json(f"n{i}", strategies.register([("NVIDIA-A", 1000 + i % 50)] * 8)),
+        lambda i: strategies.gpushare_node(f"n{i}", 8, 8 * (15360 + i % 50)),
+        lambda i: strategies.ascend_node(f"n{i}", [(9, 65536 + i % 50 + kind, 20) for kind in range(8)] * 2),
+        lambda i: strategies.mindcluster_node(f"n{i}", 64 + i % 50, "Ascend310P-8"),
+    ]
+    raw = [model(i) for i in range(1250) for model in models]
+    for number, node in enumerate(raw):
+        node["metadata"]["labels"] = {"zone": str(number % 97), "size": str(number % 900)}
+    nodes = [node for item in raw if (node := read_node(item, CONFIG))]
+    return build_snapshot(CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy"), nodes)
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Snapshot:
+    return _crowded_fleet()
+
+
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: "{}", names.VGPU_CORES: "1"},
+        {names.GPUSHARE_MEMORY: "{}"},
+        {"huawei.com/Ascend910B3": "1", "huawei.com/Ascend910B3-memory": "{}", "huawei.com/Ascend910B3-core": "1"},
+        {"huawei.com/Ascend910B3-memory": "{}"},
+        {names.NPU_CORE: "{}"},
+    ],
+    ids=["vgpu", "gpushare", "ascend", "ascend-memory", "mindcluster"],
+)
+@pytest.mark.parametrize("number", [1, 16, MANY])
+@pytest.mark.parametrize("mode", ["hami-core", "x"])
+def test_a_pod_made_to_be_expensive_is_answered_at_once(
+    crowded: Snapshot, wish: dict[str, str], number: int, mode: str
+):
+    """Many containers that all ask for something else, and demands on the node as long as they are read."""
+    limits = [{name: amount.format(1000 + i) for name, amount in wish.items()} for i in range(number)]
+    expressions = [{"key": "size", "operator": "Gt", "values": ["-1"]} for _ in range(3)]
+    some = {"key": "zone", "operator": "NotIn", "values": [str(i) for i in range(30)]}
+    pod = {
+        "metadata": {
+            "labels": {names.RING_CONTROLLER: names.RING_CONTROLLER_310P},
+            "annotations": {names.VNPU_MODE: mode},
+        },
+        "spec": {
+            "affinity": strategies.affinity([{"matchExpressions": [*expressions, some]}]),
+            "containers": [{"name": "c", "resources": {"limits": each, "requests": each}} for each in limits],
+        },
+    }
+    started = time.process_time()
+    review(request(pod), crowded)
+    assert time.process_time() - started < 2
+
+
+def test_demands_made_to_be_expensive_are_not_read(crowded: Snapshot):
+    expression = {"key": "size", "operator": "Gt", "values": ["-1"]}
+    pod = {
+        "spec": {
+            "nodeSelector": {f"label-{i}": "a" for i in range(MANY)},
+            "affinity": strategies.affinity([{"matchExpressions": [expression] * MANY}] * 2),
+            "containers": [{"name": "c", "resources": {"limits": {names.GPUSHARE_NUMBER: "1"}}}],
+        }
+    }
+    started = time.process_time()
+    assert review(request(pod), crowded).violations == ()
+    assert time.process_time() - started < 2

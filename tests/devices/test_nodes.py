@@ -113,6 +113,20 @@ def test_labels_are_kept_and_of_annotations_and_amounts_only_those_of_devices():
     }
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"metadata": "x", "status": {"capacity": {names.NPU_CORE: "8"}}},
+        {"metadata": [], "status": None},
+        {"metadata": {"name": "n0", "labels": {"zone": "a"}}, "status": "x"},
+        {"metadata": {"annotations": {"team/x": "y"}}, "status": {"capacity": {"cpu": "8"}, "allocatable": []}},
+    ],
+)
+def test_a_node_without_devices_is_none(raw):
+    assert read_node(raw, CONFIG) is None
+
+
 @given(mixed_fleets(), st.randoms(use_true_random=False))
 def test_the_order_of_nodes_means_nothing(items, order):
     shuffled = list(items)

@@ -1,0 +1,61 @@
+"""A pod is judged by the nodes of its own families: those of others might as well not be there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.test_review import CONFIG, request
+from webhook import names
+from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.nodes import read_node
+from webhook.policy import parse_policy
+from webhook.review import review
+
+POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
+FAMILIES = tuple(strategies.node_models)
+RESOURCES = {
+    "vgpu": st.fixed_dictionaries(
+        {},
+        optional={
+            names.VGPU_NUMBER: st.integers(1, 5).map(str),
+            names.VGPU_MEMORY: st.sampled_from(["1", "16000", "81921"]),
+            names.VGPU_CORES: st.sampled_from(["0", "50", "100"]),
+            names.VGPU_MEMORY_PERCENTAGE: st.sampled_from(["10", "100"]),
+        },
+    ),
+    "gpushare": st.fixed_dictionaries(
+        {}, optional={names.GPUSHARE_NUMBER: st.integers(1, 9).map(str), names.GPUSHARE_MEMORY: strategies.sizes}
+    ),
+    "ascend": strategies.ascend_resources,
+    "mindcluster": st.fixed_dictionaries({names.NPU_CORE: st.integers(1, 20).map(str)}),
+}
+
+
+@st.composite
+def pods(draw, family):
+    """A pod that asks for one family alone."""
+    limits = draw(st.lists(RESOURCES[family], min_size=1, max_size=3))
+    containers = [{"name": f"c{i}", "resources": {"limits": each, "requests": each}} for i, each in enumerate(limits)]
+    label = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P} if family == "mindcluster" else {}
+    metadata = {"labels": label, "annotations": draw(strategies.annotations)}
+    return {"metadata": metadata, "spec": {"containers": containers, **draw(strategies.selectors)}}
+
+
+def said(pod, raw):
+    """All that a review says of a pod, and does with it."""
+    nodes = [node for item in raw if (node := read_node(item, CONFIG)) is not None]
+    outcome = review(request(pod), build_snapshot(CONFIG, POLICY, nodes))
+    return outcome.violations, outcome.operations, outcome.notices
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@given(st.data())
+def test_nodes_of_other_families_change_nothing(family, data):
+    pod = data.draw(pods(family))
+    own = data.draw(strategies.mixed_fleets((family,)) | st.just([]))
+    others = data.draw(strategies.mixed_fleets(tuple(other for other in FAMILIES if other != family)))
+    for number, node in enumerate(others):
+        node["metadata"]["name"] = f"other-{number}"
+    place = data.draw(st.integers(0, len(own)))
+    assert said(pod, [*own[:place], *others, *own[place:]]) == said(pod, own)
