@@ -74,7 +74,7 @@ def walk(order, asks, hami_core, parts_refused):
         wanted = memory or order[0][1]  # all the memory is that of the first NPU
         if not hami_core:
             wanted = trimmed(wanted) if wanted > 0 else wanted
-            if number > 1 and not parts_refused and trimmed(wanted) != ALLOCATABLE:
+            if number > 1 and not (parts_refused and memory) and trimmed(wanted) != ALLOCATABLE:
                 return False
         able = [
             place
@@ -161,6 +161,12 @@ def test_the_cause_of_a_refusal(asks, node, cause, asked, most):
 def test_parts_of_several_are_left_to_the_rule_that_refuses_them():
     assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
     assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
+
+
+def test_all_of_several_small_npus_are_parts_that_no_rule_refuses():
+    small = ascend_node("n0", [(4, 6, 8)] * 2)
+    assert verdict([(1, None, None)] * 2, small, parts_refused=True) == Fits()
+    assert verdict([(2, None, None)], small, parts_refused=True).cause is Cause.FITS_NO_NODE
 
 
 def test_software_shares_what_its_nodes_allow():

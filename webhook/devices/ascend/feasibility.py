@@ -28,7 +28,7 @@ def judge(
         nodes: what the pod demands of its node's labels.
         fleet: the fleet.
         hami_core: whether the pod wants NPUs shared in software.
-        parts_refused: whether a rule refuses parts of several NPUs already, so that this is no matter here.
+        parts_refused: whether a rule refuses written parts of several NPUs already, so that they are no matter here.
     """
     if not all(ask.usable for ask in asks):
         return Unknown("a quantity cannot be used")
@@ -85,7 +85,7 @@ class _Empty:
         return _covers(supply, demand)
 
     def _is_refused_part(self, ask: NpuAsk, memory: int) -> bool:
-        if self._hami_core or self._parts_refused or ask.number == 1:
+        if self._hami_core or ask.number == 1 or (self._parts_refused and ask.memory is not None):
             return False
         return ask.chip.booked(memory) != ask.chip.allocatable
 
