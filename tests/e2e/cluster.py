@@ -47,11 +47,14 @@ class Cluster:
         self._directory = directory
         self._daemons: list[Daemon] = []
         self.port = free_port()
+        self._etcd_port = free_port()
         self.ca = directory / store.CA
+        self._tokens = directory / "tokens.csv"
         self.audit_log = directory / "audit.log"
         try:
-            self._start_etcd(etcd := free_port())
-            self._start_api_server(etcd)
+            self._issue_credentials()
+            self._start_etcd()
+            self._start_api_server()
             self.kubeconfig = self.kubeconfig_of(ADMIN_TOKEN, "admin")
         except BaseException:
             self.close()
@@ -75,6 +78,19 @@ class Cluster:
         }
         path.write_text(yaml.safe_dump(document))
         return path
+
+    def kubeconfig_of_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig for a service account: it may do what RBAC gives that account."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        with self.api() as api:
+            asked = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+        assert asked.status == 201, asked.message
+        return self.kubeconfig_of(asked.body["status"]["token"], f"{namespace}-{name}")
+
+    def restart_api_server(self) -> None:
+        """Cut every connection, let some time pass without any API server, and start it again."""
+        self._daemons.pop().close()
+        self._start_api_server()
 
     def kubectl(self, *arguments: str, stdin: Any = None) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator.
@@ -110,8 +126,14 @@ class Cluster:
         self._daemons.append(daemon)
         return daemon
 
-    def _start_etcd(self, port: int) -> None:
-        url = f"http://127.0.0.1:{port}"
+    def _issue_credentials(self) -> None:
+        authority = pki.make_ca("e2e CA")
+        leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1"])
+        store.write(self._directory, leaf, authority.certificate)
+        self._tokens.write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
+
+    def _start_etcd(self) -> None:
+        url = f"http://127.0.0.1:{self._etcd_port}"
         daemon = self._start(
             "etcd",
             f"--data-dir={self._directory / 'etcd'}",
@@ -122,16 +144,11 @@ class Cluster:
         )
         daemon.wait(lambda: b"serving" in daemon.log.read_bytes(), START_SECONDS)
 
-    def _start_api_server(self, etcd: int) -> None:
-        authority = pki.make_ca("e2e CA")
-        leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1"])
-        store.write(self._directory, leaf, authority.certificate)
-        tokens = self._directory / "tokens.csv"
-        tokens.write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
+    def _start_api_server(self) -> None:
         certificate, key = self._directory / store.CERTIFICATE, self._directory / store.KEY
         daemon = self._start(
             "kube-apiserver",
-            f"--etcd-servers=http://127.0.0.1:{etcd}",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
             "--advertise-address=127.0.0.1",
@@ -139,7 +156,7 @@ class Cluster:
             "--service-cluster-ip-range=10.0.0.0/24",
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
-            f"--token-auth-file={tokens}",
+            f"--token-auth-file={self._tokens}",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={certificate}",

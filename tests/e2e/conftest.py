@@ -1,23 +1,32 @@
 """One cluster for the session, a webhook for each module, a namespace for each test."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import pytest
-import yaml
 
 from certs import store
 from tests.e2e.api import Api
 from tests.e2e.cluster import HERE, HOW_TO_GET_THEM, Cluster, assets
-from tests.e2e.objects import config_map, custom_resource, device_pod, furnished_namespace, service_account
+from tests.e2e.objects import (
+    Object,
+    config_map,
+    custom_resource,
+    device_pod,
+    furnished_namespace,
+    load_nodes,
+    service_account,
+)
 from tests.e2e.shipped import is_configuration, pointed_at, render
 from tests.server.program import DATA, Authority, Program, until
 
 Serve = Callable[..., Program]
 
-FLEET = DATA / "fleets" / "mixed.yaml"
+NODES = load_nodes("mixed")
 DEVICE_CONFIG = DATA / "config" / "device-config.yaml"
+
+PROBE = device_pod("probe")
 
 _numbers = itertools.count(1)
 
@@ -55,7 +64,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def api(cluster: Cluster) -> Iterator[Api]:
     with cluster.api() as made:
         yield made
@@ -74,14 +83,15 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def serve(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Serve]:
-    """Start `vgpu-webhook serve` with more options; all are ended with the module."""
+def serve(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Serve]:
+    """Start `vgpu-webhook serve` as deploy/ does, with the same rights; all are ended with the module."""
     programs: list[Program] = []
+    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+    settings = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
 
     def run(*options: str) -> Program:
-        settings = ["--fleet", str(FLEET), "--device-config", str(DEVICE_CONFIG), *authority.options, *options]
         log = tmp_path_factory.mktemp("webhook") / "stderr"
-        programs.append(Program(settings, log, authority.directory / store.CA))
+        programs.append(Program([*settings, *authority.options, *options], log, authority.directory / store.CA))
         programs[-1].wait_ready()
         return programs[-1]
 
@@ -100,30 +110,72 @@ def webhook(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
     return program
 
 
-def attach(cluster: Cluster, port: int, ca_bundle: bytes, *programs: Program) -> None:
-    """Have the API server call what listens on a port, and wait until one of the programs is called."""
-    shipped = filter(is_configuration, render(cluster))
-    cluster.apply(*(pointed_at(port, ca_bundle, configuration) for configuration in shipped))
+def attach(
+    cluster: Cluster,
+    port: int,
+    ca_bundle: bytes,
+    *programs: Program,
+    documents: Iterable[Object] = (),
+    probe: Object = PROBE,
+) -> None:
+    """Have the API server call what listens on a port, and wait until one of the programs is called.
+
+    Args:
+        cluster: whose API server calls.
+        port: of the loopback address.
+        ca_bundle: to verify the answers with, PEM.
+        programs: those that may be called.
+        documents: hold the webhook configurations; those of deploy/ if none are given.
+        probe: a pod that concerns the webhook.
+    """
+    found = filter(is_configuration, documents or render(cluster))
+    cluster.apply(*(pointed_at(port, ca_bundle, configuration) for configuration in found))
 
     def called() -> bool:
         before = [program.metric("requests_total") for program in programs]
-        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=device_pod("probe"))
+        cluster.kubectl("create", "--dry-run=server", "-f", "-", stdin=probe)
         return [program.metric("requests_total") for program in programs] != before
 
     until(called)
 
 
+@contextmanager
+def changed(api: Api, config_map: str, key: str, text: str) -> Iterator[None]:
+    """Another text in a ConfigMap, for a while."""
+    before = api.get(config_map).body["data"][key]
+    assert api.merge(config_map, {"data": {key: text}}).status == 200
+    try:
+        yield
+    finally:
+        assert api.merge(config_map, {"data": {key: before}}).status == 200
+
+
+def create_node(api: Api, node: Object) -> None:
+    """Create a node as a kubelet does: what it can offer is told afterwards."""
+    created = api.post("/api/v1/nodes", node)
+    assert created.status == 201, created.message
+    told = api.merge(f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]})
+    assert told.status == 200, told.message
+
+
+@contextmanager
+def another_node(api: Api, node: Object) -> Iterator[None]:
+    """A node more, for a while."""
+    create_node(api, node)
+    try:
+        yield
+    finally:
+        assert api.delete(f"/api/v1/nodes/{node['metadata']['name']}").status == 200
+
+
 def _furnish(cluster: Cluster) -> None:
-    nodes = yaml.safe_load(FLEET.read_text())["items"]
     cluster.apply(
         custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
-        *nodes,
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
         *itertools.filterfalse(is_configuration, render(cluster)),
         service_account("default"),
         config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
     )
     with cluster.api() as api:
-        for node in nodes:
-            stored = api.merge(f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]})
-            assert stored.status == 200, stored.message
+        for node in NODES:
+            create_node(api, node)

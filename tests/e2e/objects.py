@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import yaml
+
+from tests.server.program import DATA
+
 Object = dict[str, Any]
 
 SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
@@ -66,3 +70,9 @@ def custom_resource(group: str, version: str, kind: str) -> Object:
             "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
         },
     }
+
+
+def load_nodes(fleet: str) -> list[Object]:
+    """The nodes of a sample fleet."""
+    nodes: list[Object] = yaml.safe_load((DATA / "fleets" / f"{fleet}.yaml").read_text())["items"]
+    return nodes
