@@ -11,6 +11,7 @@ from webhook.errors import WebhookError
 
 COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",
+    "scan": "say what the webhook would say of pods and workloads that are there already",
     "rules": "list the rules, or explain one",
     "policy": "say what a policy file comes to, or print the default one or its schema",
     "manifests": "print the webhook configurations for a cluster's resource names",

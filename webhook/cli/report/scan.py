@@ -1,0 +1,92 @@
+"""What a scan found: a table for people, JSON lines for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.cli.report.manifest import to_json
+from webhook.cli.report.terminal import Style, Terminal, visible
+from webhook.rules.base import Level
+from webhook.scan.tally import Row, Tally
+
+MAX_CELL = 60  # characters of all but the message
+
+_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
+_HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
+
+
+def show_table(tally: Tally, passed_over: int, terminal: Terminal) -> None:
+    """Write the table, and the counts below it."""
+    rows = tally.rows()
+    lines = [_cells(row) for row in rows]
+    widths = [max(len(cells[column]) for cells in [_HEAD, *lines]) for column in range(len(_HEAD))]
+    if lines:
+        terminal.line((Style.BOLD, f"{_padded(_HEAD, widths)}  MESSAGE"))
+    for row, cells in zip(rows, lines, strict=True):
+        namespace, name, level, rule = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        finding = row.finding
+        if finding is None:
+            terminal.line(namespace, "  ", name, "  ", (Style.GOOD, "fine"))
+            continue
+        head = (namespace, "  ", name, "  ", (_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
+        terminal.paragraph("", head, finding.message)
+    if lines:
+        terminal.line()
+    for pieces in _summary(tally, passed_over):
+        terminal.line(*pieces)
+
+
+def json_lines(tally: Tally) -> Iterator[str]:
+    """A line for each row."""
+    for row in tally.rows():
+        subject, finding = row.subject, row.finding
+        line: dict[str, Any] = {
+            "namespace": subject.namespace,
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "name": subject.name,
+            "pods": row.pods,
+            "pod": row.example,
+            "rule": finding.rule if finding else None,
+            "level": finding.level if finding else None,
+            "path": finding.path if finding else None,
+            "message": finding.message if finding else None,
+        }
+        yield to_json(line)
+
+
+def _cells(row: Row) -> tuple[str, str, str, str]:
+    subject, finding = row.subject, row.finding
+    name = _cut(f"{subject.kind}/{subject.name}")
+    if row.pods:
+        name += f" ({row.pods} pod{'s' if row.pods > 1 else ''})"
+    return _cut(subject.namespace), name, finding.level if finding else "fine", finding.rule if finding else ""
+
+
+def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
+    judged = tally.pods + tally.workloads
+    yield [
+        (Style.BOLD, f"{judged} judged: "),
+        f"{tally.pods} pods, {tally.workloads} workloads, {tally.asking} of them ask for devices",
+    ]
+    counts = [level for level in _STYLES if tally.findings[level]]
+    for level in counts:
+        objects = tally.objects[level]
+        yield [
+            (_STYLES[level], f"{tally.findings[level]} {level}"),
+            f" in {objects} object{'s' if objects > 1 else ''}",
+        ]
+    if not counts:
+        yield [(Style.GOOD, "nothing found")]
+    if tally.left_out:
+        yield [(Style.WARNING, f"{tally.left_out} findings are counted, but left out of the table")]
+    if tally.exempt or passed_over:
+        yield [(Style.DIM, f"passed over: {tally.exempt} by the policy, {passed_over} finished pods and other objects")]
+
+
+def _padded(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def _cut(text: str) -> str:
+    shown = visible(text)
+    return shown if len(shown) <= MAX_CELL else shown[: MAX_CELL - 1] + "…"

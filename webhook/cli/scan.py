@@ -1,0 +1,188 @@
+"""`vgpu-webhook scan`: what the webhook would say of pods and workloads that are there already."""
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from webhook.cli.progress import Progress
+from webhook.cli.report.manifest import to_yaml
+from webhook.cli.report.scan import json_lines, show_table
+from webhook.cli.report.terminal import Terminal, visible
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.files import load_files
+from webhook.cluster.options import ClusterOptions
+from webhook.cluster.policy_reports import existing_reports, write_reports
+from webhook.cluster.settings import read_snapshot
+from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.cluster.stored import Files, Source, Stored
+from webhook.errors import WebhookError
+from webhook.policy import default_policy
+from webhook.review import Snapshot
+from webhook.rules.base import Level
+from webhook.scan.judge import is_scanned, judge
+from webhook.scan.policy_report import policy_reports
+from webhook.scan.stored import subject_of
+from webhook.scan.tally import Tally
+
+EXIT_GOOD = 0
+EXIT_DENIED = 1
+EXIT_BAD_INPUT = 2
+EXIT_WARNED = 3
+
+_MORE = """A pod is judged without what the scheduler wrote on it. What the webhook would have repaired is told under the id of
+the repair, at the level of what it cures. Finished pods are passed over, and workloads that another workload made.
+
+  kubectl get pods,deployments,jobs -A -o json | vgpu-webhook scan --fleet fleet.yaml -
+
+exit codes:
+  0  nothing is denied
+  1  something would be refused today
+  2  something could not be read or written; what could be is reported all the same
+  3  nothing is denied, but there are warnings, under --warnings-as-errors
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Judge what is there and return the exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    arguments.cluster = arguments.cluster or bool(arguments.kubeconfig or arguments.context)
+    if arguments.cluster == bool(arguments.files):
+        parser.error("name files, or the cluster with --cluster, --kubeconfig or --context")
+    if arguments.output == "yaml" and not arguments.report:
+        parser.error("-o yaml prints PolicyReports: add --report")
+    if arguments.report and not arguments.cluster and arguments.output != "yaml":
+        parser.error("--report writes to a cluster: add --cluster, or -o yaml to print the PolicyReports")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
+    try:
+        return _Scan(arguments).run()
+    except WebhookError as error:
+        _complain(str(error))
+        return EXIT_BAD_INPUT
+
+
+class _Scan:
+    """One scan, from the settings to the exit code."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._complaints = 0
+        self._passed_over = 0
+        self._progress: Progress | None = None
+        self._tally = Tally(fine=not arguments.findings_only)
+
+    def run(self) -> int:
+        arguments = self._arguments
+        files = load_files(arguments.device_config, arguments.policy, arguments.fleet)
+        if not arguments.cluster:
+            config = files.config or default_device_config()
+            snapshot = build_snapshot(config, files.policy or default_policy(), files.nodes(config))
+            return self._scan(Files(arguments.files, self._complain), snapshot)
+        options = ClusterOptions(arguments.kubeconfig, arguments.context)
+        credentials = Credentials(options.kubeconfig, options.context)
+        client = Client(credentials)
+        namespaces = [] if arguments.all_namespaces else arguments.namespaces or [credentials.namespace]
+        writes = arguments.report and arguments.output != "yaml"
+        before = existing_reports(client, namespaces) if writes else {}  # first: without their CRD nothing need be read
+        code = self._scan(Stored(client, namespaces, self._complain), read_snapshot(client, options, files))
+        if writes:
+            wanted = policy_reports(self._tally.rows(), datetime.now(UTC))
+            done = write_reports(client, wanted, before, self._complain, remove=not self._complaints)
+            print(f"PolicyReports: {', '.join(f'{count} {what}' for what, count in done._asdict().items())}")
+            code = self._code()
+        return code
+
+    def _scan(self, source: Source, snapshot: Snapshot) -> int:
+        self._progress = Progress(sys.stderr, lambda: source.share)
+        for place, raw in source:
+            self._progress.step()
+            try:
+                self._judge(raw, snapshot)
+            except WebhookError as error:
+                self._complain(f"{place}: {error}")
+        self._progress.clear()
+        self._tell()
+        return self._code()
+
+    def _judge(self, raw: object, snapshot: Snapshot) -> None:
+        if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
+            raise WebhookError("this is no Kubernetes object: it has no kind")
+        wanted = self._arguments.namespaces
+        if (wanted and subject_of(raw).namespace not in wanted) or not is_scanned(raw, finished=self._arguments.all):
+            self._passed_over += 1
+        else:
+            self._tally.add(judge(raw, snapshot))
+
+    def _tell(self) -> None:
+        output = self._arguments.output
+        if output == "yaml":
+            reports = policy_reports(self._tally.rows(), datetime.now(UTC))
+            print("---\n".join(to_yaml(report) for report in reports.values()), end="")
+        elif output == "json":
+            for line in json_lines(self._tally):
+                print(line)
+        else:
+            show_table(self._tally, self._passed_over, Terminal(sys.stdout, os.environ))
+        sys.stdout.flush()
+        if output != "table" and self._tally.left_out:
+            _complain(f"{self._tally.left_out} findings are counted, but left out")
+
+    def _code(self) -> int:
+        if self._complaints:
+            return EXIT_BAD_INPUT
+        findings = self._tally.findings
+        if findings[Level.DENY]:
+            return EXIT_DENIED
+        return EXIT_WARNED if findings[Level.WARN] and self._arguments.warnings_as_errors else EXIT_GOOD
+
+    def _complain(self, text: str) -> None:
+        self._complaints += 1
+        if self._progress is not None:
+            self._progress.clear()
+        _complain(text)
+
+
+def _complain(text: str) -> None:
+    print(f"vgpu-webhook scan: {visible(text)}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook scan",
+        description="Say what the webhook would say today of pods and workloads that are there already.",
+        epilog=_MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="what kubectl printed: JSON of any size, or YAML; - is standard input")
+    add(
+        "--cluster", action="store_true", help="ask the API server: as the pod's service account, else as kubectl would"
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="how to get at it; implies --cluster")
+    add("--context", metavar="NAME", help="of the kubeconfig; implies --cluster")
+    add("--namespace", "-n", dest="namespaces", action="append", default=[], metavar="NS", help="can be repeated")
+    add("-A", "--all-namespaces", action="store_true", help="with --cluster: not only the context's own")
+    add("--all", action="store_true", help="finished pods, too")
+    add("--fleet", type=Path, metavar="FILE", help="what `kubectl get nodes -o yaml` prints; else the cluster's nodes")
+    add("--device-config", type=Path, metavar="FILE", help="a file instead of the cluster's ConfigMap")
+    add("--policy", type=Path, metavar="FILE", help="a file instead of the cluster's ConfigMap")
+    add(
+        "-o",
+        "--output",
+        choices=["table", "json", "yaml"],
+        help="table (the default), a line of json a finding, or yaml",
+    )
+    add("--findings-only", action="store_true", help="leave out what asks for devices and is fine")
+    add(
+        "--report",
+        action="store_true",
+        help="write a PolicyReport into each namespace; with -o yaml print them instead",
+    )
+    add("--warnings-as-errors", action="store_true", help="exit with 3 if there are warnings, but nothing is denied")
+    return parser

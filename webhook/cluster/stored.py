@@ -1,0 +1,155 @@
+"""Pods and workloads that are there already: from files, or from the API server in pages. One at a time."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, Protocol
+
+from webhook.cluster.client import NOT_FOUND, Client
+from webhook.cluster.files import MAX_MANIFEST_BYTES
+from webhook.cluster.item_stream import ItemStream, with_kind
+from webhook.cluster.manifests import STANDARD_INPUT, read_manifests, source_name
+from webhook.errors import ClusterError, ConfigError
+from webhook.pod.templates import VCJOB_GROUP
+
+PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
+
+# The workloads first: they are fewer, and the pods are told under their names.
+_COLLECTIONS = (
+    *(("apis/apps/v1", kind) for kind in ("deployments", "statefulsets", "daemonsets", "replicasets")),
+    *(("apis/batch/v1", kind) for kind in ("cronjobs", "jobs")),
+    *(("api/v1", kind) for kind in ("replicationcontrollers", "podtemplates")),
+    (f"apis/{VCJOB_GROUP}/v1alpha1", "jobs"),
+    ("api/v1", "pods"),
+)
+
+Complain = Callable[[str], None]
+
+
+class Source(Protocol):
+    """Gives out objects, each with the place where it stands."""
+
+    @property
+    def share(self) -> float | None:
+        """How much has been read, from 0 to 1; None if that is not known."""
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """The objects."""
+
+
+class Files:
+    """Objects of files: large JSON piece by piece, all else as a whole and strictly.
+
+    What cannot be read is complained of, and the next file opened.
+    """
+
+    def __init__(self, paths: Sequence[str], complain: Complain) -> None:
+        """Take the files: YAML or JSON; `-` is standard input."""
+        self._paths = paths
+        self._complain = complain
+        self._stream: BufferedReader | None = None
+        self._done = 0
+        self._sizes = [_size(path) for path in paths]
+
+    @property
+    def share(self) -> float | None:
+        """How many of the bytes have been read; None on a pipe."""
+        if not all(self._sizes):
+            return None
+        here = self._stream.tell() if self._stream else 0
+        return (sum(self._sizes[: self._done]) + here) / sum(self._sizes)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """The objects."""
+        for path in self._paths:
+            try:
+                yield from self._objects(path)
+            except ConfigError as error:
+                self._complain(str(error))
+            self._done += 1
+
+    def _objects(self, path: str) -> Iterator[tuple[str, Any]]:
+        name = source_name(path)
+        try:
+            with _opened(path) as stream:
+                large = path == STANDARD_INPUT or _size(path) > MAX_MANIFEST_BYTES
+                if large and stream.peek(1)[:64].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{":
+                    self._stream = stream
+                    found: Iterator[Any] = iter(ItemStream(stream, name))
+                else:
+                    found = _manifests(path)
+                for number, one in enumerate(found, 1):
+                    yield f"{name}: object {number}", one
+        except OSError as error:
+            raise ConfigError(f"{name}: {error.strerror or error}") from error
+        finally:
+            self._stream = None
+
+
+class Stored:
+    """Objects of a cluster. A collection that cannot be read is complained of, and the next one read."""
+
+    def __init__(self, client: Client, namespaces: Sequence[str], complain: Complain) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            client: of the API server.
+            namespaces: none for all.
+            complain: takes a sentence.
+        """
+        self._client = client
+        self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
+        self._complain = complain
+        self._share: float | None = None
+
+    @property
+    def share(self) -> float | None:
+        """How much of the present collection has been read; None if the API server does not say."""
+        return self._share
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """The objects."""
+        for group, collection in _COLLECTIONS:
+            for below in self._below:
+                path = f"/{group}{below}/{collection}"
+                try:
+                    yield from self._objects(path)
+                except ClusterError as error:
+                    if error.status != NOT_FOUND:  # a kind that this cluster does not have
+                        self._complain(str(error))
+
+    def _objects(self, path: str) -> Iterator[tuple[str, Any]]:
+        read = 0
+        for page in self._client.pages(path, limit=PAGE):
+            read += len(page.items)
+            self._share = read / (read + page.remaining) if page.remaining else None
+            for number, found in enumerate(page.items, read - len(page.items) + 1):
+                yield f"{path}: object {number}", found
+
+
+def _opened(path: str) -> Any:
+    """The file, or standard input, which others may want to close themselves."""
+    return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb")
+
+
+def _manifests(path: str) -> Iterator[Any]:
+    try:
+        documents = read_manifests(path)
+    except ConfigError as error:
+        hint = "; print it with -o json, which is read piece by piece" if "larger than" in str(error) else ""
+        raise ConfigError(f"{error}{hint}") from error
+    for document in documents:
+        items = document.get("items") if isinstance(document, dict) else None
+        if isinstance(items, list):
+            yield from (with_kind(item, document) for item in items)
+        else:
+            yield document
+
+
+def _size(path: str) -> int:
+    try:
+        return 0 if path == STANDARD_INPUT else Path(path).stat().st_size
+    except OSError:
+        return 0
