@@ -106,7 +106,7 @@ memory_alone = st.tuples(st.none(), memories.filter(lambda memory: memory is not
 SMALL = [(1, 3, 8), (1, 12, 4), (1, 12, 4)]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=600)
 @example([(SMALL, 9)], [(1, 5, 4), (1, 3, 4), (1, None, 8)], False, True).via(
     "the second container takes the first NPU"
 )
