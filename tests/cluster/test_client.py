@@ -24,20 +24,9 @@ def node(name: str, **annotations: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("tls"))
-
-
 @pytest.fixture
-def api(authority: Authority) -> Iterator[ApiServer]:
-    with ApiServer(authority) as server:
-        yield server
-
-
-@pytest.fixture
-def client(api: ApiServer, tmp_path: Path) -> Iterator[Client]:
-    made = Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig")))
+def client(credentials: Credentials) -> Iterator[Client]:
+    made = Client(credentials)
     yield made
     made.close()
 

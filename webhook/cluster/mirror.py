@@ -26,6 +26,7 @@ class Mirror(Generic[Kept]):
     """Follows one collection in a thread of its own. Everybody may read; clocks that jump do not matter.
 
     Attributes:
+        name, path, keep, query: as given.
         objects: by name, what is kept of each.
         version: grows with each change of the objects, and when they are first known.
         heard: when the API server last showed that they are up to date (time.monotonic); None before the first whole list.
@@ -56,19 +57,25 @@ class Mirror(Generic[Kept]):
         self.heard: float | None = None
         self.problem: str | None = None
         self.watch_seconds = WATCH_SECONDS
-        self._path = path
+        self.path = path
         self._connect = connect
-        self._keep = keep
-        self._query = query or {}
+        self.keep = keep
+        self.query = query or {}
         self._client: Client | None = None
         self._from = ""  # the resource version to watch from; empty when a list is needed
         self._failures = 0
         self._failed = 0.0  # when it last did
         self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"mirror of {name}", daemon=True)
+
+    @property
+    def running(self) -> bool:
+        """Whether its thread does."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
         """Begin; the thread does not keep the process alive."""
-        threading.Thread(target=self._run, name=f"mirror of {self.name}", daemon=True).start()
+        self._thread.start()
 
     def stop(self) -> None:
         """End, whatever is going on; returns at once."""
@@ -96,14 +103,14 @@ class Mirror(Generic[Kept]):
         if not self._from or self.heard is None or time.monotonic() - self.heard > SILENT_SECONDS:
             self._list(self._client)
         seconds = self.watch_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once
-        for kind, found in self._client.watch(self._path, self._from, seconds, self._query):
+        for kind, found in self._client.watch(self.path, self._from, seconds, self.query):
             self._take(kind, found)
         self._hear()
 
     def _list(self, client: Client) -> None:
         fresh: dict[str, Kept] = {}
         version = ""
-        for page in client.pages(self._path, self._query):
+        for page in client.pages(self.path, self.query):
             for found in page.items:
                 name, kept = self._read(found)
                 if kept is not None:
@@ -127,7 +134,7 @@ class Mirror(Generic[Kept]):
             self.version += kept != before
         version = found.get("metadata", {}).get("resourceVersion")
         if not isinstance(version, str):
-            raise ClusterError(f"{self._path}: an event without a resourceVersion")
+            raise ClusterError(f"{self.path}: an event without a resourceVersion")
         self._from = version
         self._hear()
 
@@ -135,8 +142,8 @@ class Mirror(Generic[Kept]):
         metadata = found.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not isinstance(name, str):
-            raise ClusterError(f"{self._path}: an object without a name")
-        return name, self._keep(found)
+            raise ClusterError(f"{self.path}: an object without a name")
+        return name, self.keep(found)
 
     def _known(self, name: str, kept: Kept) -> Kept:
         """The equal one that is already kept: two lists in a row then take the memory of one."""

@@ -1,0 +1,309 @@
+"""A mirror against a real server: it follows, and survives everything."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import drop, garbage, hang, sends, status
+from tests.server.program import until
+from webhook.cluster import mirror as module
+from webhook.cluster.client import Client
+from webhook.cluster.credentials import Credentials
+from webhook.cluster.mirror import Mirror
+
+Start = Callable[..., Mirror[str]]
+FIRST = 0.03  # seconds before the second attempt
+
+
+def node(name: str, text: str = "") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": {"text": text}}}
+
+
+def text_of(raw: dict[str, Any]) -> str | None:
+    """Keep the text, and nothing of a node whose text is `none`."""
+    text: str = raw["metadata"]["annotations"]["text"]
+    return None if text == "none" else text
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FIRST_DELAY", FIRST)
+
+
+@pytest.fixture
+def start(credentials: Credentials) -> Iterator[Start]:
+    """Start a mirror of the nodes; its thread has ended when the test has."""
+    mirrors: list[Mirror[str]] = []
+
+    def begin(*, listed: bool = True, **attributes: Any) -> Mirror[str]:
+        made: Mirror[str] = Mirror("nodes", NODES, lambda: Client(credentials), text_of)
+        for name, value in attributes.items():
+            setattr(made, name, value)
+        made.start()
+        mirrors.append(made)
+        if listed:
+            until(lambda: made.heard)
+        return made
+
+    yield begin
+    for made in mirrors:
+        made.stop()
+    until(lambda: not any(made.running for made in mirrors), 2)
+
+
+def listed(api: ApiServer) -> int:
+    return len(api.asked(NODES, watch=False))
+
+
+def watched(api: ApiServer) -> int:
+    return len(api.asked(NODES, watch=True))
+
+
+def test_it_follows_what_is_added_changed_and_removed(api: ApiServer, start: Start):
+    api.put(NODES, node("a", "1"), node("b", "2"), node("dull", "none"))
+    mirror = start()
+    assert mirror.objects == {"a": "1", "b": "2"}
+    api.put(NODES, node("c", "3"), node("a", "one"))
+    api.delete(NODES, "b")
+    until(lambda: mirror.objects == {"a": "one", "c": "3"})
+    api.put(NODES, node("a", "none"))
+    until(lambda: mirror.objects == {"c": "3"})
+    assert (listed(api), watched(api)) == (1, 1)
+
+
+def test_what_makes_no_difference_makes_no_version(api: ApiServer, start: Start):
+    api.put(NODES, node("a", "1"), node("dull", "none"))
+    mirror = start()
+    assert mirror.version == 1
+    heard = mirror.heard
+    api.put(NODES, node("a", "1") | {"status": {"phase": "x"}}, node("dull", "none"), node("duller", "none"))
+    api.delete(NODES, "duller")
+    until(lambda: mirror.heard > heard)
+    api.put(NODES, node("a", "2"))
+    until(lambda: mirror.objects == {"a": "2"})
+    assert mirror.version == 2
+
+
+def test_an_empty_collection_is_news(api: ApiServer, start: Start):
+    assert start().version == 1
+
+
+def test_lists_come_in_pages(api: ApiServer, start: Start):
+    api.put(NODES, *[node(f"n{number}") for number in range(120)])
+    assert len(start().objects) == 120
+    assert listed(api) == 3
+
+
+@pytest.mark.parametrize("fault", [sends(b'{"type":"ERROR","object":{"code":410}}\n'), status(410)])
+def test_a_watch_that_is_gone_brings_a_list_and_no_complaint(
+    api: ApiServer, start: Start, fault: Any, caplog: pytest.LogCaptureFixture
+):
+    api.put(NODES, node("a"))
+    api.fail(NODES, fault, 1, watch=True)
+    mirror = start()
+    until(lambda: watched(api) == 2)
+    assert listed(api) == 2
+    assert (mirror.version, mirror.problem) == (1, None), "the same nodes are no change"
+    assert caplog.messages == []
+
+
+def test_a_list_that_is_gone_is_begun_anew(api: ApiServer, start: Start):
+    api.put(NODES, *[node(f"n{number}") for number in range(60)])
+    api.fail(f"{NODES}", lambda handler: (api.compact(), api.heal(), handler.do_GET()), 1)
+    mirror = start(listed=False)
+    until(lambda: mirror.heard)
+    assert len(mirror.objects) == 60
+
+
+def test_a_broken_watch_goes_on_where_it_was(api: ApiServer, start: Start):
+    mirror = start()
+    api.put(NODES, node("a", "1"))
+    until(lambda: mirror.objects)
+    api.break_watches()
+    api.put(NODES, node("a", "2"))
+    until(lambda: mirror.objects == {"a": "2"})
+    assert listed(api) == 1
+    assert watched(api) == 2
+
+
+def test_bookmarks_move_the_place_to_go_on_from(api: ApiServer, start: Start):
+    api.bookmark_seconds = 0.05
+    mirror = start()
+    heard = mirror.heard
+    api.put("/api/v1/pods", node("elsewhere"))
+    until(lambda: mirror.heard > heard)
+    api.compact()
+    time.sleep(0.2)
+    api.break_watches()
+    until(lambda: watched(api) == 2)
+    api.put(NODES, node("a"))
+    until(lambda: mirror.objects)
+    assert listed(api) == 1, "without the bookmark its place would have been gone"
+
+
+def test_a_watch_that_ends_in_good_order_is_news_and_the_next_begins(api: ApiServer, start: Start):
+    mirror = start(watch_seconds=1)
+    heard = mirror.heard
+    until(lambda: watched(api) == 2)
+    assert mirror.heard > heard
+    assert (listed(api), mirror.problem) == (1, None)
+
+
+def test_a_long_silence_brings_a_list(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "SILENT_SECONDS", 0.3)
+    mirror = start()
+    time.sleep(0.4)
+    api.break_watches()
+    until(lambda: listed(api) == 2)
+    until(lambda: mirror.problem is None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        drop,
+        garbage,
+        status(403),
+        status(500),
+        sends(b"garbage\n"),
+        sends(b'{"type":"ADDED","object":{"metadata":{}}}\n'),
+        sends(b'{"type":"BOOKMARK","object":{"metadata":{}}}\n'),
+        sends(b'{"type":"BOOKMARK","object":{"metadata":5}}\n'),
+        sends(),
+    ],
+)
+def test_a_watch_that_fails_is_tried_again_and_nothing_is_lost(api: ApiServer, start: Start, fault: Any):
+    api.put(NODES, node("a", "1"))
+    api.fail(NODES, fault, 2, watch=True)
+    mirror = start()
+    api.put(NODES, node("a", "2"))
+    until(lambda: mirror.objects == {"a": "2"})
+    assert (listed(api), watched(api)) == (1, 3)
+    assert mirror.problem is None
+
+
+def test_what_is_no_event_is_left_alone(api: ApiServer, start: Start):
+    api.fail(NODES, sends(b'{"type":"SURPRISE","object":{"metadata":{"resourceVersion":"1000"}}}\n'), 1, watch=True)
+    mirror = start()
+    api.put(NODES, node("a"))
+    until(lambda: mirror.objects)
+
+
+@pytest.mark.parametrize("fault", [drop, garbage, status(403), status(503), status(410)])
+def test_a_list_that_fails_is_tried_again(api: ApiServer, start: Start, fault: Any):
+    api.put(NODES, node("a"))
+    api.fail(NODES, fault, 2)
+    mirror = start(listed=False)
+    until(lambda: mirror.objects)
+    assert listed(api) == 3
+
+
+def test_a_server_that_is_dead_at_first_then_dies_and_comes_back(
+    api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO)
+    api.put(NODES, node("a", "1"))
+    api.stop()
+    mirror = start(listed=False)
+    until(lambda: mirror.problem)
+    time.sleep(0.4)
+    assert mirror.heard is None
+    api.start()
+    until(lambda: mirror.objects == {"a": "1"})
+    api.stop()
+    until(lambda: mirror.problem)
+    time.sleep(0.4)
+    assert mirror.objects == {"a": "1"}, "what is known stays known"
+    api.put(NODES, node("a", "2"))
+    api.start()
+    until(lambda: mirror.objects == {"a": "2"})
+    until(lambda: mirror.problem is None)
+    broke, refused, again = (
+        f"nodes: {api.url}{NODES}: the connection broke; asking again until the API server answers",
+        f"nodes: {api.url}{NODES}: Connection refused; asking again until the API server answers",
+        "nodes: the API server answers again",
+    )
+    told = [message for message in caplog.messages if message != refused]
+    assert told == [again, broke, again]
+    assert 1 <= caplog.messages.count(refused) <= 2, "a line each time, not each attempt"
+
+
+def test_a_failing_server_is_asked_less_and_less_often(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "MAX_DELAY", 0.4)
+    api.fail(NODES, status(500))
+    start(listed=False)
+    time.sleep(1.5)
+    times = [seen.at for seen in api.requests]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert 5 <= len(times) <= 14
+    assert all(pause >= FIRST / 2 for pause in pauses)
+    assert max(pauses) <= 0.4 + 0.3, "not less often than the longest delay"
+    assert sum(pauses[-3:]) > 2 * sum(pauses[:3])
+    assert len({round(pause, 3) for pause in pauses[-4:]}) > 1, "not in step with all the others"
+
+
+def test_a_calm_time_forgets_the_failures(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "CALM_SECONDS", 0.3)
+    api.fail(NODES, status(500), 4)
+    start(listed=False)
+    until(lambda: watched(api) == 1)
+    time.sleep(0.4)
+    api.fail(NODES, drop, 1)
+    api.break_watches()
+    until(lambda: watched(api) == 3)
+    last, before = api.requests[-1].at, api.requests[-2].at
+    assert last - before < 4 * FIRST
+
+
+def test_throttling_is_obeyed(api: ApiServer, start: Start):
+    api.fail(NODES, status(429, {"Retry-After": "1"}), 1)
+    start()
+    first, second = [seen.at for seen in api.requests[:2]]
+    assert 1 <= second - first < 1.6
+
+
+def test_a_bug_of_ours_does_not_end_it(api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture):
+    api.put(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "no annotations"}})
+    mirror = start(listed=False)
+    until(lambda: "nodes: a bug" in caplog.messages)
+    api.delete(NODES, "no annotations")
+    until(lambda: mirror.heard)
+
+
+def test_credentials_that_are_lost_come_back(api: ApiServer, start: Start, credentials: Credentials):
+    content = credentials.kubeconfig.read_text()
+    credentials.kubeconfig.unlink()
+    mirror = start(listed=False)
+    until(lambda: "no credentials" in (mirror.problem or ""))
+    credentials.kubeconfig.write_text(content)
+    until(lambda: mirror.heard)
+
+
+@pytest.mark.parametrize("fault", [None, hang, status(429, {"Retry-After": "100"})])
+def test_it_stops_at_once(api: ApiServer, start: Start, fault: Any):
+    if fault is not None:
+        api.fail(NODES, fault, watch=fault is hang)
+    mirror = start(listed=False)
+    until(lambda: api.requests)
+    time.sleep(0.2)
+    began = time.monotonic()
+    mirror.stop()
+    if fault is hang:
+        api.stop()  # who has not answered at all cannot be interrupted; the thread is a daemon
+    until(lambda: not mirror.running, 1)
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_jumping_clock_is_not_looked_at(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+    mirror = start()
+    heard = mirror.heard
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    api.put(NODES, node("a"))
+    until(lambda: mirror.objects)
+    assert 0 <= mirror.heard - heard < 5
+    assert abs(time.monotonic() - mirror.heard) < 5

@@ -1,0 +1,73 @@
+"""`serve --cluster` against an API server of the tests."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.server.conftest import Start
+from tests.server.program import Program
+from tests.server.reviews import answer, asking, review
+
+# As in production, but for the patience.
+QUICK = {
+    "cluster.live.LOOK_SECONDS": 0.05,
+    "cluster.live.PAUSE_SECONDS": 0.1,
+    "cluster.mirror.FIRST_DELAY": 0.05,
+    "cluster.mirror.MAX_DELAY": 0.3,
+    "watch.EVERY": 0.1,
+}
+DEVICE_CONFIG = "volcano-vgpu-device-config"
+POLICY = "vgpu-webhook-policy"
+OWN = "vgpu-webhook"
+
+
+def gpu_node(name: str, cards: int, number: str = "volcano.sh/vgpu-number") -> dict[str, Any]:
+    """A node with so many cards."""
+    register = "".join(f"GPU-{name}-{card},10,16384,NVIDIA-Tesla T4,true,hami-core:" for card in range(cards))
+    offered = {number: 10 * cards, "volcano.sh/vgpu-number": 10 * cards}
+    offered |= {"volcano.sh/vgpu-memory": 16384 * cards, "volcano.sh/vgpu-cores": 100 * cards}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "annotations": {"volcano.sh/node-vgpu-register": register}},
+        "status": {"allocatable": {resource: str(amount) for resource, amount in offered.items()}},
+    }
+
+
+def put_policy(api: ApiServer, text: str) -> None:
+    api.put(config_maps(OWN), config_map(POLICY, {"policy.yaml": text}))
+
+
+def put_device_config(api: ApiServer, text: str, namespace: str = "kube-system") -> None:
+    api.put(config_maps(namespace), config_map(DEVICE_CONFIG, {"device-config.yaml": text}))
+
+
+def lists(api: ApiServer) -> int:
+    """How often the nodes were listed."""
+    return len([seen for seen in api.asked(NODES, watch=False) if "continue" not in seen.query])
+
+
+class Live:
+    """A program that follows the API server."""
+
+    def __init__(self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, **more: Any) -> None:
+        self.program: Program = start(
+            "--cluster",
+            "--kubeconfig",
+            str(api.kubeconfig(kubeconfig, OWN)),
+            "--audit-log",
+            "",
+            *options,
+            constants=QUICK,
+            **more,
+        )
+
+    def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
+        """The rules that refuse a pod with so many cards."""
+        spec = asking({number: str(cards)}) | {"schedulerName": "volcano"}
+        verdict = answer(self.program.post("/validate", review(spec=spec)))
+        causes = verdict.get("status", {}).get("details", {}).get("causes", [])
+        return [cause["reason"] for cause in causes]
+
+    def page(self) -> str:
+        return self.program.readyz()

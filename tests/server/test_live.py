@@ -1,0 +1,140 @@
+"""A live cluster: what changes there, the next reviews follow."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.apiserver import NODES, ApiServer, config_maps
+from tests.server.conftest import Start
+from tests.server.live import DEVICE_CONFIG, OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
+from tests.server.program import DATA, Authority, until
+
+NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number, resourceMemoryName: volcano.sh/vgpu-memory}"
+
+
+@pytest.fixture(scope="module")
+def api(authority: Authority) -> Iterator[ApiServer]:
+    with ApiServer(authority) as server:
+        server.put(NODES, gpu_node("base", 4))
+        put_device_config(server, NVIDIA)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def live(start: Start, api: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Live:
+    made = Live(start, api, tmp_path_factory.mktemp("live") / "kubeconfig")
+    until(lambda: "fleet: 1 nodes" in made.page())
+    return made
+
+
+def test_the_page_says_where_everything_comes_from(live: Live):
+    ready, fleet, *lines = live.page().splitlines()
+    assert ready == "ready"
+    assert fleet.startswith("fleet: 1 nodes with devices")
+    assert lines[:2] == [
+        "device-config: ConfigMap kube-system/volcano-vgpu-device-config",
+        "policy: the default policy (there is no ConfigMap vgpu-webhook/vgpu-webhook-policy)",
+    ]
+    assert lines[2].startswith("nodes: last news ")
+    assert live.program.metric("fleet_nodes", family="vgpu") == 1
+    assert 0 <= live.program.metric("fleet_age_seconds") < 60
+
+
+def test_nodes_come_change_and_go(live: Live, api: ApiServer):
+    assert live.refused(4) == []
+    assert live.refused(5) == ["card-count"]
+    api.put(NODES, gpu_node("larger", 8))
+    until(lambda: live.refused(5) == [])
+    api.put(NODES, gpu_node("larger", 6))
+    until(lambda: live.refused(7) == ["card-count"] and live.refused(6) == [])
+    api.delete(NODES, "larger")
+    until(lambda: live.refused(5) == ["card-count"])
+
+
+LIES = {
+    "not a register": {"volcano.sh/node-vgpu-register": "what?"},
+    "huge numbers": {"volcano.sh/node-vgpu-register": f"GPU,{'9' * 400},{'9' * 400},NVIDIA-T4,true,hami-core:"},
+    "not text": {"volcano.sh/node-vgpu-register": ["GPU"]},
+    "half a register": {"volcano.sh/node-vgpu-register": "GPU-1,10,16384:"},
+    "deep JSON": {"hami.io/node-register-Ascend910A": "[" * 5000},
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_node_that_lies_is_alone_with_it(live: Live, api: ApiServer, name: str):
+    liar = gpu_node("liar", 16)
+    liar["metadata"]["annotations"] = LIES[name]
+    api.put(NODES, liar)
+    api.put(NODES, gpu_node("honest", 5))
+    until(lambda: live.refused(5) == [])
+    assert live.refused(6) == ["card-count"]
+    api.delete(NODES, "liar")
+    api.delete(NODES, "honest")
+    until(lambda: live.refused(5) == ["card-count"])
+    assert "a bug" not in live.program.log()
+
+
+def test_the_policy_is_followed_and_a_bad_one_refused(live: Live, api: ApiServer):
+    put_policy(api, "rules: {card-count: off}")
+    until(lambda: live.refused(5) != ["card-count"])
+    assert "policy: ConfigMap vgpu-webhook/vgpu-webhook-policy" in live.page().splitlines()
+    assert live.program.metric("config_reloads_total", source="policy", result="success") == 1
+    put_policy(api, "rules: {card-cuont: warn}")
+    until(lambda: live.program.metric("config_reloads_total", source="policy", result="failure") == 1)
+    assert live.refused(5) != ["card-count"]
+    line = next(line for line in live.page().splitlines() if line.startswith("policy: "))
+    assert "did you mean 'card-count'?" in line
+    assert line.endswith("ConfigMap vgpu-webhook/vgpu-webhook-policy stays in use")
+    api.delete(config_maps(OWN), POLICY)
+    until(lambda: "was deleted" in live.page())
+    assert live.refused(5) != ["card-count"], "the last good one stays"
+    put_policy(api, "{}")
+    until(lambda: live.refused(5) == ["card-count"])
+    errors = [line for line in live.program.log().splitlines() if " ERROR policy: " in line]
+    assert len(errors) == 2
+
+
+def test_the_device_config_is_followed_with_what_it_wants_of_the_nodes(live: Live, api: ApiServer):
+    api.put(NODES, gpu_node("base", 4, "example.org/vgpu"))
+    before = lists(api)
+    put_device_config(api, NVIDIA.replace("volcano.sh/vgpu-number", "example.org/vgpu"))
+    until(lambda: live.refused(5, "example.org/vgpu") == ["card-count"])
+    assert live.refused(4, "example.org/vgpu") == []
+    assert lists(api) == before + 1
+    assert live.program.metric("fleet_nodes", family="vgpu") == 1
+    put_device_config(api, NVIDIA)
+    until(lambda: live.refused(5) == ["card-count"])
+    api.delete(config_maps("kube-system"), DEVICE_CONFIG)
+    until(lambda: "Volcano's built-in defaults (there is no ConfigMap kube-system/" in live.page())
+    put_device_config(api, NVIDIA, "volcano-system")
+    until(lambda: "device-config: ConfigMap volcano-system/volcano-vgpu-device-config" in live.page())
+    put_device_config(api, NVIDIA)
+    until(lambda: "device-config: ConfigMap kube-system/volcano-vgpu-device-config" in live.page())
+    assert live.refused(5) == ["card-count"]
+
+
+def test_files_go_over_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules: {card-count: off}")
+    fleet = DATA / "fleets" / "mixed.yaml"
+    config = DATA / "config" / "device-config.yaml"
+    asked = len(api.requests)
+    files = ("--policy", str(policy), "--fleet", str(fleet), "--device-config", str(config))
+    live = Live(start, api, tmp_path / "kubeconfig", *files)
+    until(lambda: live.program.metric("fleet_nodes", family="vgpu") == 4)
+    assert live.refused(9) != ["card-count"]
+    policy.write_text("{}")
+    until(lambda: "card-count" in live.refused(9))
+    assert len(api.requests) == asked, "there is nothing to ask the cluster for"
+    assert "fleet_age_seconds" not in {line.split(" ")[0] for line in live.page().splitlines()}
+
+
+def test_a_file_for_the_fleet_alone_is_read_with_the_clusters_device_config(
+    start: Start, api: ApiServer, tmp_path: Path
+):
+    live = Live(start, api, tmp_path / "kubeconfig", "--fleet", str(DATA / "fleets" / "mixed.yaml"))
+    until(lambda: "device-config: ConfigMap kube-system/" in live.page())
+    assert live.program.metric("fleet_nodes", family="vgpu") == 4
+    assert "nodes: " not in live.page().replace("fleet: 4 nodes", "")
+    assert live.refused(9) == ["card-count"]

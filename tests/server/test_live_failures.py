@@ -1,0 +1,132 @@
+"""An API server that is dead, dies, refuses or throttles: reviews go on, and nobody is refused for what is not known."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import drop, status
+from tests.server.conftest import Start
+from tests.server.live import Live, gpu_node, put_policy
+from tests.server.program import Authority, until
+from webhook.cli.main import main
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[ApiServer]:
+    with ApiServer(authority) as server:
+        server.put(NODES, gpu_node("a", 4))
+        yield server
+
+
+def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
+    api.stop()
+    live = Live(start, api, tmp_path / "kubeconfig")
+    assert time.monotonic() - live.program.started < 3
+    assert live.refused(5) == []
+    until(lambda: "Connection refused" in live.page())
+    page = live.page().splitlines()
+    assert page[:2] == ["ready", "fleet: unknown, so nothing is refused because of it"]
+    assert "device-config: not read yet; Volcano's built-in defaults until then" in page
+    assert "nodes: not listed yet" in page
+    assert live.program.metric("fleet_age_seconds") > 0
+    api.start()
+    until(lambda: live.refused(5) == ["card-count"])
+    assert live.page().count("refused") == 0
+
+
+def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
+    put_policy(api, "fleet: {staleAfterSeconds: 2}")
+    live = Live(start, api, tmp_path / "kubeconfig")
+    until(lambda: live.refused(5) == ["card-count"])
+    time.sleep(3)
+    assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"
+    api.stop()
+    died = time.monotonic()
+    until(lambda: live.refused(5) == [])
+    assert time.monotonic() - died > 0.5
+    page = live.page()
+    assert "fleet: unknown" in page
+    assert "more than the 2 s after which they count as unknown" in page
+    assert live.program.metric("fleet_nodes") == 0
+    assert live.program.metric("fleet_age_seconds") > 2
+    api.start()
+    until(lambda: live.refused(5) == ["card-count"])
+    assert live.program.metric("fleet_age_seconds") < 2
+    assert "Traceback" not in live.program.log()
+
+
+def test_nodes_wait_for_the_device_config(start: Start, api: ApiServer, tmp_path: Path):
+    """Nobody knows what to keep of nodes before it is known what their devices are called."""
+    forbidden = status(403, message='configmaps "volcano-vgpu-device-config" is forbidden')
+    api.fail("/api/v1/namespaces/kube-system/configmaps", forbidden)
+    live = Live(start, api, tmp_path / "kubeconfig")
+    until(lambda: "403 configmaps" in live.page())
+    time.sleep(0.5)
+    assert api.asked(NODES) == []
+    assert live.refused(5) == []
+    api.heal()
+    until(lambda: live.refused(5) == ["card-count"])
+
+
+def test_a_failing_server_is_not_pestered(start: Start, api: ApiServer, tmp_path: Path):
+    api.fail(".*", drop)
+    live = Live(start, api, tmp_path / "kubeconfig")
+    time.sleep(1.5)
+    assert 9 <= len(api.requests) <= 60, "three ConfigMaps, at most every 0.15 s each once they failed a few times"
+    assert live.refused(5) == []
+    lines = live.program.log().splitlines()
+    assert len([line for line in lines if "asking again" in line]) == 3
+    api.heal()
+    until(lambda: live.refused(5) == ["card-count"])
+
+
+def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig")
+    until(lambda: live.refused(5) == ["card-count"])
+    api.fail(NODES, lambda handler: handler.api.sleep(30), watch=True)
+    api.break_watches()
+    until(lambda: len(api.asked(NODES, watch=True)) >= 2)
+    began = time.monotonic()
+    live.program.process.terminate()
+    assert live.program.process.wait(5) == 0
+    assert time.monotonic() - began < 2
+    assert "Traceback" not in live.program.log()
+
+
+def test_a_worker_that_was_killed_is_replaced_by_one_that_follows(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig")
+    until(lambda: live.refused(5) == ["card-count"])
+    killed = live.program.worker
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: live.program.children and live.program.worker != killed and live.program.answers())
+    until(lambda: live.refused(5) == ["card-count"])
+    api.put(NODES, gpu_node("a", 8))
+    until(lambda: live.refused(5) == [])
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--cluster", "--kubeconfig", "/nowhere"], "/nowhere: no credentials for the API server: "),
+        (["--cluster"], "name a kubeconfig with --kubeconfig FILE"),
+        (["--kubeconfig", "/nowhere"], "--kubeconfig and --context go with --cluster"),
+        (["--cluster", "--policy-map", "name-alone"], "'name-alone' is not NAMESPACE/NAME"),
+    ],
+)
+def test_what_cannot_work_is_said_at_the_start(
+    authority: Authority,
+    options: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    with suppress(SystemExit):
+        assert main(["serve", "--bind", "127.0.0.1:0", *authority.options, *options]) == 2
+    assert complaint in capsys.readouterr().err
