@@ -1,0 +1,86 @@
+"""Clusters with their rendered configurations, requests to their API servers, and what the engine has to say of them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hypothesis import strategies as st
+
+from tests.deploy.calling import Entry, called, entries
+from webhook import names
+from webhook.cli.report.webhook_configurations import configurations
+from webhook.cluster.files import load_nodes
+from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.devices.config import parse_device_config
+from webhook.outcome import Outcome
+from webhook.policy import Policy, default_policy
+from webhook.review import Snapshot, mutate, validate
+from webhook.wire.codec import decode
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster's settings, and the configurations that are rendered for them."""
+
+    snapshot: Snapshot
+    entries: list[Entry]
+
+
+def cluster(nvidia: dict[str, Any] | None = None, policy: Policy | None = None, *, all_pods: bool = False) -> Cluster:
+    policy = policy or default_policy()
+    document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
+    document["nvidia"].update(nvidia or {})
+    config = parse_device_config(document, "device-config.yaml")
+    nodes = load_nodes(DATA / "fleets" / "every-family.yaml", config)
+    snapshot = build_snapshot(config, policy, nodes)
+    return Cluster(snapshot, entries(configurations(snapshot.config, policy, all_pods=all_pods)))
+
+
+USUAL = cluster()
+RENAMED = cluster({"resourceCountName": names.NVIDIA_GPU, "resourceMemoryName": "example.org/slice"})
+HIDING = cluster({"overwriteEnv": True, "resourceCountName": names.NVIDIA_GPU}, all_pods=True)
+WITHOUT_CONFIG = Cluster(
+    build_snapshot(default_device_config(), default_policy(), None),
+    entries(configurations(default_device_config(), default_policy())),
+)
+CLUSTERS = st.sampled_from([USUAL, RENAMED, HIDING, WITHOUT_CONFIG])
+
+
+def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict[str, Any]:
+    kind, version = obj["kind"], obj["apiVersion"]
+    group, _, version = version.rpartition("/")
+    return {
+        "uid": "u",
+        "kind": {"group": group, "version": version, "kind": kind},
+        "resource": {"group": group, "version": version, "resource": f"{kind.lower()}s"},
+        "operation": operation,
+        "namespace": "default",
+        "userInfo": {"username": "alice"},
+        "object": obj,
+        "oldObject": None,
+        **more,
+    }
+
+
+def answer(half: Any, asked: dict[str, Any], snapshot: Snapshot) -> Outcome:
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    return half(decode(json.dumps(review).encode()), snapshot)
+
+
+def says_something(outcome: Outcome) -> bool:
+    return bool(outcome.operations or outcome.notices or outcome.violations)
+
+
+def assert_nothing_slips_by(asked: dict[str, Any], where: Cluster) -> None:
+    """Whatever the engine has to say, it is asked: before the repair, and after it."""
+    repaired = answer(mutate, asked, where.snapshot)
+    if says_something(repaired):
+        assert called(where.entries, asked, "/mutate")
+    if repaired.touched:
+        asked = asked | {"object": dict(repaired.object)}
+    if says_something(answer(validate, asked, where.snapshot)):
+        assert called(where.entries, asked, "/validate")

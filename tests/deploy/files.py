@@ -1,0 +1,66 @@
+"""The files of deploy/, as kubectl would put them together and as they lie there."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+DEFAULT = (DEPLOY / "base", DEPLOY / "components" / "self-managed-certificates")
+KUSTOMIZATIONS = sorted(file.parent for file in DEPLOY.rglob("kustomization.yaml"))
+OVERLAYS = [DEPLOY, *sorted((DEPLOY / "overlays").iterdir())]
+
+Json = dict[str, Any]
+
+
+def kustomization(directory: Path) -> Json:
+    return yaml.safe_load((directory / "kustomization.yaml").read_text())
+
+
+def documents(*directories: Path) -> list[Json]:
+    """The objects of directories' own resource files."""
+    return [
+        document
+        for directory in directories
+        for resource in kustomization(directory).get("resources", [])
+        if (directory / resource).is_file()
+        for document in yaml.safe_load_all((directory / resource).read_text())
+    ]
+
+
+def one(found: Iterable[Json], kind: str, name: str = "vgpu-webhook", namespace: str | None = None) -> Json:
+    (document,) = (
+        document
+        for document in found
+        if (document["kind"], document["metadata"]["name"]) == (kind, name)
+        and namespace in (None, document["metadata"].get("namespace"))
+    )
+    return document
+
+
+def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
+    """The pods that workloads make, by kind."""
+    specs = {}
+    for document in found:
+        spec = document.get("spec", {})
+        template = spec.get("jobTemplate", {}).get("spec", spec).get("template")
+        if template is not None:
+            specs[document["kind"]] = template["spec"]
+    return specs
+
+
+def built(directory: Path) -> list[Json]:
+    """What `kubectl apply -k` would apply, in its order."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    kubectl = (assets and shutil.which("kubectl", path=assets)) or shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on the PATH")
+    done = subprocess.run([kubectl, "kustomize", str(directory)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))

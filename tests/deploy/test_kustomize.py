@@ -1,0 +1,106 @@
+"""Base, components and overlays: nothing is missing, nothing lies about, and what goes first goes first."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
+
+CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+
+
+def overlay(name: str) -> list[Json]:
+    return built(DEPLOY / "overlays" / name)
+
+
+def referenced(directory: Path) -> set[Path]:
+    """What a kustomization names."""
+    text = kustomization(directory)
+    files = [*text.get("resources", []), *text.get("components", [])]
+    files += [patch["path"] for patch in text.get("patches", []) if "path" in patch]
+    files += [entry.rpartition("=")[2] for made in text.get("configMapGenerator", []) for entry in made["files"]]
+    return {(directory / file).resolve() for file in files}
+
+
+def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
+    named = {DEPLOY, *OVERLAYS}.union(*map(referenced, KUSTOMIZATIONS))
+    assert [path for path in named if not path.exists()] == []
+    files = {path for path in DEPLOY.rglob("*") if path.is_file() and path.name != "kustomization.yaml"}
+    assert files - named == {DEPLOY / "Dockerfile"}
+    assert {directory for directory in KUSTOMIZATIONS if directory not in named} == set()
+
+
+@pytest.mark.parametrize("file", sorted(DEPLOY.rglob("*.yaml")), ids=lambda file: str(file.relative_to(DEPLOY)))
+def test_every_file_is_yaml(file: Path):
+    for document in yaml.safe_load_all(file.read_text()):
+        assert isinstance(document, dict)
+        assert file.name == "policy.yaml" or {"apiVersion", "kind"} <= document.keys()
+
+
+@pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)
+def test_the_webhook_configurations_are_created_and_deleted_first(directory: Path):
+    """`kubectl delete -k` keeps the order: while the pods end, nothing calls them any more."""
+    assert kustomization(directory)["sortOptions"] == {"order": "fifo"}
+    found = built(directory)
+    assert [document["kind"] for document in found[:2]] == CONFIGURATIONS
+    assert found[2]["kind"] == "Namespace"
+    assert all("finalizers" not in document["metadata"] for document in found)
+
+
+@pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)
+def test_no_two_objects_share_a_name(directory: Path):
+    names = [(d["kind"], d["metadata"].get("namespace"), d["metadata"]["name"]) for d in built(directory)]
+    assert len(set(names)) == len(names)
+
+
+def test_the_default_makes_its_own_certificates():
+    assert {"Deployment", "Job", "CronJob"} == pod_specs(built(DEPLOY)).keys()
+    assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}
+
+
+def test_cert_manager_takes_the_place_of_our_jobs():
+    found = overlay("cert-manager")
+    assert pod_specs(found).keys() == {"Deployment"}
+    assert not [document for document in found if document["metadata"]["name"] == "vgpu-webhook-certs"]
+    certificate = one(found, "Certificate")
+    source = f"{certificate['metadata']['namespace']}/{certificate['metadata']['name']}"
+    for kind in CONFIGURATIONS:
+        assert one(found, kind)["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": source}
+    (tls,) = [v for v in pod_specs(found)["Deployment"]["volumes"] if v["name"] == "tls"]
+    assert certificate["spec"]["secretName"] == tls["secret"]["secretName"]
+    assert "vgpu-webhook.vgpu-webhook.svc" in certificate["spec"]["dnsNames"]
+    issuers = {document["metadata"]["name"]: document["spec"] for document in found if document["kind"] == "Issuer"}
+    authority = one(found, "Certificate", "vgpu-webhook-ca")
+    assert authority["spec"]["isCA"] is True
+    assert issuers[certificate["spec"]["issuerRef"]["name"]] == {"ca": {"secretName": authority["spec"]["secretName"]}}
+    assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
+
+
+def test_high_availability():
+    usual, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
+    assert (usual["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
+    pod = found["spec"]["template"]["spec"]
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert [spread["topologyKey"] for spread in pod["topologySpreadConstraints"]] == [
+        "topology.kubernetes.io/zone",
+        "kubernetes.io/hostname",
+    ]
+    before, after = (deployment["spec"]["template"]["spec"]["containers"][0] for deployment in (usual, found))
+    assert before["args"] == after["args"]
+    assert before["resources"] != after["resources"]
+
+
+def test_all_pods_adds_an_entry():
+    def entries(found: list[Json]) -> set[str]:
+        return {entry["name"] for entry in one(found, CONFIGURATIONS[0])["webhooks"]}
+
+    assert entries(overlay("all-pods")) - entries(built(DEPLOY)) == {"hide-devices.vgpu-webhook.svc"}
+    assert entries(built(DEPLOY)) < entries(overlay("all-pods"))
+
+
+def test_monitoring_ships_the_dashboard_as_it_is():
+    dashboard = one(overlay("monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
+    file = DEPLOY / "components" / "monitoring" / "dashboard.json"
+    assert dashboard["data"] == {"vgpu-webhook.json": file.read_text()}
+    assert dashboard["metadata"]["labels"]["grafana_dashboard"] == "1"

@@ -1,0 +1,86 @@
+"""Alert rules and dashboard ask for metrics that exist, by labels that they have."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY, documents, one
+from webhook.observe.metrics import PREFIX, Metrics
+
+MONITORING = DEPLOY / "components" / "monitoring"
+FOUND = documents(MONITORING)
+DASHBOARD = json.loads((MONITORING / "dashboard.json").read_text())
+ALERTS = [rule for group in one(FOUND, "PrometheusRule")["spec"]["groups"] for rule in group["rules"]]
+
+SCRAPED = {"job", "pod", "name", "error_type", "le"}  # labels of Prometheus, and of the API server's metrics
+FOREIGN = {"up", "apiserver_admission_webhook_rejection_count", "apiserver_admission_webhook_fail_open_count"}
+
+
+def expressions() -> Iterator[str]:
+    yield from (rule["expr"] for rule in ALERTS)
+    yield from (target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
+
+
+def exposed() -> set[str]:
+    """Every name under which a sample can be found."""
+    names = set()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().exposition().decode(), re.MULTILINE):
+        names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
+    return names
+
+
+@pytest.mark.parametrize("expression", sorted(set(expressions())))
+def test_an_expression_names_what_exists(expression: str):
+    bare = re.sub(r'"[^"]*"', "", expression)
+    used = set(re.findall(r"\b(?:up|(?:vgpu_webhook|process|apiserver)_\w+)", bare))
+    assert used
+    assert used - exposed() <= FOREIGN
+    labels = {label for group in re.findall(r"by \(([^)]*)\)", bare) for label in re.split(r",\s*", group)}
+    labels |= set(re.findall(r"(\w+)\s*(?:=~|!=|!~|=)", "".join(re.findall(r"{([^}]*)}", bare))))
+    known = SCRAPED.union(*(_labels(name) for name in used))
+    assert labels <= known
+
+
+def _labels(name: str) -> set[str]:
+    from webhook.observe import metrics
+
+    for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS):
+        for short, (_, labels) in table.items():
+            if name.startswith(PREFIX + short):
+                return set(labels)
+    return set()
+
+
+@pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
+def test_an_alert_says_what_is_wrong(rule: dict[str, dict[str, str]]):
+    assert rule["labels"].keys() == {"severity"}
+    assert rule["labels"]["severity"] in ("critical", "warning")
+    assert rule["annotations"].keys() == {"summary", "description"}
+    used = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
+    kept = set(re.findall(r"by \((\w+)\)", str(rule["expr"]))) | ({"pod"} if "by (" not in str(rule["expr"]) else set())
+    assert used <= kept
+
+
+def test_the_dashboard_can_be_loaded():
+    assert (DASHBOARD["uid"], DASHBOARD["title"]) == ("vgpu-webhook", "vGPU webhook")
+    panels = DASHBOARD["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in panels]
+    assert len(set(places)) == len(places)
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
+    (source,) = DASHBOARD["templating"]["list"]
+    assert {panel["datasource"]["uid"] for panel in panels} == {f"${{{source['name']}}}"}
+
+
+def test_the_service_is_scraped_as_it_serves():
+    monitor = one(FOUND, "ServiceMonitor")["spec"]
+    service = yaml.safe_load((DEPLOY / "base" / "service.yaml").read_text())
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["endpoints"]
+    assert [endpoint["port"]] == [port["name"] for port in service["spec"]["ports"]]
+    assert (endpoint["scheme"], endpoint["path"]) == ("https", "/metrics")
+    assert endpoint["tlsConfig"]["serverName"] == "vgpu-webhook.vgpu-webhook.svc"
+    assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}

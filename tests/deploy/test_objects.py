@@ -1,0 +1,203 @@
+"""The objects of the default agree with each other and with the programs that they run."""
+
+import contextlib
+import importlib
+import io
+import tomllib
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, one, pod_specs
+from webhook import names
+from webhook.cli import serve
+from webhook.cli.main import COMMANDS
+from webhook.cli.report.webhook_configurations import EXEMPT_NAMESPACES
+from webhook.observe.audit import KEEP, MAX_BYTES
+from webhook.pod import quantity
+from webhook.policy import default_policy, parse_policy
+from webhook.server.gunicorn import SETTINGS
+
+FOUND = documents(*DEFAULT)
+PODS = pod_specs(FOUND)
+NAMESPACE = "vgpu-webhook"
+
+
+def container(pod: Json) -> Json:
+    (only,) = pod["containers"]
+    return only
+
+
+def options() -> Any:
+    """What the Deployment's arguments mean to `vgpu-webhook serve`."""
+    command, *arguments = container(PODS["Deployment"])["args"]
+    assert command in COMMANDS
+    return serve._parser().parse_args(arguments)
+
+
+# --- names ----------------------------------------------------------------------------------------------------------
+
+
+def test_everything_lies_in_our_namespace_but_what_cannot():
+    elsewhere = {
+        (document["kind"], document["metadata"].get("namespace"))
+        for document in FOUND
+        if document["metadata"].get("namespace") != NAMESPACE
+    }
+    assert {kind for kind, namespace in elsewhere if namespace is None} == {
+        "Namespace",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    }
+    assert {kind for kind, namespace in elsewhere if namespace is not None} == {"Role", "RoleBinding"}
+
+
+def test_everything_has_our_label():
+    assert all(document["metadata"]["labels"]["app.kubernetes.io/name"] == NAMESPACE for document in FOUND)
+
+
+def test_the_policy_is_the_config_map_that_is_watched():
+    (made,) = kustomization(DEFAULT[0])["configMapGenerator"]
+    assert (made["namespace"], made["name"], made["files"]) == (NAMESPACE, names.POLICY_MAP, [names.POLICY_KEY])
+    assert options().policy_map == ("", made["name"]), "the webhook looks in its own namespace"
+    document = yaml.safe_load((DEFAULT[0] / names.POLICY_KEY).read_text())
+    assert parse_policy(document, "policy").digest == default_policy().digest
+
+
+def test_the_service_is_the_one_that_is_called_and_finds_the_serving_pods():
+    service, deployment = one(FOUND, "Service"), one(FOUND, "Deployment")
+    for document in FOUND:
+        for entry in document.get("webhooks", []):
+            called = entry["clientConfig"]["service"]
+            assert (called["namespace"], called["name"]) == (NAMESPACE, service["metadata"]["name"])
+            assert [called["port"]] == [port["port"] for port in service["spec"]["ports"]]
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
+    budget = one(FOUND, "PodDisruptionBudget")
+    assert budget["spec"]["selector"] == deployment["spec"]["selector"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"].items() <= labels.items()
+    for kind in ("Job", "CronJob"):
+        spec = one(FOUND, kind, "vgpu-webhook-certs")["spec"]
+        other = spec.get("jobTemplate", {}).get("spec", spec)["template"]["metadata"]["labels"]
+        assert not service["spec"]["selector"].items() <= other.items(), kind
+
+
+def test_the_exempt_namespaces_are_named_by_a_label_that_nobody_can_set():
+    selectors = [entry["namespaceSelector"] for document in FOUND for entry in document.get("webhooks", [])]
+    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(EXEMPT_NAMESPACES)}
+    assert selectors == [{"matchExpressions": [wanted]}] * len(selectors)
+    assert {"kube-system", one(FOUND, "Namespace")["metadata"]["name"]} == set(EXEMPT_NAMESPACES)
+
+
+# --- the serving pods -----------------------------------------------------------------------------------------------
+
+
+def test_the_serving_pod_follows_the_cluster():
+    chosen = options()
+    assert chosen.cluster
+    assert {chosen.fleet, chosen.device_config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
+
+
+def test_files_lie_on_volumes():
+    chosen, pod = options(), PODS["Deployment"]
+    mounts = {mount["name"]: PurePosixPath(mount["mountPath"]) for mount in container(pod)["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert mounts.keys() == volumes.keys()
+    assert PurePosixPath(chosen.tls_cert) == mounts["tls"] / "tls.crt"
+    assert PurePosixPath(chosen.tls_key) == mounts["tls"] / "tls.key"
+    assert PurePosixPath(chosen.audit_log).parent == mounts["audit"]
+    assert mounts["tmp"] == PurePosixPath("/tmp")
+    assert volumes["tls"]["secret"]["secretName"] == "vgpu-webhook-tls"
+    room = quantity.whole(volumes["audit"]["emptyDir"]["sizeLimit"])
+    assert room > (KEEP + 1) * MAX_BYTES, "beyond its size limit, a volume costs the pod its life"
+
+
+def test_ports_and_probes():
+    only = container(PODS["Deployment"])
+    (port,) = only["ports"]
+    assert port == {"name": "https", "containerPort": serve.DEFAULT_PORT}
+    (service_port,) = one(FOUND, "Service")["spec"]["ports"]
+    assert service_port["targetPort"] == port["name"]
+    paths = {probe: only[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
+    assert {probe: get["path"] for probe, get in paths.items()} == {
+        "livenessProbe": "/healthz",
+        "readinessProbe": "/readyz",
+    }
+    assert all((get["port"], get["scheme"]) == ("https", "HTTPS") for get in paths.values())
+
+
+def test_there_is_time_to_end():
+    grace = PODS["Deployment"]["terminationGracePeriodSeconds"]
+    assert 0 < options().drain_seconds < SETTINGS["graceful_timeout"] < grace
+
+
+def test_a_rollout_and_a_drain_leave_a_replica():
+    spec = one(FOUND, "Deployment")["spec"]
+    assert spec["replicas"] == 2
+    assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert one(FOUND, "PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    (spread,) = spec["template"]["spec"]["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+
+
+# --- all pods -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
+def test_a_pod_is_restricted(kind: str):
+    """As the namespace's pod security standard demands, and without a root to write to."""
+    pod, only = PODS[kind], container(PODS[kind])
+    context = pod["securityContext"]
+    assert context["runAsNonRoot"] is True
+    assert context["runAsUser"] > 0
+    assert context["runAsGroup"] > 0
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert only["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
+    assert {kind for volume in pod.get("volumes", []) for kind in volume} <= {"name", "secret", "emptyDir"}
+
+
+def test_the_namespace_enforces_it():
+    labels = one(FOUND, "Namespace")["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
+def test_a_pod_can_run_where_it_is_needed(kind: str):
+    tolerated = {(toleration["key"], toleration["effect"]) for toleration in PODS[kind]["tolerations"]}
+    assert tolerated == {("node-role.kubernetes.io/control-plane", "NoSchedule"), (names.VGPU_TAINT, "NoSchedule")}
+    resources = container(PODS[kind])["resources"]
+    assert resources["requests"].keys() == {"cpu", "memory"}
+    assert resources["limits"].keys() == {"memory"}
+
+
+def test_all_pods_run_the_same_image():
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = {(container(pod)["image"], container(pod)["imagePullPolicy"]) for pod in PODS.values()}
+    assert images == {(f"vgpu-webhook:{version}", "IfNotPresent")}
+
+
+@pytest.mark.parametrize("kind", ["Job", "CronJob"])
+def test_the_jobs_run_a_command_that_exists(kind: str, monkeypatch: pytest.MonkeyPatch):
+    only = container(PODS[kind])
+    assert only["command"] == ["python", "-m", "certs"]
+    assert only["args"] == ["ensure"]
+    main = getattr(importlib.import_module("certs.__main__"), "main", None)
+    if main is None:
+        pytest.skip("python -m certs takes no arguments yet")
+    with contextlib.redirect_stdout(io.StringIO()) as said, pytest.raises(SystemExit) as ended:
+        main([*only["args"], "--help"])
+    assert ended.value.code == 0
+    assert "ensure" in said.getvalue()
+
+
+def test_a_job_that_ended_makes_room_for_the_next_version():
+    assert one(FOUND, "Job", "vgpu-webhook-certs")["spec"]["ttlSecondsAfterFinished"] == 300

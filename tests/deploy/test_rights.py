@@ -1,0 +1,78 @@
+"""Who may do what, and who may speak to whom: the least that works."""
+
+import importlib
+
+from tests.deploy.files import DEFAULT, documents, one, pod_specs
+from webhook import names
+from webhook.cli import serve
+
+FOUND = documents(*DEFAULT)
+PODS = pod_specs(FOUND)
+NAMESPACE = "vgpu-webhook"
+READ = frozenset({"get", "list", "watch"})
+
+
+def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset[str]]]:
+    """Namespace, resource, names and verbs that an account is granted."""
+    found = set()
+    for binding in (document for document in FOUND if document["kind"].endswith("RoleBinding")):
+        (subject,) = binding["subjects"]
+        if subject == {"kind": "ServiceAccount", "name": account, "namespace": NAMESPACE}:
+            namespace = binding["metadata"].get("namespace")
+            assert (binding["roleRef"]["kind"] == "ClusterRole") == (namespace is None)
+            for rule in one(FOUND, binding["roleRef"]["kind"], binding["roleRef"]["name"], namespace)["rules"]:
+                (group,) = rule["apiGroups"]
+                for resource in rule["resources"]:
+                    name = f"{group}/{resource}".lstrip("/")
+                    found.add((namespace, name, frozenset(rule.get("resourceNames", [])), frozenset(rule["verbs"])))
+    return found
+
+
+def test_the_serving_account_reads_nodes_and_two_config_maps():
+    assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
+    assert rights("vgpu-webhook") == {
+        (None, "nodes", frozenset(), READ),
+        ("kube-system", "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
+        ("volcano-system", "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
+        (NAMESPACE, "configmaps", frozenset({names.POLICY_MAP}), READ),
+    }
+
+
+def test_the_account_of_the_certificates_has_what_its_command_lists():
+    certs = "vgpu-webhook-certs"
+    assert {PODS[kind]["serviceAccountName"] for kind in ("Job", "CronJob")} == {certs}
+    ours = frozenset({"vgpu-webhook"})
+    group = "admissionregistration.k8s.io"
+    granted = {
+        (NAMESPACE, "secrets", frozenset({"vgpu-webhook-tls", "vgpu-webhook-ca"}), frozenset({"get", "update"})),
+        (NAMESPACE, "secrets", frozenset(), frozenset({"create"})),
+        (None, f"{group}/mutatingwebhookconfigurations", ours, frozenset({"get", "patch"})),
+        (None, f"{group}/validatingwebhookconfigurations", ours, frozenset({"get", "patch"})),
+    }
+    assert rights(certs) == granted
+    table = importlib.import_module("certs.__main__").__doc__ or ""
+    rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| ") and "resource" not in row]
+    listed = {
+        (row[1] if row[0].strip('| "') == "" else f"{row[0].strip('| ')}/{row[1]}", frozenset(row[3].split(", ")))
+        for row in rows
+    }
+    assert listed == {(resource, verbs) for _, resource, _, verbs in granted}
+
+
+def test_every_role_is_bound_and_every_account_is_used():
+    roles = {(d["kind"], d["metadata"]["name"]) for d in FOUND if d["kind"] in ("Role", "ClusterRole")}
+    bound = {(d["roleRef"]["kind"], d["roleRef"]["name"]) for d in FOUND if d["kind"].endswith("RoleBinding")}
+    assert roles == bound
+    accounts = {d["metadata"]["name"] for d in FOUND if d["kind"] == "ServiceAccount"}
+    assert accounts == {pod["serviceAccountName"] for pod in PODS.values()}
+
+
+def test_the_network_policy_opens_the_port_and_the_way_to_the_api_server():
+    spec = one(FOUND, "NetworkPolicy")["spec"]
+    assert spec["podSelector"] == {}
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert spec["ingress"] == [{"ports": [{"protocol": "TCP", "port": serve.DEFAULT_PORT}]}]
+    api, dns = spec["egress"]
+    assert {port["port"] for port in api["ports"]} == {443, 6443}
+    assert {(port["protocol"], port["port"]) for port in dns["ports"]} == {("UDP", 53), ("TCP", 53)}
+    assert "to" in dns

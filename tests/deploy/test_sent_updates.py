@@ -1,0 +1,108 @@
+"""Updates of pods: sent where an assignment or an ephemeral container may be refused, else never."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.deploy.asking import (
+    CLUSTERS,
+    DATA,
+    USUAL,
+    Cluster,
+    answer,
+    assert_nothing_slips_by,
+    cluster,
+    request,
+    says_something,
+)
+from tests.deploy.calling import called
+from tests.deploy.drawing import (
+    SHOWN,
+    annotated,
+    annotations_of,
+    assigning,
+    environments,
+    harmless,
+    plain_pods,
+    pod_with,
+    pods,
+)
+from webhook.policy import parse_policy
+from webhook.review import validate
+
+TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
+
+
+@st.composite
+def changes(draw: Any) -> tuple[dict[str, str] | None, dict[str, str] | None]:
+    """The annotations before and after an update: mostly the same ones, one of them perhaps with another value."""
+    before = draw(annotations_of(harmless | assigning))
+    now = before | draw(st.dictionaries(st.sampled_from(sorted(before)), st.sampled_from(["", "z"]))) if before else {}
+    now = {key: now[key] for key in now if draw(st.integers(0, 4))} | draw(annotations_of(harmless))
+    return draw(st.sampled_from([(before, now), (now, before), (before or None, None), (None, now or None)]))
+
+
+@given(changes(), st.sampled_from(["alice", "alice", TRUSTED]))
+def test_an_update_is_sent_if_and_only_if_it_is_refused(
+    change: tuple[dict[str, str] | None, dict[str, str] | None], user: str
+):
+    before, now = change
+    asked = request(annotated(now), "UPDATE", oldObject=annotated(before), userInfo={"username": user})
+    refused = bool(answer(validate, asked, USUAL.snapshot).violations)
+    assert called(USUAL.entries, asked, "/validate") == ({"assignments"} if refused else set())
+    assert called(USUAL.entries, asked, "/mutate") == set()
+
+
+def test_without_trusted_users_nobody_is_passed_over():
+    where = cluster(policy=parse_policy({"trustedUsers": []}, "policy"))
+    forged = annotated({"volcano.sh/vgpu-node": "n0"})
+    asked = request(forged, "UPDATE", oldObject=annotated(None), userInfo={"username": TRUSTED})
+    assert called(where.entries, asked, "/validate") == {"assignments"}
+
+
+@given(pods(), st.lists(strategies.containers(), max_size=2), environments, CLUSTERS)
+def test_nothing_that_a_rule_says_of_an_ephemeral_container_slips_by(
+    old: dict[str, Any], added: list[dict[str, Any]], environment: list[dict[str, Any]], where: Cluster
+):
+    new = copy.deepcopy(old)
+    fresh = [container | {"name": f"debug-{i}", "env": environment} for i, container in enumerate(added)]
+    new["spec"].setdefault("ephemeralContainers", []).extend(fresh)
+    assert_nothing_slips_by(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
+
+
+def test_an_ephemeral_container_that_shows_devices_is_sent():
+    asked = request(
+        pod_with("ephemeralContainers", **SHOWN), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
+    )
+    assert says_something(answer(validate, asked, USUAL.snapshot))
+    assert called(USUAL.entries, asked, "/validate") == {"ephemeral-containers"}
+
+
+@given(plain_pods())
+def test_an_ephemeral_container_of_a_plain_pod_is_never_sent(pod: dict[str, Any]):
+    asked = request(pod, "UPDATE", oldObject=annotated(None), subResource="ephemeralcontainers")
+    assert called(USUAL.entries, asked, "/validate") == set()
+
+
+@pytest.mark.parametrize(
+    ("operation", "sub_resource"),
+    [
+        ("DELETE", ""),
+        ("CONNECT", "exec"),
+        ("UPDATE", "status"),
+        ("UPDATE", "resize"),
+        ("CREATE", "binding"),
+        ("CREATE", "eviction"),
+    ],
+)
+def test_other_operations_are_never_sent(operation: str, sub_resource: str):
+    pod = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"]["object"]
+    pod["metadata"]["annotations"] = {"volcano.sh/vgpu-node": "n0"}
+    asked = request(pod, operation, oldObject=annotated(None), subResource=sub_resource)
+    for path in ("/mutate", "/validate"):
+        assert called(USUAL.entries, asked, path) == set()
