@@ -61,7 +61,7 @@ team       Pod/good                 fine
 team       StatefulSet/db (2 pods)  deny   cores-range     container "main" asks for volcano.sh/vgpu-cores 150, but it is a \
 percentage of one card; write 100 or less
 
-5 judged: 5 pods, 0 workloads, 4 of them ask for devices
+5 judged: 5 pods, 0 workloads; asking for devices: 4
 3 deny in 3 objects
 passed over: 0 by the policy, 2 finished pods and other objects
 """
@@ -341,6 +341,10 @@ def test_reports_are_created_changed_and_removed(run, api, cluster):
     assert ran.code == 1
     report = api.one(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook")
     assert report["summary"]["fail"] == 1
+
+    ran = run("scan", *cluster, "-A", "--report", "-o", "json")
+    assert len(ran.lines) == 2
+    assert "2 unchanged" in ran.err
 
     api.written.clear()
     assert "0 created, 0 replaced, 0 deleted, 2 unchanged" in run("scan", *cluster, "-A", "--report").out

@@ -74,11 +74,11 @@ def test_a_report_is_bounded_and_says_what_it_leaves_out():
 
 
 def stored(report: dict[str, Any]) -> dict[str, Any]:
-    """As the API server gives it back."""
+    """As the API server gives it back: with the keys in another order."""
     metadata = report["metadata"] | {"resourceVersion": "7", "uid": "u", "managedFields": []}
     if not metadata["annotations"]:
         del metadata["annotations"]
-    return json.loads(json.dumps(report | {"metadata": metadata}))
+    return json.loads(json.dumps(report | {"metadata": metadata}, sort_keys=True))
 
 
 def test_the_same_findings_later_change_nothing():

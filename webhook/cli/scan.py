@@ -94,7 +94,8 @@ class _Scan:
         if writes:
             wanted = policy_reports(self._tally.rows(), datetime.now(UTC))
             done = write_reports(client, wanted, before, self._complain, remove=not self._complaints)
-            print(f"PolicyReports: {', '.join(f'{count} {what}' for what, count in done._asdict().items())}")
+            told = ", ".join(f"{count} {what}" for what, count in done._asdict().items())
+            print(f"PolicyReports: {told}", file=sys.stderr if arguments.output == "json" else sys.stdout)
             code = self._code()
         return code
 

@@ -1,5 +1,6 @@
 """Rows as PolicyReports (wgpolicyk8s.io/v1alpha2), the objects in which policy tools look for findings."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -116,4 +117,4 @@ def _reference(subject: Subject) -> dict[str, str]:
 
 def _key(result: Mapping[str, Any]) -> str:
     """What makes two results the same; not how many pods have it now, nor which."""
-    return repr([result.get(key) for key in ("policy", "message", "resources", "result")])
+    return json.dumps([result.get(key) for key in ("policy", "message", "resources", "result")], sort_keys=True)

@@ -58,7 +58,7 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
     subject, finding = row.subject, row.finding
     name = _cut(f"{subject.kind}/{subject.name}")
     if row.pods:
-        name += f" ({row.pods} pod{'s' if row.pods > 1 else ''})"
+        name += f" ({_count(row.pods, 'pod')})"
     return _cut(subject.namespace), name, finding.level if finding else "fine", finding.rule if finding else ""
 
 
@@ -66,21 +66,22 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
     judged = tally.pods + tally.workloads
     yield [
         (Style.BOLD, f"{judged} judged: "),
-        f"{tally.pods} pods, {tally.workloads} workloads, {tally.asking} of them ask for devices",
+        f"{_count(tally.pods, 'pod')}, {_count(tally.workloads, 'workload')}; asking for devices: {tally.asking}",
     ]
     counts = [level for level in _STYLES if tally.findings[level]]
     for level in counts:
-        objects = tally.objects[level]
-        yield [
-            (_STYLES[level], f"{tally.findings[level]} {level}"),
-            f" in {objects} object{'s' if objects > 1 else ''}",
-        ]
+        told = f"{tally.findings[level]} {level}"
+        yield [(_STYLES[level], told), f" in {_count(tally.objects[level], 'object')}"]
     if not counts:
         yield [(Style.GOOD, "nothing found")]
     if tally.left_out:
         yield [(Style.WARNING, f"{tally.left_out} findings are counted, but left out of the table")]
     if tally.exempt or passed_over:
         yield [(Style.DIM, f"passed over: {tally.exempt} by the policy, {passed_over} finished pods and other objects")]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _padded(cells: tuple[str, ...], widths: list[int]) -> str:
