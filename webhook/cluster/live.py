@@ -24,8 +24,9 @@ from webhook.policy import Policy
 from webhook.review import Snapshot
 
 LOOK_SECONDS = 0.25  # between two looks for changes
+FIRST_LOOK_SECONDS = 0.02  # while nobody is served yet
 PAUSE_SECONDS = 3.0  # at least, between two snapshots
-SHARE = 0.02  # of the time, at the most, goes into building snapshots: a larger fleet waits longer for its next one
+SHARE = 0.01  # of the time, at the most, goes into building snapshots: a larger fleet waits longer for its next one
 SWITCH_SECONDS = (
     0.0005  # after which a thread that computes lets the event loop go on; Python's own 5 ms add up in a review
 )
@@ -69,6 +70,7 @@ class Live:
             setting for setting, given in ((self._config, files.config), (self._policy, files.policy)) if given is None
         ]
         self._nodes = LiveNodes(connect)
+        self._caught_up = asyncio.Event()
         self._stopped = False
 
     async def run(self) -> None:
@@ -88,7 +90,13 @@ class Live:
                 built, began = state, time.monotonic()
                 await self._renew()
                 earliest = began + max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE) if known else 0.0
-            await asyncio.sleep(LOOK_SECONDS)
+            if self._complete(known=known) or self._in_trouble():
+                self._caught_up.set()
+            await asyncio.sleep(LOOK_SECONDS if self._caught_up.is_set() else FIRST_LOOK_SECONDS)
+
+    async def caught_up(self) -> None:
+        """Wait until a snapshot holds all that the cluster has, or until something of it cannot be had now."""
+        await self._caught_up.wait()
 
     def stop(self) -> None:
         """End all threads; returns at once."""
@@ -119,6 +127,12 @@ class Live:
     def policy(self) -> Policy:
         """The one in use."""
         return self._files.policy or self._policy.value
+
+    def _complete(self, *, known: bool) -> bool:
+        return all(setting.settled for setting in self._settings) and (known or self._files.raw_nodes is not None)
+
+    def _in_trouble(self) -> bool:
+        return bool(self._nodes.problem) or any(mirror.problem for mirror in self._mirrors())
 
     async def _renew(self) -> None:
         try:

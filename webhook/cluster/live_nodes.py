@@ -86,10 +86,15 @@ class LiveNodes:
         """Seconds since they were last known to be up to date, or since the start if they never were."""
         return time.monotonic() - self._heard()
 
+    @property
+    def problem(self) -> str | None:
+        """Why there is no news of them; None if there is, or if nobody has asked yet."""
+        newest = self._coming or self._current
+        return newest.mirror.problem if newest else None
+
     def line(self, stale_after: float) -> str:
         """For people."""
-        newest = self._coming or self._current
-        problem = f": {newest.mirror.problem}" if newest and newest.mirror.problem else ""
+        problem = f": {self.problem}" if self.problem else ""
         if self._current is None:
             return f"nodes: not listed yet{problem}"
         stale = (

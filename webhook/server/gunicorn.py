@@ -5,6 +5,7 @@ for ever, head lines without end, idle connections that hold up a shutdown, and 
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import resource
@@ -32,6 +33,7 @@ BACKLOG = 1024
 SWEEP_SECONDS = 0.25
 STANDARD_ERROR = 2
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
+CATCH_UP_SECONDS = 2.0  # for a new worker to learn what the cluster has; an API server waits 5 s for an answer
 WATCHDOG_SECONDS = 30  # a worker that does not answer the master for so long is replaced
 
 
@@ -79,6 +81,9 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
         settle_memory()
         jobs = [self.loop.create_task(job()) for job in service.jobs]
+        # Who is connected meanwhile waits in the backlog: without the cluster's settings good pods would be refused.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(service.caught_up(), CATCH_UP_SECONDS)
         for listener in self.sockets:
             server = await self.loop.create_server(
                 lambda: AdmissionProtocol(self),

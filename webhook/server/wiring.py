@@ -1,7 +1,7 @@
 """Puts the serving process together: files and a cluster in, a service out."""
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,7 @@ class Service:
 
     Attributes:
         jobs: run beside the admissions, in the event loop.
+        caught_up: waits until the jobs know what the cluster has, or cannot know it now.
         stop: ends their threads, when no more news is wanted; returns at once.
     """
 
@@ -64,6 +65,7 @@ class Service:
     state: State
     certificate: ServingCertificate
     jobs: Sequence[Job]
+    caught_up: Callable[[], Awaitable[None]]
     stop: Callable[[], None]
     drain_seconds: float
 
@@ -100,6 +102,7 @@ def build_service(options: Options) -> Service:
     if options.cluster is None:
         settings = Watched("settings", files, lambda: _snapshot(_load_files(options)), use, files_seen)
         jobs: list[Job] = []
+        caught_up: Callable[[], Awaitable[None]] = _at_once
         stop: Callable[[], None] = _nothing
     else:
         from webhook.cluster.live import Live  # noqa: PLC0415  # the Kubernetes client takes some MiB
@@ -107,14 +110,18 @@ def build_service(options: Options) -> Service:
         live = Live(options.cluster, given, use, metrics.reloaded)
         state.sources, metrics.fleet_age = live.lines, live.age
         settings = Watched("settings", files, lambda: _load_files(options), live.use_files, files_seen)
-        jobs, stop = [live.run], live.stop
+        jobs, caught_up, stop = [live.run], live.caught_up, live.stop
     watcher = Watcher([Watched("certificate", pair, certificate.load, _nothing, pair_seen), settings], reloaded)
     admission = Admission(state, audit_log, metrics)
-    return Service(admission, state, certificate, [watcher.run, *jobs], stop, options.drain_seconds)
+    return Service(admission, state, certificate, [watcher.run, *jobs], caught_up, stop, options.drain_seconds)
 
 
 def _nothing(*_: object) -> None:
     """Stand where nothing is to be done."""
+
+
+async def _at_once() -> None:
+    """Stand where nothing is to be waited for."""
 
 
 def _audit_log(options: Options, metrics: Metrics) -> AuditLog | None:

@@ -1,0 +1,43 @@
+"""Whoever answers knows the cluster: a replica that starts, and a worker that takes a dead one's place."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.apiserver import NODES, ApiServer
+from tests.cluster.faults import hang
+from tests.server.conftest import Start
+from tests.server.live import Live, gpu_node, put_device_config, put_policy
+from tests.server.program import Authority, until
+
+COUNT = "nvidia.com/gpu"
+
+
+@pytest.fixture
+def api(authority: Authority) -> Iterator[ApiServer]:
+    with ApiServer(authority) as server:
+        server.put(NODES, gpu_node("a", 4, COUNT))
+        put_device_config(server, f"nvidia: {{resourceCountName: {COUNT}}}")
+        put_policy(server, "rules: {visible-devices: deny}")
+        yield server
+
+
+def test_the_first_answers_know_it(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig")
+    assert live.refused(5, COUNT) == ["card-count"]
+    killed = live.program.worker
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: killed not in live.program.children)
+    assert live.refused(5, COUNT) == ["card-count"], "asked while there was nobody"
+    assert "(there is no" not in live.page()
+
+
+def test_an_api_server_that_says_nothing_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
+    api.fail(".*", hang)
+    live = Live(start, api, tmp_path / "kubeconfig")
+    assert time.monotonic() - live.program.started < 6.0
+    assert live.refused(5, COUNT) == []
