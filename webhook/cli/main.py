@@ -12,6 +12,8 @@ from webhook.errors import WebhookError
 COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",
     "scan": "say what the webhook would say of pods and workloads that are there already",
+    "audit": "read the audit log: who asked for what, and what became of it",
+    "replay": "say which recorded decisions would be others with another policy, device config or fleet",
     "rules": "list the rules, or explain one",
     "policy": "say what a policy file comes to, or print the default one or its schema",
     "manifests": "print the webhook configurations for a cluster's resource names",

@@ -1,0 +1,110 @@
+"""`vgpu-webhook replay`: which recorded decisions would be others with another policy, device config or fleet."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from webhook.cli.audit import Log, add_filters, files_of
+from webhook.cli.report.replay import json_change, json_changes, show_changes
+from webhook.cli.report.terminal import Terminal, visible
+from webhook.decisions.changes import Changes
+from webhook.decisions.decision import Decision
+from webhook.decisions.inputs import MAX_SPLIT, Inputs
+from webhook.decisions.replay import Replayer, Verdict
+from webhook.errors import WebhookError
+
+EXIT_SAME = 0
+EXIT_CHANGED = 1
+EXIT_BAD_INPUT = 2
+
+_MORE = """\
+With the inputs that a decision was made with it comes out as recorded; where it does not, that is said. Give the files
+of then and try something out on top of them, or give others.
+
+  vgpu-webhook replay --fleet fleet.yaml --device-config device-config.yaml --policy policy.yaml audit.jsonl
+  vgpu-webhook replay --fleet fleet.yaml --what-if split=4 audit.jsonl
+  vgpu-webhook replay --fleet fleet.yaml --set rules.host-access=deny audit.jsonl
+  vgpu-webhook replay --fleet fleet.yaml --set 'namespaces.team-*.rules.card-count=warn' audit.jsonl
+
+exit codes:
+  0  no decision changes
+  1  some do
+  2  bad input or configuration; what could be read is reported all the same
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Replay the logs and return the exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    arguments.files = files_of(parser, arguments.files)
+    try:
+        return _replay(arguments)
+    except WebhookError as error:
+        print(f"vgpu-webhook replay: {visible(str(error))}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+
+
+def _replay(arguments: argparse.Namespace) -> int:
+    inputs = Inputs(
+        arguments.device_config, arguments.policy, arguments.fleet, tuple(arguments.settings), arguments.split
+    )
+    base, tried = inputs.load()
+    log, changes, replayer = Log("replay", arguments), Changes(), Replayer(base, tried)
+
+    def take(decision: Decision) -> None:
+        replayed = replayer.replay(decision)
+        changes.add(replayed)
+        if arguments.output == "json" and replayed.verdict is not Verdict.SAME:
+            print(json_change(replayed))
+
+    log.each(take, quiet=arguments.output == "json" and sys.stdout.isatty())
+    if arguments.output == "json":
+        print(json_changes(changes, base.digests))
+    else:
+        show_changes(changes, base.digests, Terminal(sys.stdout, os.environ))
+    log.tell_skipped()
+    if log.complaints:
+        return EXIT_BAD_INPUT
+    return EXIT_CHANGED if changes.any else EXIT_SAME
+
+
+def _what_if(text: str) -> int:
+    key, _, number = text.partition("=")
+    if key != "split" or not number.isdecimal() or not 1 <= int(number) <= MAX_SPLIT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not split=N with N from 1 to {MAX_SPLIT}")
+    return int(number)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook replay",
+        description="Say which recorded decisions would be others with another policy, device config or fleet.",
+        epilog=_MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="audit logs, as `vgpu-webhook audit` reads them")
+    add("--fleet", type=Path, metavar="FILE", help="what `kubectl get nodes -o yaml` prints; without it it is unknown")
+    add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
+    add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    add(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="try out a key of the policy: rules.ID=LEVEL, namespaces.GLOB.rules.ID=LEVEL, workloads=deny; repeatable",
+    )
+    add(
+        "--what-if",
+        dest="split",
+        type=_what_if,
+        metavar="split=N",
+        help="try out a fleet whose vGPU cards are cut into N slices each",
+    )
+    add("-o", "--output", choices=["table", "json"], default="table", help="table (the default), or lines of json")
+    add_filters(parser)
+    return parser

@@ -1,0 +1,73 @@
+"""Decisions of the audit log: a line each, for people or for programs."""
+
+from typing import TextIO
+
+from webhook.cli.report.manifest import to_json
+from webhook.cli.report.terminal import Piece, Style, Terminal, visible
+from webhook.decisions.decision import Decision, to_record
+from webhook.decisions.reader import Skipped
+
+STYLES = {
+    "denied": Style.BAD,
+    "mutated": Style.REPAIRED,
+    "warned": Style.WARNING,
+    "allowed": Style.GOOD,
+    "untouched": Style.DIM,
+}
+_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 9), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
+
+
+class Listing:
+    """Writes decisions as they come: the widths of columns are fixed."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Take the terminal."""
+        self._terminal = terminal
+        self._begun = False
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        if not self._begun:
+            self._begun = True
+            head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
+            self._terminal.line((Style.BOLD, f"{head}  RULES"))
+        texts = (
+            f"{decision.at:%Y-%m-%d %H:%M:%S}",
+            decision.endpoint,
+            decision.word,
+            decision.namespace,
+            f"{decision.kind}/{decision.name}",
+            decision.user,
+        )
+        cells = [cut(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)]
+        rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
+        pieces: list[Piece] = [f"{cell}  " for cell in cells]
+        pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
+        if decision.dry_run:
+            rules = f"{rules} (dry run)".lstrip()
+        self._terminal.line(*pieces, cut(rules, 200))
+
+
+class JsonLines:
+    """Writes decisions as the log has them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        print(to_json(to_record(decision)), file=self._stream)
+
+
+def cut(text: str, width: int) -> str:
+    """A text of at most so many characters, whatever it is made of."""
+    shown = visible(text[: width + 1])
+    return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+def skipped_text(skipped: Skipped) -> str:
+    """What was passed over, in words; empty if nothing was."""
+    parts = ((skipped.foreign, "foreign"), (skipped.truncated, "cut off at the end"), (skipped.too_long, "too long"))
+    told = ", ".join([f"{count:,} {what}" for count, what in parts if count])
+    return f"lines skipped: {told}" if told else ""

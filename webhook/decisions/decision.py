@@ -1,0 +1,144 @@
+"""One line of the audit log as a value."""
+
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.outcome import Violation
+from webhook.rules.base import Level
+
+ENDPOINTS = ("mutate", "validate")
+
+_LEVELS: dict[Any, Level] = {level.value: level for level in Level}
+
+
+class Decision(NamedTuple):  # made a million times for one log
+    """What the webhook decided, as its audit line has it.
+
+    Attributes:
+        at: when.
+        id, uid: of the decision, and of the review that asked for it.
+        endpoint: `mutate` or `validate`.
+        operation, dry_run, user, namespace, kind, name: of the request.
+        allowed: the verdict.
+        findings: of every level.
+        patch: the JSON patch.
+        request: what is kept of the request.
+        digests: of device config, policy and fleet.
+        duration: in microseconds.
+    """
+
+    at: datetime
+    id: str
+    uid: str
+    endpoint: str
+    operation: str
+    dry_run: bool
+    user: str
+    namespace: str
+    kind: str
+    name: str
+    allowed: bool
+    findings: tuple[Violation, ...]
+    patch: list[dict[str, Any]]
+    request: dict[str, Any]
+    digests: dict[str, Any]
+    duration: int
+
+    @property
+    def word(self) -> str:
+        """The decision in one word: denied, mutated, warned, allowed or untouched."""
+        if not self.allowed:
+            return "denied"
+        if self.patch:
+            return "mutated"
+        if self.findings:
+            return "warned" if any([finding.level is Level.WARN for finding in self.findings]) else "allowed"
+        return (
+            "allowed" if "pod" in self.request or len(self.request) > ("subResource" in self.request) else "untouched"
+        )
+
+
+def parse_decision(line: bytes) -> Decision | None:
+    """Read one line; None if it is not one of the audit log."""
+    try:
+        record = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return None
+    return read_decision(record)
+
+
+def read_decision(record: Any) -> Decision | None:
+    """Take a parsed line; None if it is not one of the audit log."""
+    try:
+        found = record["findings"]
+        decision = Decision(
+            datetime.fromisoformat(record["time"]),
+            record["id"],
+            record["uid"],
+            record["endpoint"],
+            record["operation"],
+            record["dryRun"],
+            record["user"],
+            record["namespace"],
+            record["kind"],
+            record["name"],
+            record["allowed"],
+            tuple([_violation(each) for each in found]) if found else (),
+            record["patch"],
+            record["request"],
+            record["digests"],
+            record["durationUs"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    right = (
+        all([type(text) is str for text in decision[1:5]])
+        and all([type(text) is str for text in decision[6:10]])
+        and decision.at.tzinfo is UTC
+        and decision.at.year >= 1970
+        and decision.endpoint in ENDPOINTS
+        and type(decision.dry_run) is bool
+        and type(decision.allowed) is bool
+        and type(decision.patch) is list
+        and type(decision.request) is dict
+        and type(decision.digests) is dict
+        and type(decision.duration) is int
+        and all([type(operation) is dict for operation in decision.patch])
+    )
+    return decision if right else None
+
+
+def _violation(found: Any) -> Violation:
+    rule, path, message = found["rule"], found["path"], found["message"]
+    if type(rule) is not str or type(path) is not str or type(message) is not str:
+        raise TypeError
+    return Violation(rule, _LEVELS[found["level"]], path, message)
+
+
+def to_record(decision: Decision) -> dict[str, Any]:
+    """The audit line of a decision as it was."""
+    return {
+        "time": spell_time(decision.at),
+        "id": decision.id,
+        "uid": decision.uid,
+        "endpoint": decision.endpoint,
+        "operation": decision.operation,
+        "dryRun": decision.dry_run,
+        "user": decision.user,
+        "namespace": decision.namespace,
+        "kind": decision.kind,
+        "name": decision.name,
+        "allowed": decision.allowed,
+        "findings": decision.findings,
+        "patch": decision.patch,
+        "request": decision.request,
+        "digests": decision.digests,
+        "durationUs": decision.duration,
+    }
+
+
+def spell_time(at: datetime) -> str:
+    """A point in time as the audit log spells it."""
+    return at.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,126 @@
+"""What decisions are replayed with: device config, policy and fleet from files, and what is tried out on top of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from webhook import names
+from webhook.cluster.files import MAX_SETTINGS_BYTES, load_device_config, load_nodes, parse_document, read_bytes
+from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.devices.nodes import Node
+from webhook.errors import ConfigError
+from webhook.policy import parse_policy
+from webhook.review import Snapshot
+
+MAX_SPLIT = 1000
+
+_NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|rules\.[a-z0-9-]+)")
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Where device config, policy and fleet stand, and what to change in them.
+
+    Attributes:
+        device_config, policy, fleet: files; None is the built-in device config, the default policy, an unknown fleet.
+        settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.rules.card-count=warn`.
+        split: how many slices each vGPU card of the fleet is cut into; None leaves them.
+    """
+
+    device_config: Path | None = None
+    policy: Path | None = None
+    fleet: Path | None = None
+    settings: tuple[str, ...] = ()
+    split: int | None = None
+
+    @property
+    def what_if(self) -> bool:
+        """Whether something is tried out."""
+        return bool(self.settings) or self.split is not None
+
+    def load(self) -> tuple[Snapshot, Snapshot]:
+        """What the files say; and that with what is tried out, the same object if nothing is.
+
+        Raises:
+            ConfigError: a file or a setting cannot be used.
+        """
+        config = load_device_config(self.device_config) if self.device_config else default_device_config()
+        source = str(self.policy or "the default policy")
+        document = parse_document(read_bytes(self.policy, MAX_SETTINGS_BYTES), source) if self.policy else None
+        nodes = load_nodes(self.fleet, config) if self.fleet else None
+        base = build_snapshot(config, parse_policy(document, source), nodes)
+        if not self.what_if:
+            return base, base
+        if self.split is not None:
+            if nodes is None:
+                raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
+            nodes = [with_split(node, self.split, config.vgpu.number_name) for node in nodes]
+        for setting in self.settings:
+            document = with_setting(document, setting)
+        return base, build_snapshot(config, parse_policy(document, "the policy with --set"), nodes)
+
+
+def with_split(node: Node, split: int, number_name: str) -> Node:
+    """The node as its device plugin would register it with another split count."""
+    text = node.annotations.get(names.NODE_VGPU_REGISTER, "")
+    entries = [entry.split(",") for entry in text.split(":")]
+    cards = [entry for entry in entries if len(entry) > 1]
+    if not cards:
+        return node
+    for entry in cards:
+        entry[1] = str(split)
+    counts = {number_name, names.VGPU_NUMBER}
+
+    def offered(amounts: Mapping[str, int]) -> dict[str, int]:
+        return {name: split * len(cards) if name in counts and amount else amount for name, amount in amounts.items()}
+
+    register = ":".join([",".join(entry) for entry in entries])
+    return replace(
+        node,
+        annotations={**node.annotations, names.NODE_VGPU_REGISTER: register},
+        capacity=offered(node.capacity),
+        allocatable=offered(node.allocatable),
+    )
+
+
+def with_setting(document: Any, setting: str) -> dict[str, Any]:
+    """A policy document with one more `KEY=VALUE`; the value is YAML.
+
+    Raises:
+        ConfigError: there is no such key, or the value is no YAML.
+    """
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {setting}: write KEY=VALUE, such as rules.card-count=deny")
+    value = parse_document(text.encode(), f"--set {setting}")
+    changed: dict[str, Any] = dict(document) if isinstance(document, dict) else {}
+    where = _NAMESPACE.fullmatch(key)
+    if where:
+        changed["namespaces"] = _with_namespace(changed.get("namespaces"), where[1], where[2].split("."), value)
+    else:
+        _put(changed, key.split("."), value, setting)
+    return changed
+
+
+def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any) -> list[Any]:
+    """The policy's namespaces with an entry for this glob; the last one decides, so it goes to the end."""
+    found = list(entries) if isinstance(entries, list) else []
+    same = next((e for e in found if isinstance(e, dict) and e.get("match") == [pattern]), None)
+    entry = {"match": [pattern]} if same is None else dict(same)
+    _put(entry, keys, value, pattern)
+    return [*[each for each in found if each is not same], entry]
+
+
+def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str) -> None:
+    """Set a value below some keys; objects on the way are copied."""
+    *parents, last = keys
+    for key in parents:
+        inner = document.get(key)
+        if inner is not None and not isinstance(inner, dict):
+            raise ConfigError(f"--set {setting}: {key} has no keys of its own")
+        document[key] = dict(inner or {})
+        document = document[key]
+    document[last] = value

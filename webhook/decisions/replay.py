@@ -1,0 +1,171 @@
+"""Decisions made again, by the same engine, from what the audit log kept: which would be others with other inputs."""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from webhook.decisions.decision import Decision
+from webhook.decisions.rebuild import NotReplayable, rebuild
+from webhook.decisions.repairs import Repairs
+from webhook.errors import Malformed
+from webhook.outcome import Outcome, Violation
+from webhook.review import Snapshot, mutate, validate
+from webhook.rules.base import Level
+from webhook.wire.models import Request
+
+HALVES: dict[str, Callable[[Request, Snapshot], Outcome]] = {"mutate": mutate, "validate": validate}
+PASSED_OVER = "passed over then, so the log holds no pod"
+UNREADABLE = "the line holds no pod that can be read"
+
+
+class Verdict(StrEnum):
+    """What came of a replay."""
+
+    SAME = "same"
+    CHANGED = "changed"  # by what is tried out, or because the line was made with other inputs
+    UNEXPLAINED = "not reproduced"  # though it was made with these very inputs
+    UNKNOWN = "not replayable"
+
+
+class Direction(StrEnum):
+    """In which way a decision would be another; the first that holds."""
+
+    DENIED = "allowed -> denied"
+    ALLOWED = "denied -> allowed"
+    WARNED = "new warnings"
+    FOUND = "other findings"
+    MUTATED = "other mutations"
+    WORDED = "other words"
+
+
+class Replayed(NamedTuple):
+    """A decision and what would become of it.
+
+    Attributes:
+        decision: as recorded.
+        verdict: what came of the replay.
+        direction: in which way it changes; None if it does not.
+        other: of `config`, `policy` and `fleet` those that were others when the line was made.
+        reason: why it is not replayable; empty if it is.
+        gained, lost: findings of now that were not there then, and the other way round.
+        outcome: of now; None if it is not replayable, or nothing was recorded then as now.
+    """
+
+    decision: Decision
+    verdict: Verdict
+    direction: Direction | None = None
+    other: tuple[str, ...] = ()
+    reason: str = ""
+    gained: tuple[Violation, ...] = ()
+    lost: tuple[Violation, ...] = ()
+    outcome: Outcome | None = None
+
+
+class Replayer:
+    """Replays one decision after the other, in the order of the log."""
+
+    def __init__(self, base: Snapshot, tried: Snapshot) -> None:
+        """Take the inputs.
+
+        Args:
+            base: what the digests of the lines are compared with.
+            tried: what the decisions are made with; the same object if nothing is tried out.
+        """
+        self._base = base
+        self._tried = tried
+        self._repairs = Repairs()
+
+    def replay(self, decision: Decision) -> Replayed:
+        """Make a decision again."""
+        was, base = decision.digests, self._base.digests
+        other = tuple([part for part in base if was.get(part) != base[part]])
+        if decision.word == "untouched" and was.get("policy") == self._tried.digests["policy"]:
+            return Replayed(decision, Verdict.SAME, other=other)  # the policy alone says what is passed over
+        pair = bool(other) or self._tried is not self._base
+        try:
+            request = self._rebuild(decision, other)
+            outcome = self._review(decision, request, self._tried, pair)
+        except (NotReplayable, Malformed) as error:
+            reason = PASSED_OVER if decision.word == "untouched" else UNREADABLE
+            if isinstance(error, NotReplayable):
+                reason = str(error)
+            return Replayed(decision, Verdict.UNKNOWN, other=other, reason=reason)
+        finally:
+            if pair and decision.endpoint == "mutate":
+                self._repairs.note(decision)
+        direction = compare(decision, outcome)
+        if direction is None:
+            return Replayed(decision, Verdict.SAME, other=other, outcome=outcome)
+        explained = bool(other)
+        if not explained and self._tried is not self._base:
+            before = self._review(decision, request, self._base, pair)
+            explained = (before.allowed, before.violations, before.operations) != (
+                outcome.allowed,
+                outcome.violations,
+                outcome.operations,
+            )
+        return Replayed(
+            decision,
+            Verdict.CHANGED if explained else Verdict.UNEXPLAINED,
+            direction,
+            other,
+            gained=_without(outcome.violations, decision.findings),
+            lost=_without(decision.findings, outcome.violations),
+            outcome=outcome,
+        )
+
+    def _review(self, decision: Decision, request: Request, snapshot: Snapshot, pair: bool) -> Outcome:
+        """Make the decision; a pod that this webhook repaired is repaired again first, as these inputs would have it."""
+        if pair and decision.endpoint == "validate":
+            request = self._repairs.repeat(request, snapshot)
+        return HALVES[decision.endpoint](request, snapshot)
+
+    def _rebuild(self, decision: Decision, other: Iterable[str]) -> Request:
+        """The request behind a line.
+
+        A workload that was passed over is taken for one whose templates did not change, unless the old policy may be why.
+        """
+        request = rebuild(decision)
+        presumed = decision.word == "untouched" and request.object is not None
+        by_policy = "policy" in other or not _reviews_workloads(request, self._base)
+        if presumed and by_policy and _reviews_workloads(request, self._tried):
+            raise NotReplayable(PASSED_OVER)
+        return request
+
+
+def compare(decision: Decision, outcome: Outcome) -> Direction | None:
+    """Say in which way an outcome is another than the recorded one; None if it is the same."""
+    if decision.allowed is not outcome.allowed:
+        return Direction.DENIED if decision.allowed else Direction.ALLOWED
+    if decision.findings != outcome.violations:
+        before, after = ({_place(v) for v in found} for found in (decision.findings, outcome.violations))
+        if any([level is Level.WARN for _, level, _ in after - before]):
+            return Direction.WARNED
+        if before != after:
+            return Direction.FOUND
+    if without_ends(decision.patch) != without_ends(outcome.operations):
+        return Direction.MUTATED
+    return None if decision.findings == outcome.violations else Direction.WORDED
+
+
+def without_ends(operations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A patch in which adding to a list and adding the list are one: the log leaves out what no rule reads of it."""
+    return [
+        {**operation, "path": path.removesuffix("/-"), "value": [operation.get("value")]}
+        if isinstance(path := operation.get("path"), str) and path.endswith("/-")
+        else operation
+        for operation in operations
+    ]
+
+
+def _reviews_workloads(request: Request, snapshot: Snapshot) -> bool:
+    return snapshot.settings.workloads is not Level.OFF and not snapshot.levels.of(request.namespace).exempt
+
+
+def _place(violation: Violation) -> tuple[str, Level, str]:
+    return violation.rule, violation.level, violation.path
+
+
+def _without(some: Iterable[Violation], others: Iterable[Violation]) -> tuple[Violation, ...]:
+    known = {_place(violation) for violation in others}
+    return tuple([violation for violation in some if _place(violation) not in known])
