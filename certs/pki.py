@@ -4,7 +4,7 @@ ECDSA P-256 throughout: small, fast handshakes, read by every API server.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 
@@ -20,10 +20,10 @@ CLOCK_SKEW = timedelta(minutes=5)  # a peer whose clock lags must accept a certi
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both PEM; printing a pair shows no key."""
 
     certificate: bytes
-    key: bytes
+    key: bytes = field(repr=False)
 
 
 def make_ca(common_name: str, now: datetime | None = None, days: int = CA_DAYS) -> Pair:

@@ -1,0 +1,163 @@
+"""A cluster in memory, with all who take part: several `ensure` at once, pods and API servers that lag, outsiders.
+
+Pods and API servers are not simulated but bounded: after each change of the Secret a pod may serve the new leaf or any of
+those before it, until the lag is over. What must hold, must hold for each of them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from cryptography import x509
+
+from certs import verify
+from certs.deeds import apply
+from certs.plan import AUTHORITY, SERVING, Action, plan
+from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish, look
+from certs.state import Authority, Configuration, Secret, State
+
+START = datetime(2026, 3, 1, 12, tzinfo=UTC)
+KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+HOSTS = ("vgpu-webhook.vgpu-webhook.svc", "vgpu-webhook.vgpu-webhook.svc.cluster.local")
+FRESH = timedelta(minutes=1)  # for how long a process acts upon what it read
+MANY = 25  # writes that no single run should need
+
+Versioned = Secret | Configuration | None
+
+
+@dataclass(frozen=True)
+class Change:
+    """That an object became another at a time; `ours` if a process did it; `leaf` if it is a pair that can be served."""
+
+    at: datetime
+    value: Versioned
+    ours: bool
+    leaf: x509.Certificate | None
+
+
+@dataclass
+class World:
+    """The objects with all that they have been.
+
+    Attributes:
+        time: what pods and API servers live by.
+        jump: what all clocks are off by.
+        urgent_until: so long, API servers may not yet know the CA of a leaf that was signed when none worked.
+    """
+
+    time: datetime = START
+    jump: timedelta = timedelta(0)
+    history: dict[str, list[Change]] = field(default_factory=dict)
+    urgent_until: datetime = START
+    outsiders: int = 0
+    done: list[Action] = field(default_factory=list)
+    writes: int = 0
+    lost: set[x509.Certificate] = field(default_factory=set)
+
+    @property
+    def now(self) -> datetime:
+        """What the clocks say."""
+        return self.time + self.jump
+
+    def get(self, target: str) -> Versioned:
+        """An object as it is."""
+        return self.history[target][-1].value if target in self.history else None
+
+    @property
+    def state(self) -> State:
+        """All objects at once."""
+        return assemble({target: self.get(target) for target in self.history})
+
+    def put(self, target: str, value: Versioned, *, ours: bool) -> None:
+        """Write an object, or delete it."""
+        self.writes += 1
+        if value is not None:
+            value = replace(value, version=str(self.writes))
+        if isinstance(value, Secret):
+            value = replace(value, written=self.now)
+        self.history.setdefault(target, []).append(Change(self.time, value, ours, pair(value)))
+        if not ours:
+            self.outsiders += 1
+            known = look(self.state, self.now, Wish(HOSTS)).known
+            self.lost |= {leaf for leaf in self.served() if verify.issuer(leaf, known) is None}
+
+    def served(self) -> set[x509.Certificate]:
+        """The leaves signed here that some pod may serve: a pod keeps the last good pair that it saw."""
+        changes = [change for change in self.history.get(SERVING, []) if change.leaf]
+        return {change.leaf for change in recent(changes, self.time - SERVE_LAG) if change.ours and change.leaf}
+
+    def seen(self, kind: str) -> list[bytes]:
+        """The bundles published here that some API server may use, the newest last."""
+        changes = [change for change in recent(self.history.get(kind, []), self.time - PUBLISH_LAG) if change.ours]
+        return [b for change in changes if isinstance(change.value, Configuration) for b in change.value.bundles]
+
+
+def recent(changes: list[Change], since: datetime) -> list[Change]:
+    """The changes that were made after an instant, and the last one before it."""
+    older = [change for change in changes if change.at <= since]
+    return older[-1:] + [change for change in changes if change.at > since]
+
+
+def pair(value: Versioned) -> x509.Certificate | None:
+    """The leaf, if certificate and key are one pair."""
+    if not isinstance(value, Secret):
+        return None
+    found = verify.certificates(value.data.get("tls.crt", b""))
+    return found[0] if found and verify.key_problem(found[0], value.data.get("tls.key", b"")) is None else None
+
+
+def assemble(objects: Mapping[str, Versioned]) -> State:
+    """A state of objects that were perhaps read one after another."""
+    authority, serving = objects.get(AUTHORITY), objects.get(SERVING)
+    assert not isinstance(authority, Configuration)
+    assert not isinstance(serving, Configuration)
+    configurations = {kind: found for kind in KINDS if isinstance(found := objects.get(kind), Configuration)}
+    return State(authority, serving, configurations)
+
+
+def ensure(world: World, wish: Wish, *, rotate: bool = False, fresh: timedelta = FRESH) -> Iterator[None]:
+    """What `ensure` does; pauses before each read and each write, so that anything can happen there."""
+    resolved = not rotate
+    while True:
+        began, objects = world.time, {}
+        for target in (SERVING, *KINDS, AUTHORITY):
+            yield
+            objects[target] = world.get(target)
+        state, now = assemble(objects), world.now
+        if not resolved:
+            wish, resolved = replace(wish, replace=replaced(state)), True
+        sight = look(state, now, wish)
+        actions = plan(sight).actions
+        if not actions:
+            return
+        for action in actions:
+            after = apply(sight, action)
+            yield
+            if world.time - began > fresh or world.get(action.target) != objects[action.target]:
+                break
+            if action.target == SERVING and not look(world.state, world.now, wish).works:
+                world.urgent_until = world.time + PUBLISH_LAG
+            world.put(action.target, changed(after, action.target), ours=True)
+            world.done.append(action)
+
+
+def run(world: World, wish: Wish, *, rotate: bool = False) -> list[Action]:
+    """A whole run that nobody disturbs; returns what it did."""
+    before = len(world.done)
+    for _ in ensure(world, wish, rotate=rotate):
+        assert len(world.done) - before < MANY, "it goes on for ever"
+    return world.done[before:]
+
+
+def changed(state: State, target: str) -> Versioned:
+    """One object of a state."""
+    if target == AUTHORITY:
+        return state.authority
+    return state.serving if target == SERVING else state.configurations[target]
+
+
+def replaced(state: State) -> str:
+    """The fingerprint of the CA that `--rotate-ca` means."""
+    authority = Authority.read(state.authority)
+    current = authority.current.certificate if authority.current else None
+    return verify.fingerprint(current) if current and authority.next is None else ""
