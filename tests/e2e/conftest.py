@@ -1,6 +1,8 @@
 """One cluster for the session, a webhook for each module, a namespace for each test."""
 
 import itertools
+import os
+import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -19,9 +21,10 @@ from tests.e2e.objects import (
     service_account,
 )
 from tests.e2e.shipped import is_configuration, pointed_at, render
-from tests.server.program import DATA, Authority, Program, until
+from tests.server.program import COMMAND, DATA, Authority, Program, until
 
 Serve = Callable[..., Program]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 NODES = load_nodes("mixed")
 DEVICE_CONFIG = DATA / "config" / "device-config.yaml"
@@ -68,6 +71,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def api(cluster: Cluster) -> Iterator[Api]:
     with cluster.api() as made:
         yield made
+
+
+@pytest.fixture
+def run(cluster: Cluster) -> Run:
+    """Run `vgpu-webhook` as the administrator would."""
+    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
+
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    return command
 
 
 @pytest.fixture

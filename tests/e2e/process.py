@@ -40,7 +40,7 @@ class Daemon:
     def tail(self) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:])
 
-    def close(self, seconds: float = 10.0) -> None:
+    def close(self, seconds: float = 2.0) -> None:
         self.process.terminate()
         try:
             self.process.wait(seconds)

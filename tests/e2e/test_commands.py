@@ -1,7 +1,5 @@
 """The commands that look at a cluster, and the one that says what a cluster shall send."""
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,29 +8,15 @@ import yaml
 
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import DEVICE_CONFIG, PROBE, another_node, attach, changed
+from tests.e2e.conftest import DEVICE_CONFIG, PROBE, Run, another_node, attach, changed
 from tests.e2e.objects import Object, custom_resource, device_pod, load_nodes, pod, pods, service_account
 from tests.e2e.shipped import DEPLOY, render
-from tests.server.program import COMMAND, Authority, Program, until
+from tests.server.program import Authority, Program, until
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 Attach = Callable[..., None]
 
 DEVICE_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
 REPORTS = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/kube-system/policyreports"
-
-
-@pytest.fixture
-def run(cluster: Cluster) -> Run:
-    """Run `vgpu-webhook` as the administrator would."""
-    environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(COMMAND), *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    return command
 
 
 @pytest.mark.usefixtures("webhook")

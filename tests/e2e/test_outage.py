@@ -1,5 +1,6 @@
 """The webhook is away: pods that ask for devices wait for it, all others do not notice."""
 
+import json
 import os
 import signal
 
@@ -7,11 +8,9 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, attach
+from tests.e2e.conftest import Run, Serve, attach
 from tests.e2e.objects import device_pod, pod, pods
 from tests.server.program import Authority, Program
-
-TIMEOUT_SECONDS = 5  # of the shipped configurations
 
 
 @pytest.fixture
@@ -32,15 +31,17 @@ def assert_only_device_pods_fail(api: Api, namespace: str, why: str) -> None:
     assert api.delete(pods(namespace, "old")).status == 200
 
 
-def test_dead(program: Program, cluster: Cluster, api: Api, namespace: str):
+def test_dead(program: Program, api: Api, namespace: str, run: Run):
     api.post(pods(namespace), device_pod("old"))
     program.close()
     assert_only_device_pods_fail(api, namespace, "connection refused")
     workload = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}}
-    created = api.post(
-        f"/api/v1/namespaces/{namespace}/podtemplates", workload | {"template": {"spec": device_pod("x")["spec"]}}
-    )
+    template = {"template": {"spec": device_pod("p")["spec"]}}
+    created = api.post(f"/api/v1/namespaces/{namespace}/podtemplates", workload | template)
     assert (created.status, created.warnings) == (201, ()), "who applies a workload does not wait for mere warnings"
+    lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
+    assert lines["failed-open"]["status"] == "warning"
+    assert "workloads.vgpu-webhook.svc: " in lines["failed-open"]["message"]
 
 
 def test_stuck(program: Program, api: Api, namespace: str):
