@@ -40,7 +40,7 @@ exit codes:
 def main(argv: Sequence[str]) -> int:
     """Read the logs and return the exit code."""
     parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)
     arguments.files = files_of(parser, arguments.files)
     if arguments.follow and (arguments.summary or arguments.until or arguments.files[1:]):
         parser.error("--follow takes one file, without --summary and --until")

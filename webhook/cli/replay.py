@@ -38,7 +38,7 @@ exit codes:
 def main(argv: Sequence[str]) -> int:
     """Replay the logs and return the exit code."""
     parser = _parser()
-    arguments = parser.parse_args(argv)
+    arguments = parser.parse_intermixed_args(argv)
     arguments.files = files_of(parser, arguments.files)
     try:
         return _replay(arguments)

@@ -101,6 +101,7 @@ def read_decision(record: Any) -> Decision | None:
         and decision.endpoint in ENDPOINTS
         and type(decision.dry_run) is bool
         and type(decision.allowed) is bool
+        and type(found) is list
         and type(decision.patch) is list
         and type(decision.request) is dict
         and type(decision.digests) is dict

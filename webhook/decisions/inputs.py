@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from webhook.review import Snapshot
 MAX_SPLIT = 1000
 
 _NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|rules\.[a-z0-9-]+)")
-_GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +106,20 @@ def with_setting(document: Any, setting: str) -> dict[str, Any]:
 
 
 def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any) -> list[Any]:
-    """The policy's namespaces with an entry for this glob; the last one decides, so it goes to the end."""
+    """The policy's namespaces with one more entry: what decided for this glob so far, but for one key.
+
+    The last entry that matches decides alone, so it goes to the end.
+    """
     found = list(entries) if isinstance(entries, list) else []
-    same = next((e for e in found if isinstance(e, dict) and e.get("match") == [pattern]), None)
-    entry = {"match": [pattern]} if same is None else dict(same)
+    decider = next((entry for entry in reversed(found) if _covers(entry, pattern)), {})
+    entry = {**decider, "match": [pattern]}
     _put(entry, keys, value, pattern)
-    return [*[each for each in found if each is not same], entry]
+    return [*found, entry]
+
+
+def _covers(entry: Any, pattern: str) -> bool:
+    globs = entry.get("match") if isinstance(entry, dict) else None
+    return isinstance(globs, list) and any(isinstance(glob, str) and fnmatchcase(pattern, glob) for glob in globs)
 
 
 def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str) -> None:

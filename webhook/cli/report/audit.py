@@ -45,7 +45,8 @@ class Listing:
         pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
         if decision.dry_run:
             rules = f"{rules} (dry run)".lstrip()
-        self._terminal.line(*pieces, cut(rules, 200))
+        pieces[-1] = f"{cells[-1]}  {cut(rules, 200)}".rstrip()
+        self._terminal.line(*pieces)
 
 
 class JsonLines:

@@ -1,0 +1,171 @@
+"""`vgpu-webhook audit` as a user runs it."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import shell
+from tests.server.program import until
+
+SAMPLE = Path(str(files("webhook") / "samples" / "audit.jsonl"))
+LINES = SAMPLE.read_bytes().splitlines(keepends=True)
+
+
+def test_a_table(run):
+    ran = run("audit", "--denied", "--user", "anna*", SAMPLE)
+    assert (ran.code, ran.err) == (0, "")
+    head, row = ran.out.splitlines()
+    assert head.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
+    assert row.split()[:3] == ["2026-11-20", "08:04:00", "validate"]
+    assert row.endswith("cores-range, mode-invalid, isolation-env, card-count")
+    assert row.index("denied") == head.index("OUTCOME")
+
+
+def test_json_is_what_the_log_has(run):
+    ran = run("audit", "-o", "json", "--endpoint", "validate", SAMPLE)
+    assert ran.lines == [line for line in map(json.loads, LINES) if line["endpoint"] == "validate"]
+
+
+@pytest.mark.parametrize(
+    "options, count",
+    [
+        ([], 16),
+        (["--since", "2026-11-20T10:00"], 2),
+        (["--until", "2026-11-20T08:09"], 2),
+        (["--rule", "card-*", "--rule", "host-access"], 5),
+        (["-n", "*-speech", "--endpoint", "mutate"], 3),
+        (["--dry-run"], 0),
+        (["--no-dry-run", "--denied"], 4),
+    ],
+)
+def test_filters(run, options: list[str], count: int):
+    assert len(run("audit", "-o", "json", *options, SAMPLE).lines) == count
+
+
+def test_a_summary(run):
+    ran = run("audit", "--summary", SAMPLE)
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert lines[:2] == [
+        "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
+        "4 denied, 8 mutated, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
+    ]
+    assert "RULE DENIED WARNED AUDITED DENIED PER HOUR FROM 2026-11-20 08:00" in lines
+    assert "card-count 4 0 0 ▃█" in lines
+    assert "team-speech 6 0 1" in lines
+    assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
+
+
+def test_a_summary_for_programs(run):
+    (told,) = run("audit", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
+    assert told["decisions"] == 4
+    assert told["first"] == "2026-11-20T08:04:00.003000Z"
+    assert told["rules"]["card-count"] == {"decisions": 4, "denied": 4, "warned": 0, "audited": 0}
+    assert told["refused"][0]["times"] == 3
+    trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
+    assert told["denialsOverTime"]["byNamespace"] == trend
+    assert told["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
+
+
+def test_an_empty_log(run, write):
+    ran = run("audit", "--summary", write("empty", ""))
+    assert (ran.code, ran.out, ran.err) == (0, "no decisions\n", "")
+    (told,) = run("audit", "--summary", "-o", "json", write("empty", "")).lines
+    assert told["first"] is None
+
+
+def test_numbers_where_bars_cannot_be_drawn():
+    ran = shell("audit", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert b"1 3" in ran.stdout.splitlines()[4]
+    assert ran.returncode == 0
+
+
+def test_skipped_lines_are_counted(run, tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(b"started\n" + b"".join(LINES) + LINES[0][:80])
+    ran = run("audit", log)
+    assert (ran.code, ran.err) == (0, "vgpu-webhook audit: lines skipped: 1 foreign, 1 cut off at the end\n")
+    assert len(ran.out.splitlines()) == 17
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", [["-"], []])
+def test_standard_input(pack: Any, name: list[str]):
+    ran = shell("audit", "-o", "json", *name, stdin=pack(b"".join(LINES)))
+    assert len(ran.stdout.splitlines()) == 16
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("options", [[], ["--summary"], ["-o", "json"], ["--summary", "-o", "json"]])
+def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]):
+    log = tmp_path / "log"
+    evil = "\x1b[2J\u202eevil\n" + "x" * 3000
+    record = json.loads(LINES[1])
+    names = dict.fromkeys(("id", "uid", "user", "namespace", "kind", "name", "operation"), evil)
+    record["findings"][0] |= {"rule": evil, "message": evil, "path": evil}
+    log.write_text(json.dumps({**record, **names}) + "\n")
+    ran = run("audit", *options, log)
+    assert ran.code == 0
+    assert "evil" in ran.out
+    assert all(line.isprintable() or set(line) & set("▃█") for line in ran.out.splitlines())
+    if "json" not in options:
+        assert max(map(len, ran.out.splitlines())) < 600
+
+
+@pytest.mark.parametrize("options", [[], ["--summary"]])
+def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[str]):
+    log = tmp_path / "log"
+    log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
+    ran = run("audit", *options, log, SAMPLE)
+    assert ran.code == 2
+    assert f"{log}: no audit line in 16 MiB, so the rest is not read" in ran.err
+    assert "team-vision" in ran.out, "what can be read is told all the same"
+
+
+def test_bad_input(run, tmp_path: Path):
+    ran = run("audit", tmp_path / "none")
+    assert (ran.code, ran.err) == (2, f"vgpu-webhook audit: {tmp_path}/none: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--since", "soon"], "'soon' is neither an age such as 2h nor a time such as 2026-11-20T10:00"),
+        (["--follow", "--summary"], "--follow takes one file"),
+        (["--follow", "b"], "--follow takes one file"),
+    ],
+)
+def test_bad_options(run, capsys, options: list[str], message: str):
+    with pytest.raises(SystemExit) as ended:
+        run("audit", "a", *options)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_following(tmp_path: Path):
+    log, out = tmp_path / "log", tmp_path / "out"
+    log.write_bytes(LINES[0])
+    command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", "--denied", "-o", "json", str(log)]
+    with out.open("wb") as stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE) as process:
+
+        def write(line: bytes) -> bool:
+            with log.open("ab") as file:
+                file.write(line)
+            return bool(out.read_bytes())
+
+        until(lambda: write(LINES[1]))  # it may not yet have begun
+        log.rename(tmp_path / "log.1")
+        log.write_bytes(LINES[2] + LINES[7])
+        until(lambda: b"card-count" in out.read_bytes().splitlines()[-1] and b'"Pod","name":"nine"' in out.read_bytes())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    assert {json.loads(line)["allowed"] for line in out.read_bytes().splitlines()} == {False}
