@@ -32,11 +32,13 @@ def pods(namespace: str, name: str = "", subresource: str = "") -> str:
 def furnished_namespace(name: str) -> list[Object]:
     """A namespace in which pods can be created, and in which the ordinary user and the scheduler may change them."""
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-pods", "namespace": name}}
+    changing = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}
+    binding = {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
     user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User"}
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
         service_account(name),
-        rbac | {"kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}]},
+        rbac | {"kind": "Role", "rules": [changing, binding]},
         rbac
         | {
             "kind": "RoleBinding",

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve, attach
-from tests.e2e.objects import device_pod, pod, pods
+from tests.e2e.objects import SCHEDULER, device_pod, pod, pods
 from tests.server.program import Authority, Program
 
 
@@ -20,21 +20,37 @@ def program(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
     return started
 
 
-def assert_only_device_pods_fail(api: Api, namespace: str, why: str) -> None:
-    refused = api.post(pods(namespace), device_pod("device"))
-    assert refused.status == 500
-    assert 'failed calling webhook "repair.vgpu-webhook.svc"' in refused.message
-    assert why in refused.message
-    assert api.post(pods(namespace), pod("ordinary")).status == 201
-    assert [stored["metadata"]["name"] for stored in api.get(pods(namespace)).body["items"]] == ["old", "ordinary"]
-    assert api.merge(pods(namespace, "old"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
-    assert api.delete(pods(namespace, "old")).status == 200
+def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, why: str) -> None:
+    with cluster.api() as api:
+        refused = api.post(pods(namespace), device_pod("device"))
+        assert refused.status == 500
+        assert 'failed calling webhook "repair.vgpu-webhook.svc"' in refused.message
+        assert why in refused.message
+        assert api.post(pods(namespace), pod("ordinary")).status == 201
+        stored = [one["metadata"]["name"] for one in api.get(pods(namespace)).body["items"]]
+        assert stored == ["old", "ordinary"]
+        assert api.merge(pods(namespace, "old"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
+        assert_scheduled(cluster, namespace)
+        assert api.delete(pods(namespace, "old")).status == 200
 
 
-def test_dead(program: Program, api: Api, namespace: str, run: Run):
+def assert_scheduled(cluster: Cluster, namespace: str) -> None:
+    """Volcano goes on placing the pods that are there already."""
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "old"}}
+    with cluster.api(SCHEDULER) as scheduler:
+        noted = scheduler.merge(
+            pods(namespace, "old"), {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
+        )
+        assert noted.status == 200, noted.message
+        target = {"target": {"apiVersion": "v1", "kind": "Node", "name": "gpu-a"}}
+        bound = scheduler.post(pods(namespace, "old", "binding"), binding | target)
+        assert bound.status == 201, bound.message
+
+
+def test_dead(program: Program, cluster: Cluster, api: Api, namespace: str, run: Run):
     api.post(pods(namespace), device_pod("old"))
     program.close()
-    assert_only_device_pods_fail(api, namespace, "connection refused")
+    assert_only_new_device_pods_fail(cluster, namespace, "connection refused")
     workload = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}}
     template = {"template": {"spec": device_pod("p")["spec"]}}
     created = api.post(f"/api/v1/namespaces/{namespace}/podtemplates", workload | template)
@@ -44,12 +60,12 @@ def test_dead(program: Program, api: Api, namespace: str, run: Run):
     assert "workloads.vgpu-webhook.svc: " in lines["failed-open"]["message"]
 
 
-def test_stuck(program: Program, api: Api, namespace: str):
+def test_stuck(program: Program, cluster: Cluster, api: Api, namespace: str):
     """A worker that is stopped takes connections and says nothing."""
     api.post(pods(namespace), device_pod("old"))
     os.kill(program.worker, signal.SIGSTOP)
     try:
-        assert_only_device_pods_fail(api, namespace, "context deadline exceeded")
+        assert_only_new_device_pods_fail(cluster, namespace, "context deadline exceeded")
     finally:
         os.kill(program.worker, signal.SIGCONT)
     assert api.post(pods(namespace), device_pod("device")).status == 201

@@ -121,6 +121,31 @@ def test_a_label_and_a_deletion_are_not_asked_about(api: Api, namespace: str, ca
     assert calls() == {}
 
 
+def test_an_ephemeral_container_is_asked_about_in_a_device_pod_alone(api: Api, namespace: str, calls: Calls):
+    for made in (device_pod("device"), pod("plain")):
+        api.post(pods(namespace), made)
+    calls()
+    debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "cuda"}]}}
+    for name, expected in (("plain", {}), ("device", VALIDATE)):
+        path = pods(namespace, name, "ephemeralcontainers")
+        assert api.send("PATCH", path, debug, "application/strategic-merge-patch+json").status == 200
+        assert calls() == expected
+
+
+def test_a_workload_is_asked_about_when_its_template_changes(api: Api, namespace: str, calls: Calls):
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": device_pod("p")["spec"]}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
+    deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
+    api.post(deployments, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"}, "spec": spec})
+    assert calls() == VALIDATE
+    for change in ({"metadata": {"labels": {"touched": "yes"}}}, {"spec": {"replicas": 5}}):
+        assert api.merge(f"{deployments}/d", change).status == 200
+    assert calls() == {}
+    image = {"containers": [template["spec"]["containers"][0] | {"image": "newer"}]}
+    assert api.merge(f"{deployments}/d", {"spec": {"template": {"spec": image}}}).status == 200
+    assert calls() == VALIDATE
+
+
 def test_a_huge_pod_stays_inside_the_budget_of_the_conditions(api: Api, namespace: str, calls: Calls):
     """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it asks for."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
