@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import threading
@@ -22,6 +23,7 @@ from tests.decisions.recording import record, request, snapshot
 from webhook.decisions.decision import Decision, parse_decision, read_decision, to_record
 from webhook.decisions.follow import follow
 from webhook.decisions.reader import GIVE_UP, Reader, Skipped
+from webhook.decisions.replay import Replayer
 from webhook.decisions.streams import CHUNK, MAX_LINE, Lines
 from webhook.observe.rotation import RotatedFile
 
@@ -71,11 +73,26 @@ GOOD = orjson.loads(line("u"))
 
 @given(st.sampled_from(sorted(GOOD)), strategies.hostile | strategies.json_values)
 def test_a_line_that_is_almost_one_is_foreign_or_right(key: str, value: Any):
+    value = orjson.loads(json.dumps(value))
     found = read_decision({**GOOD, key: value})
     if found is not None:
         assert type(value) is type(GOOD[key])
         assert isinstance(found.word, str)
         orjson.dumps(to_record(found))
+
+
+@pytest.mark.parametrize("depth", [200, 250, 300, 900, 2000])
+@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("key", ["request", "patch", "digests"])
+def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, closing: str, depth: int):
+    nested = opening * depth + "0" + closing * depth
+    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
+    found = parse_decision(orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode()))
+    assert (found is not None) is (depth < 252)
+    if found is not None:
+        orjson.dumps(to_record(found))
+        Replayer(OLD, snapshot(nodes=None)).replay(found)
+        Replayer(OLD, snapshot(nodes=None)).replay(found._replace(endpoint="mutate"))
 
 
 @given(strategies.json_values | st.just([]))

@@ -1,8 +1,10 @@
 """A replay with the old inputs gives the recorded decision; with others, what they would have given."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +104,7 @@ def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
 @settings(max_examples=200)
 @given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
 def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
+    kept, patch = orjson.loads(json.dumps([kept, patch]))
     for kind in ("Pod", "Job", "CronJob", "Service", ""):
         for held in (
             kept,

@@ -10,6 +10,8 @@ from webhook.rules.base import Level
 
 ENDPOINTS = ("mutate", "validate")
 
+MAX_DEPTH = 200  # of a line that need not be looked at for it
+
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
 
 
@@ -64,7 +66,9 @@ def parse_decision(line: bytes) -> Decision | None:
     """Read one line; None if it is not one of the audit log."""
     try:
         record = orjson.loads(line)
-    except orjson.JSONDecodeError:
+        if line.count(b"{") + line.count(b"[") > MAX_DEPTH:
+            orjson.dumps(record)  # it reads deeper than it writes
+    except (orjson.JSONDecodeError, TypeError):
         return None
     return read_decision(record)
 
