@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
+from webhook.cli.report.audit import cut
 
 SAMPLE = Path(str(files("webhook") / "samples" / "audit.jsonl"))
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
@@ -119,6 +122,12 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
         assert max(map(len, ran.out.splitlines())) < 600
 
 
+@given(st.text(), st.integers(1, 30))
+def test_no_name_breaks_a_column(text: str, width: int):
+    assert len(cut(text, width)) <= width
+    assert cut(text, width).isprintable()
+
+
 @pytest.mark.parametrize("options", [[], ["--summary"]])
 def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[str]):
     log = tmp_path / "log"
@@ -132,6 +141,15 @@ def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[s
 def test_bad_input(run, tmp_path: Path):
     ran = run("audit", tmp_path / "none")
     assert (ran.code, ran.err) == (2, f"vgpu-webhook audit: {tmp_path}/none: No such file or directory\n")
+
+
+@pytest.mark.parametrize("options", [["audit"], ["audit", "--summary"], ["replay"], ["replay", "-o", "json"]])
+def test_a_full_disk_is_told(options: list[str]):
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "webhook.cli.main", *options, str(SAMPLE)]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ran.returncode == 2
+    assert ran.stderr.decode() == f"vgpu-webhook {options[0]}: cannot write the report: No space left on device\n"
 
 
 @pytest.mark.parametrize(

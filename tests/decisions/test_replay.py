@@ -14,9 +14,11 @@ from tests.decisions.recording import DATA, record, recorded, request, snapshot
 from tests.observe.test_excerpt import rich_pods
 from webhook.cluster.snapshot import default_device_config
 from webhook.decisions.decision import Decision
+from webhook.decisions.rebuild import rebuild
 from webhook.decisions.replay import HALVES, PASSED_OVER, Direction, Replayed, Replayer, Verdict
 from webhook.devices.config import parse_device_config
 from webhook.errors import RequestError
+from webhook.pod.templates import changed_templates
 from webhook.review import Snapshot, mutate
 from webhook.wire import codec
 
@@ -91,6 +93,16 @@ def test_any_workload_is_reproduced(pod: dict[str, Any], workload: Any, endpoint
 @given(rich_pods(), strategies.pods() | st.none(), WORKLOADS)
 def test_any_changed_workload_is_reproduced(pod: dict[str, Any], old: dict[str, Any] | None, workload: Any):
     reproduces(request(workload(pod), workload(pod if old is None else old)), "validate")
+
+
+@pytest.mark.parametrize("workload", [_deployment, _cron_job, _template, _job])
+def test_the_same_templates_are_reviewed(workload: Any):
+    asked = request(workload(pod(99)), workload(pod()))
+    decision = recorded(asked, OLD)
+    paths = [template["path"] for template in decision.request["templates"]]
+    again = rebuild(decision)
+    assert [template.path for template in changed_templates(again.kind, again.object or {}, again.old_object)] == paths
+    assert again.group == asked.group
 
 
 @settings(max_examples=100)

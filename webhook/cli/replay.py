@@ -6,18 +6,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from webhook.cli.audit import Log, add_filters, files_of
+from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
 from webhook.cli.report.replay import json_change, json_changes, show_changes
-from webhook.cli.report.terminal import Terminal, visible
+from webhook.cli.report.terminal import Terminal
 from webhook.decisions.changes import Changes
 from webhook.decisions.decision import Decision
 from webhook.decisions.inputs import MAX_SPLIT, Inputs
 from webhook.decisions.replay import Replayer, Verdict
-from webhook.errors import WebhookError
 
 EXIT_SAME = 0
 EXIT_CHANGED = 1
-EXIT_BAD_INPUT = 2
 
 _MORE = """\
 With the inputs that a decision was made with it comes out as recorded; where it does not, that is said. Give the files
@@ -40,11 +38,7 @@ def main(argv: Sequence[str]) -> int:
     parser = _parser()
     arguments = parser.parse_intermixed_args(argv)
     arguments.files = files_of(parser, arguments.files)
-    try:
-        return _replay(arguments)
-    except WebhookError as error:
-        print(f"vgpu-webhook replay: {visible(str(error))}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+    return guarded("replay", lambda: _replay(arguments))
 
 
 def _replay(arguments: argparse.Namespace) -> int:
