@@ -1,0 +1,165 @@
+"""The Kubernetes store: reads the state from the API server and does what a plan says, one write at a time.
+
+Read in this order, and never in another: the serving Secret, the webhook configurations, the authority Secret. A write
+succeeds only if its object is still as it was read. So whoever still wants to sign with a CA that others have retired
+holds a serving Secret that is out of date; and whoever still wants to drop a CA that others have introduced holds a
+bundle that is.
+"""
+
+import base64
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from certs.api import MUTATING, VALIDATING, Api, Object
+from certs.deeds import apply
+from certs.errors import CertsError, Conflict
+from certs.pki import CLOCK_SKEW
+from certs.plan import AUTHORITY, SERVING, Action
+from certs.sight import Sight
+from certs.state import Configuration, Secret, State
+
+KINDS = (MUTATING, VALIDATING)
+FRESH_SECONDS = 60.0  # less than the serve lag: a Secret that others deleted cannot be made from what was true long ago
+
+_CERT_MANAGER = "cert-manager.io/"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What the objects are called."""
+
+    namespace: str = "vgpu-webhook"
+    serving: str = "vgpu-webhook-tls"
+    authority: str = "vgpu-webhook-ca"
+    webhooks: str = "vgpu-webhook"
+
+    def of(self, target: str) -> str:
+        """A target of a plan, as people call it."""
+        if target in KINDS:
+            return f"{target} {self.webhooks}"
+        return f"Secret {self.namespace}/{self.authority if target == AUTHORITY else self.serving}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was read.
+
+    Attributes:
+        now: by the API server's clock, the one by which it will judge certificates.
+        objects: as they came, by target.
+        at: when reading began, by the monotonic clock, in seconds.
+    """
+
+    state: State
+    now: datetime
+    objects: Mapping[str, Object] = field(repr=False)
+    at: float
+
+
+class Cluster:
+    """The objects of one webhook in one cluster."""
+
+    def __init__(self, api: Api, names: Names) -> None:
+        self.names = names
+        self._api = api
+
+    def read(self) -> Seen:
+        """Read all objects.
+
+        Raises:
+            CertsError: they could not be read.
+        """
+        names, began = self.names, time.monotonic()
+        found = {SERVING: self._api.secret(names.namespace, names.serving)}
+        found |= {kind: self._api.configuration(kind, names.webhooks) for kind in KINDS}
+        found |= {AUTHORITY: self._api.secret(names.namespace, names.authority)}
+        objects = {target: one for target, one in found.items() if one is not None}
+        secrets = {target: _read_secret(one) for target, one in objects.items() if target not in KINDS}
+        configurations = {kind: _read_configuration(objects[kind]) for kind in KINDS if kind in objects}
+        state = State(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
+        return Seen(state, self._api.clock or datetime.now(UTC), objects, began)
+
+    def objections(self, seen: Seen) -> Iterator[str]:
+        """Why nothing should be written: sentences that say what to do instead."""
+        here = datetime.now(UTC)
+        if abs(here - seen.now) > CLOCK_SKEW:
+            yield (
+                f"the clock here says {here:%Y-%m-%d %H:%M}, the API server's {seen.now:%Y-%m-%d %H:%M} (UTC): "
+                "set right the one that is wrong"
+            )
+        for target, found in seen.objects.items():
+            name = self.names.of(target)
+            if any(key.startswith(_CERT_MANAGER) for key in found["metadata"].get("annotations") or {}):
+                yield (
+                    f"{name} belongs to cert-manager, as its annotations say: let cert-manager look after all "
+                    "certificates, or remove the annotations and what makes it write there"
+                )
+
+    def write(self, seen: Seen, sight: Sight, action: Action) -> None:
+        """Do one action of the plan that was made for what was seen.
+
+        Raises:
+            Conflict: the object is not as it was seen any more, or that was too long ago.
+            CertsError: it could not be written.
+        """
+        if time.monotonic() - seen.at > FRESH_SECONDS:
+            raise Conflict(f"cannot write {self.names.of(action.target)}: it was read too long ago")
+        after, held = apply(sight, action), seen.objects.get(action.target)
+        if action.target in KINDS:
+            operations = _patch(after.configurations[action.target])
+            self._api.patch_configuration(action.target, self.names.webhooks, operations)
+            return
+        secret = after.authority if action.target == AUTHORITY else after.serving
+        data = {key: base64.b64encode(content).decode() for key, content in (secret.data if secret else {}).items()}
+        if held is None:
+            self._api.create_secret(self.names.namespace, self._new_secret(action.target) | {"data": data})
+        elif held.get("immutable"):
+            raise CertsError(f"{self.names.of(action.target)} is immutable: delete it, and run this again")
+        else:  # with the resourceVersion that it came with
+            self._api.replace_secret(self.names.namespace, {**held, "data": data})
+
+    def _new_secret(self, target: str) -> Object:
+        name, kind = self.names.serving, "kubernetes.io/tls"
+        if target == AUTHORITY:
+            name, kind = self.names.authority, "Opaque"
+        labels = {"app.kubernetes.io/name": "vgpu-webhook"}
+        metadata = {"name": name, "namespace": self.names.namespace, "labels": labels}
+        return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata}
+
+
+def _read_secret(found: Object) -> Secret:
+    data = {key: _decoded(content) for key, content in (found.get("data") or {}).items()}
+    return Secret(data, found["metadata"]["resourceVersion"], _written(found["metadata"]))
+
+
+def _read_configuration(found: Object) -> Configuration:
+    bundles = tuple(_decoded(webhook["clientConfig"].get("caBundle")) for webhook in found.get("webhooks") or [])
+    return Configuration(bundles, found["metadata"]["resourceVersion"])
+
+
+def _patch(wanted: Configuration) -> list[Object]:
+    return [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": wanted.version},
+        *(
+            {"op": "add", "path": f"/webhooks/{at}/clientConfig/caBundle", "value": base64.b64encode(bundle).decode()}
+            for at, bundle in enumerate(wanted.bundles)
+        ),
+    ]
+
+
+def _written(metadata: Object) -> datetime | None:
+    """When somebody last changed a Secret's data; when it was made, if the server keeps no record."""
+    entries = metadata.get("managedFields") or []
+    times = [entry.get("time") for entry in entries if "f:data" in (entry.get("fieldsV1") or {})]
+    known = [datetime.fromisoformat(told) for told in [*times, metadata.get("creationTimestamp")] if told]
+    return max(known, default=None)
+
+
+def _decoded(content: Any) -> bytes:
+    try:
+        return base64.b64decode(content or "")
+    except ValueError:
+        return b""

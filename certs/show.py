@@ -1,0 +1,164 @@
+"""`show`: what is there, whether it fits together, and what `ensure` would do. Never a key."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cryptography import x509
+
+from certs import verify
+from certs.cluster import KINDS, Cluster
+from certs.plan import AUTHORITY, SERVING, plan
+from certs.sight import Sight, Wish, look
+from certs.state import Ca
+from certs.store import CA
+
+Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was found.
+
+    Attributes:
+        facts: as `-o json` prints them.
+    """
+
+    facts: Facts
+
+    @property
+    def in_order(self) -> bool:
+        """Whether every bundle that is published trusts the leaf, and a CA can sign the next one."""
+        return bool(self.facts["inOrder"])
+
+    def json(self) -> str:
+        """For programs."""
+        return json.dumps(self.facts, indent=2)
+
+    def text(self) -> str:
+        """For people."""
+        return "\n".join(_lines(self.facts))
+
+
+def look_around(cluster: Cluster, wish: Wish) -> Report:
+    """Read, and change nothing.
+
+    Raises:
+        CertsError: it could not be read.
+    """
+    seen = cluster.read()
+    sight = look(seen.state, seen.now, wish)
+    found, named = plan(sight), cluster.names.of
+    bundles = [_bundle(sight, named(kind), kind) for kind in KINDS]
+    if sight.state.serving:
+        bundles.append(_published(sight, f"{named(SERVING)} {CA}", (sight.state.serving.data.get(CA, b""),)))
+    objections = list(cluster.objections(seen))
+    trusted = all(bundle["problem"] is None for bundle in bundles if bundle["there"])
+    steps = [f"{named(action.target)}: {action.deed}: {action.why}" for action in found.actions]
+    if found.due:
+        steps.append(f"from {_moment(found.due)} on: {found.waiting}")
+    return Report(
+        {
+            "inOrder": bool(sight.works and sight.able and trusted and not objections),
+            "now": _moment(seen.now),
+            "authority": {"where": named(AUTHORITY), **_authority(sight)},
+            "leaf": {"where": named(SERVING), **_leaf(sight)},
+            "bundles": bundles,
+            "problems": objections,
+            "next": steps,
+        }
+    )
+
+
+def _authority(sight: Sight) -> Facts:
+    authority = sight.authority
+    return {
+        "current": _ca(sight, authority.current),
+        "next": _ca(sight, authority.next),
+        "former": [verify.fingerprint(one) for one in authority.former],
+        "step": authority.step or None,
+        "since": _moment(authority.since) if authority.since else None,
+    }
+
+
+def _ca(sight: Sight, ca: Ca | None) -> Facts | None:
+    if ca is None:
+        return None
+    return {**_certificate(ca.certificate), "problem": ca.problem(sight.now)}
+
+
+def _leaf(sight: Sight) -> Facts:
+    certificate = sight.leaf.certificate
+    return {
+        **_certificate(certificate),
+        "hosts": sorted(verify.hosts(certificate)) if certificate else [],
+        "issuer": verify.fingerprint(sight.issuer) if sight.issuer else None,
+        "problem": sight.trouble,
+    }
+
+
+def _certificate(certificate: x509.Certificate | None) -> Facts:
+    if certificate is None:
+        return {"fingerprint": None, "notAfter": None}
+    return {"fingerprint": verify.fingerprint(certificate), "notAfter": _moment(certificate.not_valid_after_utc)}
+
+
+def _bundle(sight: Sight, where: str, kind: str) -> Facts:
+    configuration = sight.state.configurations.get(kind)
+    if configuration is None:
+        return {"where": where, "there": False, "holds": [], "problem": None}
+    return _published(sight, where, configuration.bundles)
+
+
+def _published(sight: Sight, where: str, bundles: tuple[bytes, ...]) -> Facts:
+    """The bundles of one object; a certificate counts if all of them hold it."""
+    held = [verify.certificates(bundle) for bundle in bundles]
+    common = [one for one in (held[0] if held else ()) if all(one in others for others in held)]
+    if not held:
+        problem: str | None = "no webhook is in it"
+    elif sight.leaf.certificate is None:
+        problem = "there is no leaf to trust"
+    else:
+        problem = verify.trust_problem(common, sight.leaf.certificate, sight.wish.hosts[0], sight.now)
+    return {"where": where, "there": True, "holds": [verify.fingerprint(one) for one in common], "problem": problem}
+
+
+def _moment(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    authority, leaf = facts["authority"], facts["leaf"]
+    yield f"authority  {authority['where']}"
+    yield f"  current  {_told(authority['current'])}"
+    if authority["next"]:
+        since = f" since {authority['since']}" if authority["since"] else ""
+        yield f"  next     {_told(authority['next'])}, step {authority['step']}{since}"
+    for fingerprint in authority["former"]:
+        yield f"  former   {fingerprint}"
+    yield f"serving    {leaf['where']}"
+    yield f"  leaf     {_told(leaf)}"
+    if leaf["fingerprint"]:
+        yield f"  issuer   {leaf['issuer'] or 'a CA that is not known here'}"
+        yield f"  hosts    {', '.join(leaf['hosts']) or 'none'}"
+    yield "bundles"
+    width = max(len(bundle["where"]) for bundle in facts["bundles"])
+    for bundle in facts["bundles"]:
+        verdict = bundle["problem"] or "trusts the leaf"
+        told = f"{', '.join(bundle['holds']) or 'nothing'}  {verdict}" if bundle["there"] else "not there"
+        yield f"  {bundle['where']:<{width}}  {told}"
+    for problem in facts["problems"]:
+        yield f"problem    {problem}"
+    for at, step in enumerate(facts["next"] or ["nothing to do"]):
+        yield f"{'' if at else 'next':<11}{step}"
+
+
+def _told(certificate: Facts | None) -> str:
+    if certificate is None:
+        return "none"
+    if certificate["fingerprint"] is None:
+        return f"none: {certificate['problem']}"
+    valid = f"{certificate['fingerprint']}  valid until {certificate['notAfter'][:10]}"
+    return f"{valid}, but {certificate['problem']}" if certificate["problem"] else valid

@@ -1,0 +1,58 @@
+"""An API server for each test, and the command pointed at it: in this process, where that will do, or in its own."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from certs.__main__ import main
+from tests.certs.apiserver import ApiServer
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Certs:
+    """`python -m certs`, with the kubeconfig of the server."""
+
+    def __init__(self, kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.kubeconfig, self._capsys = kubeconfig, capsys
+
+    def __call__(self, *arguments: str) -> Ran:
+        """Run it here."""
+        self._capsys.readouterr()
+        code = main([*arguments, "--kubeconfig", str(self.kubeconfig)])
+        return Ran(code, *self._capsys.readouterr())
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Run it in a process of its own."""
+        command = [sys.executable, "-m", "certs", *arguments, "--kubeconfig", str(self.kubeconfig)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process: subprocess.Popen[str]) -> Ran:
+    """Wait for it."""
+    out, err = process.communicate(timeout=30)
+    return Ran(process.returncode, out, err)
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """With our webhook configurations, which have no bundle yet."""
+    with ApiServer() as server:
+        server.apply_webhooks()
+        yield server
+
+
+@pytest.fixture
+def certs(api: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Certs:
+    return Certs(api.kubeconfig(tmp_path), capsys)

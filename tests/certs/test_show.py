@@ -1,0 +1,172 @@
+"""`show`: true, complete, read-only, and without a key."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from certs import pki, verify
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.conftest import Certs
+
+FULL = "vgpu-webhook.vgpu-webhook.svc"
+HOSTS = ["vgpu-webhook", "vgpu-webhook.vgpu-webhook", FULL, f"{FULL}.cluster.local"]
+
+
+def shown(certs: Certs) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(certs("show", "-o", "json").out)
+    return facts
+
+
+def fingerprint(content: bytes) -> str:
+    return verify.fingerprint(verify.certificates(content)[0])
+
+
+def test_before_the_installation(api: ApiServer, certs: Certs):
+    ran = certs("show")
+    assert ran.code == 1
+    assert ran.out == (
+        "authority  Secret vgpu-webhook/vgpu-webhook-ca\n"
+        "  current  none\n"
+        "serving    Secret vgpu-webhook/vgpu-webhook-tls\n"
+        "  leaf     none: there is none yet\n"
+        "bundles\n"
+        "  MutatingWebhookConfiguration vgpu-webhook    nothing  there is no leaf to trust\n"
+        "  ValidatingWebhookConfiguration vgpu-webhook  nothing  there is no leaf to trust\n"
+        "next       Secret vgpu-webhook/vgpu-webhook-ca: introduce a CA: there is none yet\n"
+    )
+
+
+def test_in_order(api: ApiServer, certs: Certs):
+    certs("ensure")
+    api.log.clear()
+    ran = certs("show")
+    assert ran.code == 0
+    assert api.written() == []
+    made, served = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
+    ca, leaf = fingerprint(made), fingerprint(served)
+    assert ran.out == (
+        "authority  Secret vgpu-webhook/vgpu-webhook-ca\n"
+        f"  current  {ca}  valid until {end(made)[:10]}\n"
+        "serving    Secret vgpu-webhook/vgpu-webhook-tls\n"
+        f"  leaf     {leaf}  valid until {end(served)[:10]}\n"
+        f"  issuer   {ca}\n"
+        f"  hosts    {', '.join(HOSTS)}\n"
+        "bundles\n"
+        f"  MutatingWebhookConfiguration vgpu-webhook    {ca}  trusts the leaf\n"
+        f"  ValidatingWebhookConfiguration vgpu-webhook  {ca}  trusts the leaf\n"
+        f"  Secret vgpu-webhook/vgpu-webhook-tls ca.crt  {ca}  trusts the leaf\n"
+        "next       nothing to do\n"
+    )
+
+
+def test_for_programs(api: ApiServer, certs: Certs):
+    certs("ensure")
+    ca, leaf = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
+    facts = shown(certs)
+    assert facts["inOrder"] is True
+    assert facts["authority"]["current"] == {"fingerprint": fingerprint(ca), "notAfter": end(ca), "problem": None}
+    assert facts["leaf"] == {
+        "where": "Secret vgpu-webhook/vgpu-webhook-tls",
+        "fingerprint": fingerprint(leaf),
+        "notAfter": end(leaf),
+        "hosts": HOSTS,
+        "issuer": fingerprint(ca),
+        "problem": None,
+    }
+    assert [bundle["holds"] for bundle in facts["bundles"]] == [[fingerprint(ca)]] * 3
+    assert facts["next"] == facts["problems"] == []
+
+
+def end(content: bytes) -> str:
+    return f"{verify.certificates(content)[0].not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_change_of_the_ca(api: ApiServer, certs: Certs):
+    certs("ensure")
+    certs("ensure", "--rotate-ca")
+    facts = shown(certs)
+    held = api.data(AUTHORITY)
+    both = [fingerprint(held["current.crt"]), fingerprint(held["next.crt"])]
+    assert facts["inOrder"]
+    assert facts["authority"]["next"]["fingerprint"] == both[1]
+    assert (facts["authority"]["step"], facts["authority"]["since"]) == (
+        "promote",
+        held["since"].decode().replace("+00:00", "Z"),
+    )
+    assert all(bundle["holds"] == both for bundle in facts["bundles"])
+    (step,) = facts["next"]
+    assert step.endswith(" on: the next CA signs the leaf, once API servers know the bundle")
+    assert f"  next     {both[1]}  valid until" in certs("show").out
+    assert ", step promote since 20" in certs("show").out
+
+
+def distrusted(api: ApiServer) -> None:
+    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
+
+
+def one_of_two_empty(api: ApiServer) -> None:
+    del api.objects[MUTATING]["webhooks"][1]["clientConfig"]["caBundle"]
+
+
+def torn(api: ApiServer) -> None:
+    api.objects[TLS]["data"]["tls.key"] = api.objects[AUTHORITY]["data"]["current.key"]
+
+
+def no_ca(api: ApiServer) -> None:
+    del api.objects[AUTHORITY]
+
+
+def cert_manager(api: ApiServer) -> None:
+    api.objects[TLS]["metadata"]["annotations"] = {"cert-manager.io/issuer-name": "x"}
+
+
+@pytest.mark.parametrize(
+    "damage, line",
+    [
+        (distrusted, "it does not hold the CA that signed the leaf"),
+        (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it holds no certificate"),
+        (torn, "but its key belongs to another certificate"),
+        (no_ca, "  current  none\n"),
+        (cert_manager, "problem    Secret vgpu-webhook/vgpu-webhook-tls belongs to cert-manager"),
+    ],
+)
+def test_what_is_wrong_is_said(api: ApiServer, certs: Certs, damage: Any, line: str):
+    certs("ensure")
+    damage(api)
+    ran = certs("show")
+    assert ran.code == 1
+    assert line in ran.out
+    assert shown(certs)["inOrder"] is False
+
+
+def test_a_configuration_that_is_not_there_is_no_disorder(api: ApiServer, certs: Certs):
+    del api.objects[MUTATING]
+    certs("ensure")
+    ran = certs("show")
+    assert ran.code == 0
+    assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in ran.out
+
+
+def test_never_a_key(api: ApiServer, certs: Certs):
+    certs("ensure")
+    certs("ensure", "--rotate-ca")
+    entries = [(name, content) for path in (TLS, AUTHORITY) for name, content in api.data(path).items()]
+    secret = [
+        line for name, content in entries if name.endswith(".key") for line in content.decode().splitlines()[1:-1]
+    ]
+    assert len(secret) == 9
+    printed = certs("show").out + certs("show", "-o", "json").out + certs("ensure", "--rotate-ca").out
+    assert not any(line in printed for line in secret)
+
+
+def test_what_cannot_be_read_is_no_report(api: ApiServer, certs: Certs):
+    api.ahead = timedelta(days=1)
+    ran = certs("show")
+    assert ran.code == 1
+    assert "problem    the clock here says" in ran.out
+    certs.kubeconfig.unlink()
+    ran = certs("show")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("certs show: no credentials")

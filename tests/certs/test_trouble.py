@@ -1,0 +1,318 @@
+"""What `ensure` cannot put in order: it says what is wrong and what to do, and leaves with 1."""
+
+import base64
+import ssl
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from kubernetes.config import incluster_config
+
+from certs import cluster, ensure, pki, store, verify
+from certs.__main__ import main
+from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, TOKEN, VALIDATING, ApiServer, Refused, slowly
+from tests.certs.conftest import Certs
+
+SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
+CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ensure, "PAUSE_AT_MOST", 0.01)
+
+
+def refuse(api: ApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:
+    """Refuse what fits from now on."""
+
+    def before(asked: str, at: str) -> None:
+        if asked == (method or asked) and at == (path or at):
+            raise Refused(status, "Refused", message)
+
+    api.before = before
+
+
+def failing(certs: Certs, *arguments: str) -> str:
+    """What a run says that does not succeed."""
+    ran = certs("ensure", *arguments)
+    assert ran.code == 1
+    assert ran.err.startswith("certs ensure: ")
+    assert len(ran.err.splitlines()) == 1
+    return ran.err.removeprefix("certs ensure: ").strip()
+
+
+@pytest.mark.parametrize(
+    "method, path, what",
+    [
+        ("GET", TLS, f"get {SECRET}"),
+        ("GET", AUTHORITY, f"get {CA_SECRET}"),
+        ("GET", VALIDATING, "get ValidatingWebhookConfiguration vgpu-webhook"),
+        ("POST", SECRETS, f"create {CA_SECRET}"),
+        ("PATCH", MUTATING, "patch MutatingWebhookConfiguration vgpu-webhook"),
+    ],
+)
+def test_a_right_that_is_missing_is_named(api: ApiServer, certs: Certs, method: str, path: str, what: str):
+    refuse(api, 403, method, path, 'User "system:serviceaccount:x:y" cannot do that')
+    said = failing(certs)
+    assert said == (
+        f'not allowed to {what}: User "system:serviceaccount:x:y" cannot do that; '
+        "`python -m certs --help` lists the rights that are needed"
+    )
+    assert sum(asked == (method, path) for asked in api.log) == 1, "asking again would not help"
+
+
+def test_a_right_to_update_that_is_missing_is_named(api: ApiServer, certs: Certs):
+    certs("ensure")
+    refuse(api, 403, "PUT", AUTHORITY)
+    assert failing(certs, "--rotate-ca").startswith(f"not allowed to update {CA_SECRET}: ")
+
+
+@pytest.mark.parametrize(
+    "status, said",
+    [
+        (401, "the API server does not accept these credentials; renew them (for a reason)"),
+        (400, "the API server says 400: for a reason"),
+        (500, "the API server says 500: for a reason; try again later (tried 8 times)"),
+        (429, "the API server says 429: for a reason; try again later (tried 8 times)"),
+        (409, "somebody else was faster: for a reason (tried 8 times)"),
+    ],
+)
+def test_other_refusals(api: ApiServer, certs: Certs, status: int, said: str):
+    refuse(api, status, "POST")
+    assert failing(certs) == f"cannot create {CA_SECRET}: {said}"
+
+
+def test_a_namespace_that_is_not_there(api: ApiServer, certs: Certs):
+    refuse(api, 404, "POST", SECRETS)
+    said = failing(certs)
+    assert said == "namespace vgpu-webhook is not there: apply the manifests first, or name another with --namespace"
+
+
+def test_what_passes_is_passed_over(api: ApiServer, certs: Certs):
+    """Every other call fails."""
+    asked: list[str] = []
+
+    def flicker(_method: str, path: str) -> None:
+        asked.append(path)
+        if len(asked) % 7 == 3:
+            raise Refused(503, "ServiceUnavailable", "shutting down")
+
+    api.before = flicker
+    assert certs("ensure").code == 0
+    assert len(asked) > 20
+
+
+@pytest.mark.parametrize("path", [TLS, AUTHORITY, MUTATING])
+def test_what_is_deleted_between_reading_and_writing(api: ApiServer, certs: Certs, path: str):
+    certs("ensure")
+    deleted: list[str] = []
+
+    def delete(method: str, asked: str) -> None:
+        if method != "GET" and asked == path and not deleted:
+            deleted.append(path)
+            del api.objects[path]
+
+    api.before = delete
+    assert certs("ensure", "--rotate-ca").code == 0
+    assert deleted
+    assert certs("show").code == 0
+
+
+def test_a_server_that_does_not_answer_in_time(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ensure, "TRIES", 2)
+    api.before = slowly(0.6)
+    before = time.monotonic()
+    said = failing(certs, "--timeout", "0.2")
+    assert time.monotonic() - before < 2
+    assert said.startswith(f"cannot get {SECRET}: the API server at http://127.0.0.1:{api.port} does not answer: ")
+    assert said.endswith("or give it more time with --timeout (tried 2 times)")
+
+
+def test_a_write_that_was_done_though_no_answer_came(api: ApiServer, certs: Certs):
+    def sleep_once(method: str, _path: str) -> None:
+        if method == "POST" and api.written() == [SECRETS]:
+            time.sleep(0.5)
+
+    api.before = sleep_once
+    assert certs("ensure", "--timeout", "0.3").code == 0
+    assert certs("show").code == 0
+
+
+def test_nobody_is_there(certs: Certs):
+    with ApiServer() as gone:
+        kubeconfig = gone.kubeconfig(certs.kubeconfig.parent)
+    assert certs.kubeconfig == kubeconfig
+    assert "does not answer" in failing(certs)
+
+
+@pytest.mark.parametrize("content", ["", "rubbish", "{", "clusters: 7", "\x00"])
+def test_a_kubeconfig_that_is_none(certs: Certs, content: str):
+    certs.kubeconfig.write_text(content)
+    said = failing(certs)
+    assert said.startswith(f"no credentials for an API server in {certs.kubeconfig}: ")
+    assert said.endswith("; name a file with --kubeconfig")
+
+
+def test_something_else_that_answers(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(api, "answer", lambda *_: "hello")
+    assert failing(certs).endswith(f"what answers at http://127.0.0.1:{api.port} is no API server")
+
+
+@pytest.mark.parametrize("ahead", [timedelta(minutes=6), timedelta(hours=-2), timedelta(days=400)])
+def test_clocks_that_disagree(api: ApiServer, certs: Certs, ahead: timedelta):
+    api.ahead = ahead
+    said = failing(certs)
+    assert said.startswith(f"the clock here says {datetime.now(UTC):%Y-%m-%d %H}")
+    assert f"the API server's {api.now:%Y-%m-%d %H}" in said
+    assert said.endswith("set right the one that is wrong; until then nothing is written")
+    assert api.written() == []
+
+
+def test_clocks_that_agree_somewhat(api: ApiServer, certs: Certs):
+    api.ahead = timedelta(minutes=4)
+    assert certs("ensure").code == 0
+    (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
+    made = leaf.not_valid_before_utc + pki.CLOCK_SKEW
+    assert abs(made - api.now) < timedelta(seconds=30), "the API server judges, so its clock counts"
+
+
+@pytest.mark.parametrize("path, annotation", [(TLS, "certificate-name"), (MUTATING, "inject-ca-from")])
+def test_cert_manager_is_not_fought(api: ApiServer, certs: Certs, path: str, annotation: str):
+    certs("ensure")
+    api.objects[path]["metadata"]["annotations"] = {f"cert-manager.io/{annotation}": "x"}
+    api.log.clear()
+    assert "belongs to cert-manager" in failing(certs, "--rotate-ca")
+    assert api.written() == []
+
+
+def test_a_secret_that_is_immutable(api: ApiServer, certs: Certs):
+    certs("ensure")
+    api.objects[AUTHORITY]["immutable"] = True
+    said = failing(certs, "--rotate-ca")
+    assert said == f"{CA_SECRET} is immutable: delete it, and run this again"
+    del api.objects[AUTHORITY]
+    assert certs("ensure").code == 0
+
+
+@pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
+def test_secrets_that_somebody_made_beforehand(api: ApiServer, certs: Certs, data: dict[str, bytes]):
+    for path in (TLS, AUTHORITY):
+        api.put_secret(path, data, type="Opaque")
+    assert certs("ensure").code == 0
+    assert certs("show").code == 0
+    assert api.objects[TLS]["type"] == "Opaque", "it cannot be changed, and nobody looks at it"
+
+
+def test_a_secret_without_data(api: ApiServer, certs: Certs):
+    for path in (TLS, AUTHORITY):
+        api.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": None}, "kubectl")
+    assert certs("ensure").code == 0
+
+
+def test_somebody_who_always_puts_it_back(api: ApiServer, certs: Certs):
+    def put_back(method: str, path: str) -> None:
+        if method == "GET" and path == MUTATING:
+            api.apply_webhooks(MUTATING)
+
+    api.before = put_back
+    assert failing(certs).startswith("it is never done: somebody changes the certificates back")
+
+
+def test_what_was_read_too_long_ago_is_not_acted_upon(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+    """A Secret that others signed anew, published, and lost, must not come back from what was true before."""
+    monkeypatch.setattr(cluster, "FRESH_SECONDS", -1.0)
+    assert failing(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
+    assert api.written() == []
+
+
+def test_the_service_account_of_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    ca = pki.make_ca("cluster CA")
+    store.write(tmp_path, pki.make_leaf(ca, ["127.0.0.1"]), ca.certificate)
+    (tmp_path / "token").write_text(TOKEN)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / store.CA))
+    with ApiServer(context) as api:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
+        assert main(["ensure"]) == 0
+        assert TLS in api.objects
+    (tmp_path / "token").unlink()
+    assert main(["ensure"]) == 1
+    assert "no credentials for an API server in the pod's service account" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["renew"],
+        ["ensure", "--namespace", "Upper"],
+        ["ensure", "--service", "a.b"],
+        ["ensure", "--tls-secret", "../x"],
+        ["ensure", "--wait", "-1"],
+        ["ensure", "--wait", "nan"],
+        ["ensure", "--serve-lag", "1e9"],
+        ["ensure", "--timeout", "soon"],
+        ["show", "--rotate-ca"],
+        ["show", "-o", "yaml"],
+    ],
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+Damage = Callable[[ApiServer], None]
+
+
+def empty_bundles(api: ApiServer) -> None:
+    api.apply_webhooks()
+
+
+def foreign_bundle(api: ApiServer) -> None:
+    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
+
+
+def half_a_pair(api: ApiServer) -> None:
+    del api.objects[AUTHORITY]["data"]["current.key"]
+
+
+def expired_leaf(api: ApiServer) -> None:
+    held = api.data(AUTHORITY)
+    ca = pki.Pair(held["current.crt"], held["current.key"])
+    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], datetime.now(UTC) - timedelta(days=91))
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+
+
+def expired_ca(api: ApiServer) -> None:
+    old = datetime.now(UTC) - timedelta(days=3651)
+    ca = pki.make_ca("old", old)
+    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], old)
+    api.put_secret(AUTHORITY, {"current.crt": ca.certificate, "current.key": ca.key})
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+    api.apply_webhooks(bundle=ca.certificate)
+
+
+def all_rubbish(api: ApiServer) -> None:
+    for path in (TLS, AUTHORITY):
+        api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"rubbish").decode())
+
+
+@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_rubbish])
+def test_damage_is_repaired(api: ApiServer, certs: Certs, damage: Damage):
+    certs("ensure")
+    damage(api)
+    assert certs("ensure").code == 0
+    assert certs("show").code == 0
+    (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
+    for bundle in [api.data(TLS)["ca.crt"], *api.bundles(MUTATING), *api.bundles(VALIDATING)]:
+        trusted = verify.certificates(bundle)
+        assert verify.trust_problem(trusted, leaf, "vgpu-webhook.vgpu-webhook.svc", datetime.now(UTC)) is None
