@@ -153,7 +153,7 @@ class Cluster:
             f"--secure-port={self.port}",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",  # it would refuse a loopback address
-            "--service-cluster-ip-range=10.0.0.0/24",
+            "--service-cluster-ip-range=127.0.1.0/24",  # so that whatever calls a Service stays on this machine
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--token-auth-file={self._tokens}",

@@ -5,10 +5,10 @@ import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from certs import store
 from tests.e2e.api import Api
 from tests.e2e.cluster import HERE, HOW_TO_GET_THEM, Cluster, assets
 from tests.e2e.objects import (
@@ -20,7 +20,8 @@ from tests.e2e.objects import (
     load_nodes,
     service_account,
 )
-from tests.e2e.shipped import is_configuration, pointed_at, render
+from tests.e2e.serving import Replica, ServiceAuthority
+from tests.e2e.shipped import is_configuration, pointed_at, render, stand_in
 from tests.server.program import COMMAND, DATA, Authority, Program, until
 
 Serve = Callable[..., Program]
@@ -95,19 +96,19 @@ def namespace(cluster: Cluster) -> str:
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("tls"))
+    return ServiceAuthority(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="module")
 def serve(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Serve]:
     """Start `vgpu-webhook serve` as deploy/ does, with the same rights; all are ended with the module."""
-    programs: list[Program] = []
+    programs: list[Replica] = []
     kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
     settings = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
 
-    def run(*options: str) -> Program:
+    def run(*options: str, tls: Path = authority.directory) -> Program:
         log = tmp_path_factory.mktemp("webhook") / "stderr"
-        programs.append(Program([*settings, *authority.options, *options], log, authority.directory / store.CA))
+        programs.append(Replica(tls, [*settings, *options], log))
         programs[-1].wait_ready()
         return programs[-1]
 
@@ -146,6 +147,11 @@ def attach(
     """
     found = filter(is_configuration, documents or render(cluster))
     cluster.apply(*(pointed_at(port, ca_bundle, configuration) for configuration in found))
+    wait_for_calls(cluster, *programs, probe=probe)
+
+
+def wait_for_calls(cluster: Cluster, *programs: Program, probe: Object = PROBE) -> None:
+    """Try pods until one of the programs is called."""
 
     def called() -> bool:
         before = [program.metric("requests_total") for program in programs]
@@ -188,7 +194,7 @@ def _furnish(cluster: Cluster) -> None:
     cluster.apply(
         custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
-        *itertools.filterfalse(is_configuration, render(cluster)),
+        *map(stand_in, itertools.filterfalse(is_configuration, render(cluster))),
         service_account("default"),
         config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
     )

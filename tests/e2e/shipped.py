@@ -1,8 +1,7 @@
-"""What deploy/ ships, made to call a process on this machine instead of a Service."""
+"""What deploy/ ships. A Service that stands for this machine takes the place of the one that would find the pods."""
 
 import base64
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -25,12 +24,18 @@ def is_configuration(document: Object) -> bool:
     return kind.endswith("WebhookConfiguration")
 
 
-def pointed_at(port: int, ca_bundle: bytes, configuration: Object) -> Object:
-    """A webhook configuration, as it is but for who answers."""
-    webhooks = [webhook | {"clientConfig": _local(webhook, port, ca_bundle)} for webhook in configuration["webhooks"]]
+def stand_in(document: Object) -> Object:
+    """The same, unless it is the Service: an API server takes the name of this one for an address."""
+    if document["kind"] != "Service":
+        return document
+    return document | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
+
+
+def pointed_at(port: int, ca_bundle: bytes | None, configuration: Object) -> Object:
+    """A webhook configuration with the port that is listened on here, and a CA bundle unless another writes it."""
+    more = {"caBundle": base64.b64encode(ca_bundle).decode()} if ca_bundle else {}
+    webhooks = [
+        webhook | {"clientConfig": {"service": webhook["clientConfig"]["service"] | {"port": port}} | more}
+        for webhook in configuration["webhooks"]
+    ]
     return configuration | {"webhooks": webhooks}
-
-
-def _local(webhook: dict[str, Any], port: int, ca_bundle: bytes) -> dict[str, str]:
-    path = webhook["clientConfig"]["service"]["path"]
-    return {"url": f"https://127.0.0.1:{port}{path}", "caBundle": base64.b64encode(ca_bundle).decode()}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.api import Api
+from tests.e2e.certificates import bundle, ensure
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import custom_resource, device_pod, furnished_namespace, pods
@@ -37,6 +38,19 @@ def test_it_is_installed_and_removed(overlay: Path, bare: Cluster):
         refused = api.post(pods("volcano-system"), device_pod("p"))
         assert (refused.status, "failed calling webhook" in refused.message) == (500, True), refused.message
         said(bare, "delete", "-k", str(overlay), "--wait=false")
+        assert_gone(api)
+
+
+def test_an_upgrade_leaves_what_the_certificates_need(bare: Cluster):
+    said(bare, "apply", "-k", str(DEPLOY))
+    ensure(bare)
+    with bare.api() as api:
+        published = bundle(api)
+        assert b"BEGIN CERTIFICATE" in published
+        said(bare, "apply", "-k", str(DEPLOY))
+        assert bundle(api) == published
+        assert ensure(bare).startswith("in order: ")
+        said(bare, "delete", "-k", str(DEPLOY), "--wait=false")
         assert_gone(api)
 
 

@@ -1,50 +1,53 @@
-"""Certificates change while pods are created."""
+"""Certificates are made and change while pods are created; `python -m certs ensure` has the rights that deploy/ gives it."""
 
-from certs import pki, store
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.certificates import bundle, ensure, mounted
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import attach
+from tests.e2e.conftest import Serve, wait_for_calls
 from tests.e2e.load import Load
-from tests.server.program import Authority, Program, until
+from tests.e2e.serving import Replica
+from tests.e2e.shipped import is_configuration, pointed_at, render
 
 
-def serve_another(webhook: Program, authority: Authority, bundle: bytes) -> None:
-    """Put a new leaf in place, and wait until it is shown."""
+@pytest.fixture(scope="module")
+def webhook(cluster: Cluster, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    """One whose certificate comes from the Secret, called by an API server that trusts what `ensure` publishes."""
+    directory = tmp_path_factory.mktemp("secret")
+    shipped = list(filter(is_configuration, render(cluster)))
+    for one in shipped:  # with the bundles of other tests
+        cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
+    ensure(cluster)
+    with mounted(cluster, directory):
+        program = serve("--audit-log", "", tls=directory)
+        cluster.apply(*(pointed_at(program.port, None, one) for one in shipped))
+        ensure(cluster)
+        wait_for_calls(cluster, program)
+        yield program
 
-    def shown() -> bytes:
-        with webhook.connect() as connection:
-            return connection.certificate
 
-    store.replace(authority.directory / store.CA, bundle, 0o644)
-    before = shown()
-    store.write(authority.directory, authority.leaf(), bundle)
-    until(lambda: shown() != before)
+def shown(webhook: Replica) -> bytes:
+    with webhook.connect() as connection:
+        return connection.certificate
 
 
-def test_leaves_change_without_a_failed_creation(
-    webhook: Program, authority: Authority, cluster: Cluster, namespace: str
-):
+def test_a_second_run_changes_nothing(webhook: Replica, cluster: Cluster, api: Api):
+    trusted, served = bundle(api), shown(webhook)
+    assert ensure(cluster).startswith("in order: ")
+    assert (bundle(api), shown(webhook)) == (trusted, served)
+
+
+def test_a_ca_changes_without_a_failed_creation(webhook: Replica, cluster: Cluster, api: Api, namespace: str):
+    trusted, served = bundle(api), shown(webhook)
     with Load(cluster, namespace) as load:
-        for _ in range(5):
-            load.go_on(100)
-            serve_another(webhook, authority, authority.ca.certificate)
-        load.go_on(100)
-    assert load.failed == {}
-
-
-def test_a_ca_changes_without_a_failed_creation(
-    webhook: Program, authority: Authority, cluster: Cluster, namespace: str
-):
-    """Each bundle that an API server learns makes it connect anew, so whatever leaf is served is verified with it."""
-    old, new = authority.ca.certificate, pki.make_ca("the next CA")
-
-    def publish(bundle: bytes) -> None:
-        attach(cluster, webhook.port, bundle, webhook)
         load.go_on()
-
-    with Load(cluster, namespace) as load:
-        publish(old + new.certificate)
-        authority.ca = new
-        serve_another(webhook, authority, old + new.certificate)
-        publish(new.certificate + old)
-        publish(new.certificate)
+        said = ensure(cluster, "--rotate-ca", "--wait", "40", "--publish-lag", "1", "--serve-lag", "3")
+        load.go_on()
     assert load.failed == {}
+    assert "retire the old CA" in said
+    assert shown(webhook) != served
+    assert bundle(api).count(b"BEGIN CERTIFICATE") == 1
+    assert bundle(api) != trusted

@@ -1,0 +1,37 @@
+"""`vgpu-webhook serve` under the name of its Service, which is what an API server verifies."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from certs import pki, store
+from tests.server.client import Connection, context
+from tests.server.program import Authority, Program
+
+HOST = "vgpu-webhook.vgpu-webhook.svc"
+
+
+class ServiceAuthority(Authority):
+    """Signs for the Service alone."""
+
+    def leaf(self) -> pki.Pair:
+        return pki.make_leaf(self.ca, [HOST], datetime.now(UTC) - timedelta(seconds=1))
+
+
+class Replica(Program):
+    """One pod of the Service."""
+
+    def __init__(self, tls: Path, options: list[str], log: Path, **popen: Any) -> None:
+        """Start it.
+
+        Args:
+            tls: the directory where the Secret would be mounted.
+            options: more options.
+            log: where standard error goes.
+            popen: for subprocess.
+        """
+        pair = ["--tls-cert", str(tls / store.CERTIFICATE), "--tls-key", str(tls / store.KEY)]
+        super().__init__([*pair, *options], log, tls / store.CA, **popen)
+
+    def connect(self, host: str = HOST, timeout: float = 10.0) -> Connection:
+        return Connection(self.port, context(self.ca), host, timeout)
