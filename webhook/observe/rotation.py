@@ -42,6 +42,7 @@ class RotatedFile:
             OSError: the file cannot be opened.
         """
         self._path = Path(path).resolve()
+        self._name = str(self._path)
         self._max_bytes = max_bytes
         self._keep = keep
         self._identity: tuple[int, int] | None = None
@@ -59,8 +60,8 @@ class RotatedFile:
             OSError: there is no file to write to.
         """
         try:
-            found = self._path.stat()
-            if _identity(found) != self._identity:
+            found = os.stat(self._name)  # noqa: PTH116  # before every line, and half as dear as a Path's
+            if (found.st_dev, found.st_ino) != self._identity:
                 self._reopen()
             if self._max_bytes and found.st_size and found.st_size + length > self._max_bytes:
                 self._rotate()

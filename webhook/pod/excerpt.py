@@ -47,11 +47,13 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
             spec[kind] = [_container(container, resources) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
-    spec |= _demands(pod.spec)
-    metadata = {"annotations": read_annotations(pod.annotations), "labels": _labels(pod.labels)}
+    if "nodeSelector" in pod.spec or "affinity" in pod.spec:
+        spec |= _demands(pod.spec)
     kept: dict[str, Any] = {"spec": spec}
-    if present := {part: found for part, found in metadata.items() if found}:
-        kept["metadata"] = present
+    if pod.annotations and (annotations := read_annotations(pod.annotations)):
+        kept["metadata"] = {"annotations": annotations}
+    if pod.labels and (labels := _labels(pod.labels)):
+        kept.setdefault("metadata", {})["labels"] = labels
     return kept
 
 
