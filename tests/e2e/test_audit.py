@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import Api
+from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, attach
+from tests.e2e.conftest import Serve
 from tests.e2e.objects import device_pod, pods
 from tests.server.program import Authority, until
 

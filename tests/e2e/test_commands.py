@@ -7,8 +7,9 @@ import pytest
 import yaml
 
 from tests.e2e.api import Api
+from tests.e2e.changes import DEVICE_CONFIG, PROBE, another_node, attach, changed
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import DEVICE_CONFIG, PROBE, Run, another_node, attach, changed
+from tests.e2e.conftest import Run
 from tests.e2e.objects import Object, custom_resource, device_pod, load_nodes, pod, pods, service_account
 from tests.e2e.shipped import DEPLOY, render
 from tests.server.program import Authority, Program, until

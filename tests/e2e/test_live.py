@@ -1,8 +1,9 @@
 """The cluster changes, and what the webhook says changes with it; read with no more rights than deploy/ gives."""
 
 from tests.e2e.api import Answer, Api
+from tests.e2e.changes import NODES, another_node, changed
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import NODES, Serve, another_node, changed
+from tests.e2e.conftest import Serve
 from tests.e2e.objects import Object, pod, pods
 from tests.server.program import Program, until
 

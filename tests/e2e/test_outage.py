@@ -7,8 +7,9 @@ import signal
 import pytest
 
 from tests.e2e.api import Api
+from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Run, Serve, attach
+from tests.e2e.conftest import Run, Serve
 from tests.e2e.objects import SCHEDULER, device_pod, pod, pods
 from tests.server.program import Authority, Program
 

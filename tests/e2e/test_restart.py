@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.balancer import Balancer
+from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, attach
+from tests.e2e.conftest import Serve
 from tests.e2e.load import CLIENTS, Load
 from tests.server.program import Authority, Program, until
 

@@ -1,13 +1,15 @@
 """Certificates are made and change while pods are created; `python -m certs ensure` has the rights that deploy/ gives it."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.certificates import bundle, ensure, mounted
+from tests.e2e.changes import wait_for_calls
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, wait_for_calls
+from tests.e2e.conftest import Run, Serve
 from tests.e2e.load import Load
 from tests.e2e.serving import Replica
 from tests.e2e.shipped import is_configuration, pointed_at, render
@@ -51,3 +53,8 @@ def test_a_ca_changes_without_a_failed_creation(webhook: Replica, cluster: Clust
     assert shown(webhook) != served
     assert bundle(api).count(b"BEGIN CERTIFICATE") == 1
     assert bundle(api) != trusted
+
+
+def test_doctor_agrees(webhook: Replica, run: Run):
+    lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
+    assert [lines[check]["status"] for check in ("ca-bundle", "serving-certificate")] == ["ok", "ok"]
