@@ -1,0 +1,168 @@
+"""A leaf and a CA change while a real webhook is asked without a pause, over new connections and kept ones: none fails.
+
+Clients verify as API servers do: with any bundle that was published within the publish lag, by the service's name. A
+thread plays kubelet: it brings the Secret to the files that the webhook serves from, late.
+"""
+
+import random
+import ssl
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from certs import pki, verify
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.conftest import Certs, ended
+from tests.server.client import Connection
+from tests.server.program import Program, until
+from tests.server.reviews import answer, review
+
+HOST = "vgpu-webhook.vgpu-webhook.svc"
+PUBLISH_LAG, SERVE_LAG = 2, 4  # seconds; the webhook itself looks every second
+KUBELET_LAG = 0.8
+CLIENTS = 3
+
+
+class Kubelet:
+    """Follows the Secret; swaps the mounted files as a kubelet does, by one symbolic link."""
+
+    def __init__(self, api: ApiServer, directory: Path) -> None:
+        self.directory, self._api, self._mounted = directory, api, ""
+        directory.mkdir()
+        self.follow(lag=0)
+        for name in ("tls.crt", "tls.key"):
+            (directory / name).symlink_to(f"..data/{name}")
+
+    def follow(self, lag: float = KUBELET_LAG) -> None:
+        version = self._api.objects[TLS]["metadata"]["resourceVersion"]
+        if version == self._mounted:
+            return
+        content = self._api.data(TLS)
+        time.sleep(lag * random.uniform(0.5, 1))
+        (self.directory / version).mkdir()
+        for name in ("tls.crt", "tls.key"):
+            (self.directory / version / name).write_bytes(content[name])
+        fresh = self.directory / "..fresh"
+        fresh.symlink_to(version)
+        fresh.rename(self.directory / "..data")
+        self._mounted = version
+
+
+class ApiServers:
+    """The bundles that some API server may verify with: the present one, and those that were just replaced."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self._api, self._held, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
+        self.seen: set[int] = set()
+        self.look()
+
+    def look(self) -> None:
+        """Note what is published."""
+        now = time.monotonic()
+        for bundle in [*self._api.bundles(MUTATING), *self._api.bundles(VALIDATING)]:
+            self._held[bundle] = now
+            self.seen.add(len(verify.certificates(bundle)))
+        self._held = {bundle: last for bundle, last in self._held.items() if now - last < 0.75 * PUBLISH_LAG}
+
+    def any(self) -> ssl.SSLContext:
+        """What one of them verifies with."""
+        bundle = random.choice(list(self._held))
+        if bundle not in self._contexts:
+            self._contexts[bundle] = ssl.create_default_context(cadata=bundle.decode())
+        return self._contexts[bundle]
+
+
+class Load:
+    """Clients that ask without a pause, each over a kept connection and over a new one for each request."""
+
+    def __init__(self, port: int, servers: ApiServers) -> None:
+        self._port, self._servers = port, servers
+        self.answers: Counter[str] = Counter()
+        self.failures: list[BaseException] = []
+        self.leaves: set[bytes] = set()
+
+    def ask(self, stop: threading.Event) -> None:
+        with Connection(self._port, self._servers.any(), HOST) as kept:
+            while not stop.is_set():
+                try:
+                    answer(kept.post("/mutate", review()))
+                    self.answers["kept"] += 1
+                    with Connection(self._port, self._servers.any(), HOST) as fresh:
+                        answer(fresh.post("/validate", review()))
+                        self.leaves.add(fresh.certificate)
+                    self.answers["new"] += 1
+                except (OSError, AssertionError) as error:
+                    self.failures.append(error)
+                time.sleep(0.02)
+
+
+@contextmanager
+def meanwhile(*work: threading.Thread, stop: threading.Event) -> Iterator[None]:
+    for thread in work:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in work:
+            thread.join(10)
+
+
+def repeating(step: object, stop: threading.Event) -> threading.Thread:
+    def run() -> None:
+        while not stop.wait(0.05):
+            step()
+
+    return threading.Thread(target=run)
+
+
+@pytest.fixture
+def aged(api: ApiServer, certs: Certs) -> ApiServer:
+    """Installed, and its leaf so old that it is to be renewed."""
+    assert certs("ensure").code == 0
+    held = api.data(AUTHORITY)
+    ca = pki.Pair(held["current.crt"], held["current.key"])
+    leaf = pki.make_leaf(ca, verify_hosts(api), datetime.now(UTC) - timedelta(days=61))
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+    return api
+
+
+def verify_hosts(api: ApiServer) -> list[str]:
+    return sorted(verify.hosts(verify.certificates(api.data(TLS)["tls.crt"])[0]))
+
+
+def test_no_request_is_lost(aged: ApiServer, certs: Certs, tmp_path: Path):
+    kubelet, servers, stop = Kubelet(aged, tmp_path / "mounted"), ApiServers(aged), threading.Event()
+    files = ["--tls-cert", str(kubelet.directory / "tls.crt"), "--tls-key", str(kubelet.directory / "tls.key")]
+    program = Program([*files, "--audit-log", ""], tmp_path / "stderr", tmp_path)
+    load = Load(program.port, servers)
+
+    def listening() -> bool:
+        try:
+            Connection(program.port, servers.any(), HOST).close()
+        except ConnectionError:
+            return False
+        return True
+
+    try:
+        until(listening)
+        threads = [threading.Thread(target=load.ask, args=(stop,)) for _ in range(CLIENTS)]
+        with meanwhile(repeating(kubelet.follow, stop), repeating(servers.look, stop), *threads, stop=stop):
+            assert ended(certs.start("ensure")).code == 0
+            until(lambda: len(load.leaves) == 2)
+            lags = ["--publish-lag", str(PUBLISH_LAG), "--serve-lag", str(SERVE_LAG)]
+            assert ended(certs.start("ensure", "--rotate-ca", "--wait", "30", *lags)).code == 0
+            time.sleep(0.5)
+    finally:
+        program.close()
+    assert load.failures == []
+    assert len(load.leaves) == 3, "the old one, its successor, and that of the new CA"
+    assert servers.seen == {1, 2}
+    assert min(load.answers["kept"], load.answers["new"]) > 200
+    assert certs("show").code == 0
