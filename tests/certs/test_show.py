@@ -1,7 +1,9 @@
 """`show`: true, complete, read-only, and without a key."""
 
 import json
+import re
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,6 +102,20 @@ def test_a_change_of_the_ca(api: ApiServer, certs: Certs):
     assert step.endswith(" on: the next CA signs the leaf, once API servers know the bundle")
     assert f"  next     {both[1]}  valid until" in certs("show").out
     assert ", step promote since 20" in certs("show").out
+
+
+def anonymous(text: str) -> str:
+    """With every fingerprint and date the same."""
+    text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
+    return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
+
+
+def test_the_readme_shows_what_is_shown(api: ApiServer, certs: Certs):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    certs("ensure")
+    certs("ensure", "--rotate-ca")
+    (block,) = re.findall(r"^```text\n\$ python -m certs show\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    assert anonymous(block) == anonymous(certs("show").out)
 
 
 def distrusted(api: ApiServer) -> None:
