@@ -18,6 +18,12 @@ from tests.server.program import Authority, free_port, until
 
 SIZE = 5_000
 EVERY = 30.0  # seconds between two changes of a node
+MODES = (
+    ("no node changes", "still"),
+    ("heartbeats change", "beat"),
+    ("cards change", "cards"),
+    ("all listed anew every 10 s", "list"),
+)
 REGISTER = "volcano.sh/node-vgpu-register"
 
 
@@ -26,7 +32,7 @@ def report(directory: Path, seconds: int) -> None:
     print(f"live: {SIZE} nodes of some 15 KiB, each changed every {EVERY:.0f} s (aim: 5 % of a core, 20 ms)")
     print(f"  {'':<28}{'share of a core':>17}{'longest review in ms':>22}{'99.9 %':>9}")
     with _nodes(directory) as tell, _webhook(directory) as served:
-        for name, told in (("no node changes", "still"), ("heartbeats change", "beat"), ("cards change", "cards")):
+        for name, told in MODES:
             tell(told)
             time.sleep(5)
             share = served.share(seconds)
@@ -122,7 +128,7 @@ def _node(number: int) -> dict[str, Any]:
 
 def _change(node: dict[str, Any], word: str, turn: int) -> dict[str, Any]:
     annotations = dict(node["metadata"]["annotations"])
-    if word == "beat":
+    if word != "cards":
         annotations["volcano.sh/node-vgpu-handshake"] = f"Requesting_{turn}"
     else:
         annotations[REGISTER] = annotations[REGISTER].replace("true", "false" if turn % 2 else "true")
@@ -146,6 +152,9 @@ def _serve(directory: Path) -> None:
             if told == b"":
                 return
             word = told.decode().split()[-1] if told else word
+            if word == "list" and number % (10 * SIZE // int(EVERY)) == 0:
+                api.compact()
+                api.break_watches()
             if word != "still":
                 api.put(NODES, _change(nodes[number % SIZE], word, 1 + number // SIZE))
                 number += 1

@@ -27,9 +27,7 @@ LOOK_SECONDS = 0.25  # between two looks for changes
 FIRST_LOOK_SECONDS = 0.02  # while nobody is served yet
 PAUSE_SECONDS = 3.0  # at least, between two snapshots
 SHARE = 0.01  # of the time, at the most, goes into building snapshots: a larger fleet waits longer for its next one
-SWITCH_SECONDS = (
-    0.0005  # after which a thread that computes lets the event loop go on; Python's own 5 ms add up in a review
-)
+SWITCH_SECONDS = 0.0005  # for a thread that computes to let the event loop go on; Python's own 5 ms add up in a review
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,10 @@ CALM_SECONDS = 120.0  # without a failure, after which the delays begin anew
 WATCH_SECONDS = 300.0  # then the server is to end a watch, and another one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon has failed, however politely
 SILENT_SECONDS = 150.0  # without news, after which nothing short of a new list is trusted
+# Events that come one by one, each after a wait, cost several times what they cost in a row: caches are cold by then. So
+# after one that had to be waited for, some more may gather.
+WAIT_SECONDS = 0.001
+GATHER_SECONDS = 0.1
 
 Kept = TypeVar("Kept")
 
@@ -103,8 +107,13 @@ class Mirror(Generic[Kept]):
         if not self._from or self.heard is None or time.monotonic() - self.heard > SILENT_SECONDS:
             self._list(self._client)
         seconds = self.watch_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once
+        asked = time.monotonic()
         for kind, found in self._client.watch(self.path, self._from, seconds, self.query):
+            waited = time.monotonic() - asked
             self._take(kind, found)
+            if waited > WAIT_SECONDS:
+                self._stopped.wait(GATHER_SECONDS)
+            asked = time.monotonic()
         self._hear()
 
     def _list(self, client: Client) -> None:
