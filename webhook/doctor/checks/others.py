@@ -74,7 +74,7 @@ def failed_open(setup: Setup) -> Iterator[Line]:
     if told:
         yield warning(
             f"requests that passed unchecked since this API server started, as the webhook did not answer: {listed(told)}",
-            "look at the pods that came in meanwhile, `vgpu-webhook review` says what is wrong with them",
+            "look at the pods that came in meanwhile: `vgpu-webhook scan --cluster -A` says what is wrong with them",
         )
     else:
         yield ok("no request passed because the webhook did not answer, since this API server started")
