@@ -47,6 +47,7 @@ class ApiServer:
     Attributes:
         objects: by path.
         log: what was asked, as (method, path).
+        refused: what was not done, as (method, path, status).
         before: called with method and path before each answer; may raise Refused, sleep, or change objects.
         ahead: how far the server's clock is ahead.
     """
@@ -54,6 +55,7 @@ class ApiServer:
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.objects: dict[str, Object] = {}
         self.log: list[tuple[str, str]] = []
+        self.refused: list[tuple[str, str, int]] = []
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         self.ahead = timedelta(0)
         self.lock = threading.RLock()
@@ -201,6 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, found = 200, self._answer(body)
         except Refused as error:
             status = error.status
+            self.api.refused.append((self.command, self.path.partition("?")[0], status))
             found = {
                 "kind": "Status",
                 "status": "Failure",

@@ -10,6 +10,8 @@ import pytest
 
 from certs.__main__ import main
 from tests.certs.apiserver import ApiServer
+from tests.certs.planning import installed
+from tests.certs.world import World
 
 
 @dataclass(frozen=True)
@@ -56,3 +58,9 @@ def api() -> Iterator[ApiServer]:
 @pytest.fixture
 def certs(api: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Certs:
     return Certs(api.kubeconfig(tmp_path), capsys)
+
+
+@pytest.fixture
+def world() -> World:
+    """For tests of the plan alone."""
+    return installed()

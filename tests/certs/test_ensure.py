@@ -1,5 +1,6 @@
 """`ensure` against an API server over HTTP: what it writes, in which order, interrupted and overtaken."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -75,8 +76,9 @@ def test_a_ca_changes_in_one_patient_run(api: ApiServer, certs: Certs):
     certs("ensure")
     before = authorities(api)
     api.log.clear()
-    ran = certs("ensure", "--rotate-ca", "--wait", "5", *FAST)
+    ran = certs("ensure", "--rotate-ca", "--wait", "5", "--publish-lag", "2", "--serve-lag", "0")
     assert ran.code == 0, ran.err
+    assert re.search(r"^waiting [12] s: the next CA signs the leaf, once API servers know the bundle$", ran.out, re.MULTILINE)
     introduced = [AUTHORITY, MUTATING, VALIDATING, TLS]
     assert api.written() == [*introduced, AUTHORITY, TLS, *introduced]
     assert not authorities(api) & before
@@ -157,6 +159,7 @@ def test_whoever_is_overtaken_looks_again(api: ApiServer, certs: Certs, path: st
     api.before = overtake
     ran = certs("ensure", "--rotate-ca", "--wait", "5", *FAST)
     assert (ran.code, overtaken) == (0, [0, 0]), ran.err
+    assert ("PATCH", path, 422) in api.refused or ("PUT", path, 409) in api.refused
     assert len(authorities(api)) == 1
     assert certs("show").code == 0
 

@@ -1,58 +1,30 @@
-"""What is done, when, and why: one case after another. That nothing is ever distrusted is test_plan_property's."""
+"""What is done, when, and why, while nobody does harm. That nothing is ever distrusted is test_plan_property's."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs import pki, verify
+from certs import verify
 from certs.deeds import apply
 from certs.plan import AUTHORITY, SERVING, Deed, Plan, plan
-from certs.sight import PUBLISH_LAG, SERVE_LAG, Sight, Wish, look
-from certs.state import Authority, Configuration, Secret
-from tests.certs.world import HOSTS, KINDS, World, run
-
-WISH = Wish(HOSTS)
-SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
-FOREIGN_CA = pki.make_ca("somebody else's CA", World().time)
-FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
-
-INTRODUCED = (Deed.INTRODUCE, AUTHORITY)
-PROMOTED = (Deed.PROMOTE, AUTHORITY)
-RETIRED = (Deed.RETIRE, AUTHORITY)
-SIGNED = (Deed.SIGN, SERVING)
-PUBLISHED = [(Deed.PUBLISH, kind) for kind in KINDS]
-MOUNTED = (Deed.PUBLISH, SERVING)
-
-
-@pytest.fixture
-def world():
-    """An hour after the installation."""
-    made = World()
-    for kind in KINDS:
-        made.put(kind, Configuration((b"", b"")), ours=False)
-    assert deeds(made) == [INTRODUCED, *PUBLISHED, SIGNED]
-    made.time += SERVE_LAG
-    assert deeds(made) == []
-    return made
-
-
-def deeds(world: World, wish: Wish = WISH, *, rotate: bool = False) -> list[tuple[Deed, str]]:
-    return [(action.deed, action.target) for action in run(world, wish, rotate=rotate)]
-
-
-def sight(world: World, wish: Wish = WISH) -> Sight:
-    return look(world.state, world.now, wish)
-
-
-def edit(world: World, target: str, **entries: bytes | None) -> None:
-    """Change entries of a Secret, as an outsider does; None deletes, `_` stands for a dot."""
-    held = world.get(target)
-    assert isinstance(held, Secret)
-    changed = {**held.data} | {name.replace("_", "."): content for name, content in entries.items()}
-    world.put(target, Secret({name: content for name, content in changed.items() if content is not None}), ours=False)
+from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish, look
+from certs.state import Configuration
+from tests.certs.planning import (
+    DAY,
+    HOUR,
+    INTRODUCED,
+    MOUNTED,
+    PROMOTED,
+    PUBLISHED,
+    RETIRED,
+    SECOND,
+    SIGNED,
+    WISH,
+    deeds,
+    sight,
+)
+from tests.certs.world import HOSTS, KINDS, World
 
 
 def test_a_change_of_the_ca_takes_three_steps(world: World):
@@ -125,24 +97,6 @@ def test_a_leaf_that_cannot_last_longer_is_left(world: World):
     assert deeds(world, wish) == []
 
 
-@pytest.mark.parametrize(
-    "entries, why",
-    [
-        ({"tls_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
-        ({"tls_key": None}, "its key cannot be read"),
-        ({"tls_crt": None}, "it cannot be read"),
-        ({"tls_crt": b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "it cannot be read"),
-    ],
-)
-def test_a_broken_leaf_is_signed_anew(world: World, entries: dict[str, bytes | None], why: str):
-    before = world.get(AUTHORITY)
-    edit(world, SERVING, **entries, other=b"somebody else's entry")
-    (action,) = run(world, WISH)
-    assert (action.deed, action.why) == (Deed.SIGN, why)
-    assert world.get(AUTHORITY) == before
-    assert world.get(SERVING).data["other"] == b"somebody else's entry"
-
-
 def test_a_lost_leaf_is_signed_anew(world: World):
     world.put(SERVING, None, ours=False)
     assert deeds(world) == [SIGNED]
@@ -155,136 +109,11 @@ def test_other_hosts_take_another_leaf(world: World):
     assert deeds(world, wish) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bundle", [b"", b"rubbish", FOREIGN_CA.certificate])
-def test_a_bundle_is_put_right(world: World, kind: str, bundle: bytes):
-    right = world.get(kind).bundles
-    world.put(kind, Configuration((right[0], bundle)), ours=False)
-    assert deeds(world) == [(Deed.PUBLISH, kind)]
-    assert world.get(kind).bundles == right
-
-
 def test_a_configuration_that_is_not_there_is_passed_over(world: World):
     world.put(KINDS[0], None, ours=False)
     assert deeds(world) == []
     world.put(KINDS[0], Configuration((b"",)), ours=False)
     assert deeds(world) == [PUBLISHED[0]]
-
-
-def rsa_ca() -> dict[str, bytes]:
-    key = rsa.generate_private_key(65537, 2048)
-    plain = serialization.NoEncryption()
-    return {"current_key": key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)}
-
-
-@pytest.mark.parametrize(
-    "entries, why",
-    [
-        ({"current_key": None}, "its key cannot be read"),
-        ({"current_key": b"rubbish"}, "its key cannot be read"),
-        ({"current_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
-        (rsa_ca(), "its key belongs to another certificate"),
-        ({"current_crt": b"rubbish"}, "it cannot be read"),
-        ({"current_crt": FOREIGN.certificate, "current_key": FOREIGN.key}, "it is not the certificate of a CA"),
-    ],
-)
-def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, entries: dict[str, bytes], why: str):
-    (old,) = sight(world).known
-    edit(world, AUTHORITY, **entries)
-    actions = run(world, WISH)
-    assert actions[0].why == f"the present one cannot sign: {why}"
-    found = sight(world)
-    assert found.authority.current.certificate == old, "what works is kept, with its key or without"
-    assert found.issuer == old
-    world.time += PUBLISH_LAG
-    assert deeds(world)[0] == SIGNED
-    world.time += SERVE_LAG
-    assert deeds(world)[0] == RETIRED
-    assert len(sight(world).known) == 1
-
-
-def test_a_lost_authority_is_followed_by_a_new_one_in_three_steps(world: World):
-    (old,) = sight(world).known
-    world.put(AUTHORITY, None, ours=False)
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
-    assert Authority.read(world.get(AUTHORITY)).current.certificate == old
-
-
-def test_where_nothing_works_nothing_is_waited_for(world: World):
-    world.time += 3651 * DAY
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, SIGNED]
-    assert len(sight(world).known) == 2, "API servers may see the old bundle for a while"
-    world.time += SERVE_LAG
-    assert deeds(world) == [RETIRED, *PUBLISHED, MOUNTED]
-    assert len(sight(world).known) == 1
-
-
-def test_a_broken_successor_is_made_anew(world: World):
-    deeds(world, rotate=True)
-    before = sight(world).authority
-    edit(world, AUTHORITY, next_key=b"rubbish")
-    assert deeds(world)[0] == INTRODUCED
-    after = sight(world).authority
-    assert after.current == before.current
-    assert after.next != before.next
-    assert after.former == (before.next.certificate,)
-
-
-def test_a_strangers_leaf_that_works_is_followed_by_ours_without_a_gap(world: World):
-    ours = sight(world).authority.current
-    held = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
-    world.put(SERVING, Secret(held), ours=False)
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
-    assert sight(world).authority.next == ours, "a CA that is good is not replaced"
-    world.time += PUBLISH_LAG
-    assert deeds(world) == [SIGNED]
-    world.time += SERVE_LAG
-    deeds(world)
-    assert sight(world).known == (ours.certificate,)
-
-
-def test_there_is_no_way_back_from_the_next_ca(world: World):
-    """Another process may be retiring the old one at this moment."""
-    deeds(world, rotate=True)
-    world.time += PUBLISH_LAG
-    deeds(world)
-    world.jump -= PUBLISH_LAG
-    found = sight(world, Wish((*HOSTS, "vgpu-webhook")))
-    assert plan(found).actions[0].deed is Deed.SIGN
-    assert found.signer == found.authority.next
-
-
-@pytest.mark.parametrize("back", [timedelta(minutes=4), timedelta(minutes=6), HOUR, 40 * DAY])
-def test_clocks_that_are_set_back(world: World, back: timedelta):
-    world.time += 80 * DAY
-    deeds(world)
-    deeds(world, rotate=True)
-    world.jump -= back
-    for _ in range(3):
-        deeds(world)
-        assert sight(world).works
-        world.time += SERVE_LAG
-    deeds(world)
-    assert plan(sight(world)) == Plan(())
-    assert len(sight(world).known) == 1
-
-
-def test_a_secret_that_was_written_in_the_future_is_written_again(world: World):
-    """Else the old CA would stay until then."""
-    held = world.get(SERVING)
-    ahead = replace(world.state, serving=replace(held, written=world.now + DAY))
-    (action,) = plan(look(ahead, world.now, WISH)).actions
-    assert (action.deed, action.why) == (Deed.SIGN, "it is dated 2026-03-02 13:00, which is yet to come")
-
-
-def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
-    deeds(world, rotate=True)
-    for since in (b"", b"yesterday", b"9999-12-31T23:59:59+00:00"):
-        edit(world, AUTHORITY, since=since)
-        assert deeds(world) == [PROMOTED]
-        assert sight(world).authority.since == world.now
-    edit(world, AUTHORITY, since=f"{world.now:%Y-%m-%d %H:%M:%S}".encode())
-    assert deeds(world) == []
 
 
 def test_no_key_is_ever_shown(world: World):

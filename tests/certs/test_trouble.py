@@ -1,18 +1,12 @@
 """What `ensure` cannot put in order: it says what is wrong and what to do, and leaves with 1."""
 
-import base64
-import ssl
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from kubernetes.config import incluster_config
 
-from certs import cluster, ensure, pki, store, verify
-from certs.__main__ import main
-from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, TOKEN, VALIDATING, ApiServer, Refused, slowly
+from certs import cluster, ensure, pki, verify
+from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, ApiServer, Refused, slowly
 from tests.certs.conftest import Certs
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
@@ -126,6 +120,7 @@ def test_a_server_that_does_not_answer_in_time(api: ApiServer, certs: Certs, mon
     before = time.monotonic()
     said = failing(certs, "--timeout", "0.2")
     assert time.monotonic() - before < 2
+    assert len(api.log) == 2, "nobody but us tries again"
     assert said.startswith(f"cannot get {SECRET}: the API server at http://127.0.0.1:{api.port} does not answer: ")
     assert said.endswith("or give it more time with --timeout (tried 2 times)")
 
@@ -196,21 +191,6 @@ def test_a_secret_that_is_immutable(api: ApiServer, certs: Certs):
     assert certs("ensure").code == 0
 
 
-@pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
-def test_secrets_that_somebody_made_beforehand(api: ApiServer, certs: Certs, data: dict[str, bytes]):
-    for path in (TLS, AUTHORITY):
-        api.put_secret(path, data, type="Opaque")
-    assert certs("ensure").code == 0
-    assert certs("show").code == 0
-    assert api.objects[TLS]["type"] == "Opaque", "it cannot be changed, and nobody looks at it"
-
-
-def test_a_secret_without_data(api: ApiServer, certs: Certs):
-    for path in (TLS, AUTHORITY):
-        api.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": None}, "kubectl")
-    assert certs("ensure").code == 0
-
-
 def test_somebody_who_always_puts_it_back(api: ApiServer, certs: Certs):
     def put_back(method: str, path: str) -> None:
         if method == "GET" and path == MUTATING:
@@ -225,94 +205,3 @@ def test_what_was_read_too_long_ago_is_not_acted_upon(api: ApiServer, certs: Cer
     monkeypatch.setattr(cluster, "FRESH_SECONDS", -1.0)
     assert failing(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
     assert api.written() == []
-
-
-def test_the_service_account_of_a_pod(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    ca = pki.make_ca("cluster CA")
-    store.write(tmp_path, pki.make_leaf(ca, ["127.0.0.1"]), ca.certificate)
-    (tmp_path / "token").write_text(TOKEN)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / store.CA))
-    with ApiServer(context) as api:
-        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
-        assert main(["ensure"]) == 0
-        assert TLS in api.objects
-    (tmp_path / "token").unlink()
-    assert main(["ensure"]) == 1
-    assert "no credentials for an API server in the pod's service account" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        [],
-        ["renew"],
-        ["ensure", "--namespace", "Upper"],
-        ["ensure", "--service", "a.b"],
-        ["ensure", "--tls-secret", "../x"],
-        ["ensure", "--wait", "-1"],
-        ["ensure", "--wait", "nan"],
-        ["ensure", "--serve-lag", "1e9"],
-        ["ensure", "--timeout", "soon"],
-        ["show", "--rotate-ca"],
-        ["show", "-o", "yaml"],
-    ],
-)
-def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 2
-    assert "error: " in capsys.readouterr().err
-
-
-Damage = Callable[[ApiServer], None]
-
-
-def empty_bundles(api: ApiServer) -> None:
-    api.apply_webhooks()
-
-
-def foreign_bundle(api: ApiServer) -> None:
-    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
-
-
-def half_a_pair(api: ApiServer) -> None:
-    del api.objects[AUTHORITY]["data"]["current.key"]
-
-
-def expired_leaf(api: ApiServer) -> None:
-    held = api.data(AUTHORITY)
-    ca = pki.Pair(held["current.crt"], held["current.key"])
-    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], datetime.now(UTC) - timedelta(days=91))
-    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
-
-
-def expired_ca(api: ApiServer) -> None:
-    old = datetime.now(UTC) - timedelta(days=3651)
-    ca = pki.make_ca("old", old)
-    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], old)
-    api.put_secret(AUTHORITY, {"current.crt": ca.certificate, "current.key": ca.key})
-    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
-    api.apply_webhooks(bundle=ca.certificate)
-
-
-def all_rubbish(api: ApiServer) -> None:
-    for path in (TLS, AUTHORITY):
-        api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"rubbish").decode())
-
-
-@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_rubbish])
-def test_damage_is_repaired(api: ApiServer, certs: Certs, damage: Damage):
-    certs("ensure")
-    damage(api)
-    assert certs("ensure").code == 0
-    assert certs("show").code == 0
-    (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
-    for bundle in [api.data(TLS)["ca.crt"], *api.bundles(MUTATING), *api.bundles(VALIDATING)]:
-        trusted = verify.certificates(bundle)
-        assert verify.trust_problem(trusted, leaf, "vgpu-webhook.vgpu-webhook.svc", datetime.now(UTC)) is None

@@ -1,0 +1,54 @@
+"""The command itself: its usage, and the credentials that it finds."""
+
+import ssl
+from pathlib import Path
+
+import pytest
+from kubernetes.config import incluster_config
+
+from certs import pki, store
+from certs.__main__ import main
+from tests.certs.apiserver import TLS, TOKEN, ApiServer
+
+
+def test_the_service_account_of_a_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    ca = pki.make_ca("cluster CA")
+    store.write(tmp_path, pki.make_leaf(ca, ["127.0.0.1"]), ca.certificate)
+    (tmp_path / "token").write_text(TOKEN)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / store.CA))
+    with ApiServer(context) as api:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
+        assert main(["ensure"]) == 0
+        assert TLS in api.objects
+    (tmp_path / "token").unlink()
+    assert main(["ensure"]) == 1
+    assert "no credentials for an API server in the pod's service account" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["renew"],
+        ["ensure", "--namespace", "Upper"],
+        ["ensure", "--service", "a.b"],
+        ["ensure", "--tls-secret", "../x"],
+        ["ensure", "--wait", "-1"],
+        ["ensure", "--wait", "nan"],
+        ["ensure", "--serve-lag", "1e9"],
+        ["ensure", "--timeout", "soon"],
+        ["show", "--rotate-ca"],
+        ["show", "-o", "yaml"],
+    ],
+)
+def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert "error: " in capsys.readouterr().err

@@ -1,0 +1,73 @@
+"""Damage of all kinds, repaired by one run over HTTP."""
+
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from certs import pki, verify
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.conftest import Certs
+
+Damage = Callable[[ApiServer], None]
+
+
+def empty_bundles(api: ApiServer) -> None:
+    api.apply_webhooks()
+
+
+def foreign_bundle(api: ApiServer) -> None:
+    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
+
+
+def half_a_pair(api: ApiServer) -> None:
+    del api.objects[AUTHORITY]["data"]["current.key"]
+
+
+def expired_leaf(api: ApiServer) -> None:
+    held = api.data(AUTHORITY)
+    ca = pki.Pair(held["current.crt"], held["current.key"])
+    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], datetime.now(UTC) - timedelta(days=91))
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+
+
+def expired_ca(api: ApiServer) -> None:
+    old = datetime.now(UTC) - timedelta(days=3651)
+    ca = pki.make_ca("old", old)
+    leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], old)
+    api.put_secret(AUTHORITY, {"current.crt": ca.certificate, "current.key": ca.key})
+    api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
+    api.apply_webhooks(bundle=ca.certificate)
+
+
+def all_rubbish(api: ApiServer) -> None:
+    for path in (TLS, AUTHORITY):
+        api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"rubbish").decode())
+
+
+@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_rubbish])
+def test_damage_is_repaired(api: ApiServer, certs: Certs, damage: Damage):
+    certs("ensure")
+    damage(api)
+    assert certs("ensure").code == 0
+    assert certs("show").code == 0
+    (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
+    for bundle in [api.data(TLS)["ca.crt"], *api.bundles(MUTATING), *api.bundles(VALIDATING)]:
+        trusted = verify.certificates(bundle)
+        assert verify.trust_problem(trusted, leaf, "vgpu-webhook.vgpu-webhook.svc", datetime.now(UTC)) is None
+
+
+@pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
+def test_secrets_that_somebody_made_beforehand(api: ApiServer, certs: Certs, data: dict[str, bytes]):
+    for path in (TLS, AUTHORITY):
+        api.put_secret(path, data, type="Opaque")
+    assert certs("ensure").code == 0
+    assert certs("show").code == 0
+    assert api.objects[TLS]["type"] == "Opaque", "it cannot be changed, and nobody looks at it"
+
+
+def test_a_secret_without_data(api: ApiServer, certs: Certs):
+    for path in (TLS, AUTHORITY):
+        api.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": None}, "kubectl")
+    assert certs("ensure").code == 0
