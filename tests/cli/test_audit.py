@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -171,7 +172,11 @@ def test_following(tmp_path: Path):
     log, out = tmp_path / "log", tmp_path / "out"
     log.write_bytes(LINES[0])
     command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", "--denied", "-o", "json", str(log)]
-    with out.open("wb") as stdout, subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE) as process:
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job would pass on that it hears none
+    with (
+        out.open("wb") as stdout,
+        subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, preexec_fn=heard) as process,  # noqa: PLW1509
+    ):
 
         def write(line: bytes) -> bool:
             with log.open("ab") as file:
