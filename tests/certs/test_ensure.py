@@ -78,7 +78,9 @@ def test_a_ca_changes_in_one_patient_run(api: ApiServer, certs: Certs):
     api.log.clear()
     ran = certs("ensure", "--rotate-ca", "--wait", "5", "--publish-lag", "2", "--serve-lag", "0")
     assert ran.code == 0, ran.err
-    assert re.search(r"^waiting [12] s: the next CA signs the leaf, once API servers know the bundle$", ran.out, re.MULTILINE)
+    assert re.search(
+        r"^waiting [12] s: the next CA signs the leaf, once API servers know the bundle$", ran.out, re.MULTILINE
+    )
     introduced = [AUTHORITY, MUTATING, VALIDATING, TLS]
     assert api.written() == [*introduced, AUTHORITY, TLS, *introduced]
     assert not authorities(api) & before
