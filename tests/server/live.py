@@ -1,5 +1,6 @@
 """`serve --cluster` against an API server of the tests."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from tests.server.reviews import answer, asking, review
 QUICK = {
     "cluster.live.LOOK_SECONDS": 0.05,
     "cluster.live.PAUSE_SECONDS": 0.1,
-    "cluster.mirror.FIRST_DELAY": 0.05,
-    "cluster.mirror.MAX_DELAY": 0.3,
+    "cluster.backoff.FIRST_DELAY": 0.05,
+    "cluster.backoff.MAX_DELAY": 0.3,
     "watch.EVERY": 0.1,
 }
 DEVICE_CONFIG = "volcano-vgpu-device-config"
@@ -50,17 +51,11 @@ def lists(api: ApiServer) -> int:
 class Live:
     """A program that follows the API server."""
 
-    def __init__(self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, **more: Any) -> None:
-        self.program: Program = start(
-            "--cluster",
-            "--kubeconfig",
-            str(api.kubeconfig(kubeconfig, OWN)),
-            "--audit-log",
-            "",
-            *options,
-            constants=QUICK,
-            **more,
-        )
+    def __init__(
+        self, start: Start, api: ApiServer, kubeconfig: Path, *options: str, constants: Mapping[str, float] = QUICK
+    ) -> None:
+        cluster = ("--cluster", "--kubeconfig", str(api.kubeconfig(kubeconfig, OWN)), "--audit-log", "")
+        self.program: Program = start(*cluster, *options, constants=constants)
 
     def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
         """The rules that refuse a pod with so many cards."""

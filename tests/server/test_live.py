@@ -1,5 +1,6 @@
 """A live cluster: what changes there, the next reviews follow."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
-from tests.server.live import DEVICE_CONFIG, OWN, POLICY, Live, gpu_node, lists, put_device_config, put_policy
+from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, lists, put_device_config, put_policy
 from tests.server.program import DATA, Authority, until
 
 NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number, resourceMemoryName: volcano.sh/vgpu-memory}"
@@ -138,3 +139,18 @@ def test_a_file_for_the_fleet_alone_is_read_with_the_clusters_device_config(
     assert live.program.metric("fleet_nodes", family="vgpu") == 4
     assert "nodes: " not in live.page().replace("fleet: 4 nodes", "")
     assert live.refused(9) == ["card-count"]
+
+
+def test_changes_come_together(start: Start, authority: Authority, tmp_path: Path):
+    with ApiServer(authority) as api:
+        api.put(NODES, gpu_node("a", 4))
+        live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"cluster.live.PAUSE_SECONDS": 1.5})
+        until(lambda: live.refused(5) == ["card-count"])
+        time.sleep(1.5)
+        api.put(NODES, gpu_node("a", 5))
+        until(lambda: live.refused(5) == [], 1.0)
+        began = time.monotonic()
+        api.put(NODES, gpu_node("a", 4))
+        until(lambda: live.refused(5) == ["card-count"])
+        assert time.monotonic() - began > 0.75
+        live.program.close()

@@ -12,7 +12,7 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import drop, status
 from tests.server.conftest import Start
-from tests.server.live import Live, gpu_node, put_policy
+from tests.server.live import QUICK, Live, gpu_node, put_policy
 from tests.server.program import Authority, until
 from webhook.cli.main import main
 
@@ -42,7 +42,8 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
 
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 2}")
-    live = Live(start, api, tmp_path / "kubeconfig")
+    # Only changes within the fleet may wait for their turn.
+    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"cluster.live.PAUSE_SECONDS": 60})
     until(lambda: live.refused(5) == ["card-count"])
     time.sleep(3)
     assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"
@@ -97,6 +98,16 @@ def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
     assert live.program.process.wait(5) == 0
     assert time.monotonic() - began < 2
     assert "Traceback" not in live.program.log()
+
+
+def test_sigterm_ends_all_threads_that_follow(start: Start, api: ApiServer, tmp_path: Path):
+    live = Live(start, api, tmp_path / "kubeconfig", "--drain-seconds", "3")
+    until(lambda: live.refused(5) == ["card-count"] and len(api.asked(NODES, watch=True)) == 1)
+    threads = Path(f"/proc/{live.program.worker}/task")
+    before = len(list(threads.iterdir()))
+    live.program.process.terminate()
+    until(lambda: len(list(threads.iterdir())) <= before - 4, 2.0)  # of three ConfigMaps and the nodes
+    assert live.refused(5) == ["card-count"], "who comes while it drains is judged as before"
 
 
 def test_a_worker_that_was_killed_is_replaced_by_one_that_follows(start: Start, api: ApiServer, tmp_path: Path):

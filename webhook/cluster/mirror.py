@@ -7,12 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from webhook.cluster.backoff import Backoff
 from webhook.cluster.client import GONE, Client
 from webhook.errors import ClusterError, WebhookError
 
-FIRST_DELAY = 0.8  # seconds before the second attempt; doubled with each further one, as the reflectors of client-go do
-MAX_DELAY = 30.0
-CALM_SECONDS = 120.0  # without a failure, after which the delays begin anew
 WATCH_SECONDS = 300.0  # then the server is to end a watch, and another one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon has failed, however politely
 SILENT_SECONDS = 150.0  # without news, after which nothing short of a new list is trusted
@@ -67,8 +65,7 @@ class Mirror(Generic[Kept]):
         self.query = query or {}
         self._client: Client | None = None
         self._from = ""  # the resource version to watch from; empty when a list is needed
-        self._failures = 0
-        self._failed = 0.0  # when it last did
+        self._backoff = Backoff()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"mirror of {name}", daemon=True)
 
@@ -99,7 +96,10 @@ class Mirror(Generic[Kept]):
             except Exception:
                 log.exception("%s: a bug", self.name)
                 error = WebhookError("a bug, see the log")
-            self._stopped.wait(self._delay(error, time.monotonic() - began))
+            now = time.monotonic()
+            wanted = error.retry_after if isinstance(error, ClusterError) else 0.0
+            failed = error is not None or now - began < SHORT_SECONDS
+            self._stopped.wait(self._backoff.after(now, failed=failed, wanted=wanted))
 
     def _follow(self) -> None:
         if self._client is None:
@@ -171,15 +171,3 @@ class Mirror(Generic[Kept]):
         elif not self._stopped.is_set() and self.problem != str(error):
             self.problem = str(error)
             log.warning("%s: %s; asking again until the API server answers", self.name, error)
-
-    def _delay(self, error: WebhookError | None, lasted: float) -> float:
-        """How long to leave the API server alone."""
-        now = time.monotonic()
-        if now - self._failed > CALM_SECONDS:
-            self._failures = 0
-        if error is not None or lasted < SHORT_SECONDS:
-            self._failed = now
-            self._failures += 1
-        delay = min(MAX_DELAY, FIRST_DELAY * 2.0 ** min(max(0, self._failures - 1), 16))
-        asked = error.retry_after if isinstance(error, ClusterError) else 0.0
-        return max(delay * random.uniform(0.5, 1.0), asked * random.uniform(1.0, 1.2))  # noqa: S311  # no secret
