@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
-from webhook.cli.report.audit import cut
+from webhook.report.audit import cut
 
 SAMPLE = Path(str(files("webhook") / "samples" / "audit.jsonl"))
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)

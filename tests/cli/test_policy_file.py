@@ -14,12 +14,12 @@ from tests.cli.conftest import DATA, shell
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
 from tests.test_policy_levels import NAMESPACES
-from webhook.cli.report.policy_file import commented_default, json_schema
 from webhook.cluster.files import load_policy
 from webhook.devices.target import parse_version
 from webhook.errors import ConfigError
 from webhook.policy import default_policy, parse_policy
 from webhook.policy_schema import PolicyFile
+from webhook.report.policy_file import commented_default, json_schema
 from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 import webhook
-from webhook.cli.report.rules import cell
-from webhook.cli.rulebook import rows
+from webhook.offline.rulebook import rows
+from webhook.report.rules import cell
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 RULES = (*MUTATIONS, *VALIDATIONS)

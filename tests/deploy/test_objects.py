@@ -14,10 +14,10 @@ from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, on
 from webhook import names
 from webhook.cli import serve
 from webhook.cli.main import COMMANDS
-from webhook.cli.report.webhook_configurations import EXEMPT_NAMESPACES
 from webhook.observe.audit import KEEP, MAX_BYTES
 from webhook.pod import quantity
 from webhook.policy import default_policy, parse_policy
+from webhook.report.webhook_configurations import EXEMPT_NAMESPACES
 from webhook.server.gunicorn import SETTINGS
 
 FOUND = documents(*DEFAULT)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.cli.examples import ALSO, SETTINGS, Example, load_example
-from webhook.cli.rulebook import REPAIR, Row, rows
+from webhook.offline.examples import ALSO, SETTINGS, Example, load_example
+from webhook.offline.rulebook import REPAIR, Row, rows
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 ROOT = Path(str(files("webhook"))).parent
@@ -18,7 +18,7 @@ TO_ADD = """the rule {row.id} has no example. Add the file
 
 with a short Pod that this rule, and no other, {verb} on the sample fleet and device config (webhook/samples). Where it
 needs settings, they stand in a document before the pod, as in webhook/rules/examples/validate/percentage-unresolved.yaml;
-webhook/cli/examples.py lists them. Then put what `vgpu-webhook rules -o markdown` prints into the README, between its
+webhook/offline/examples.py lists them. Then put what `vgpu-webhook rules -o markdown` prints into the README, between its
 `rules` markers."""
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
-from webhook.cli.report.audit import JsonLines, Listing
-from webhook.cli.report.audit_summary import json_summary, show_summary
-from webhook.cli.report.terminal import Terminal
 from webhook.decisions.decision import Decision
 from webhook.decisions.follow import follow
 from webhook.decisions.streams import STANDARD_INPUT
 from webhook.decisions.summary import Summary
+from webhook.report.audit import JsonLines, Listing
+from webhook.report.audit_summary import json_summary, show_summary
+from webhook.report.terminal import Terminal
 
 EXIT_GOOD = 0
 

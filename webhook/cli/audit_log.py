@@ -8,13 +8,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from webhook.cli.progress import Progress
-from webhook.cli.report.audit import skipped_text
-from webhook.cli.report.terminal import visible
 from webhook.decisions.decision import ENDPOINTS, Decision
 from webhook.decisions.filters import Filter, read_time
 from webhook.decisions.reader import Reader
 from webhook.decisions.streams import STANDARD_INPUT
 from webhook.errors import WebhookError
+from webhook.report.audit import skipped_text
+from webhook.report.terminal import visible
 
 EXIT_BAD_INPUT = 2
 

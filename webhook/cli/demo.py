@@ -22,11 +22,11 @@ import jsonpatch
 import orjson
 
 from certs import store
-from webhook.cli.report.manifest import difference
-from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.cluster.documents import parse_documents
 from webhook.cluster.files import read_bytes
 from webhook.errors import ConfigError
+from webhook.report.manifest import difference
+from webhook.report.terminal import INDENT, Style, Terminal
 
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
 DEFAULT_PORT = 8443

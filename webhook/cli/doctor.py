@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from webhook.cli.report.doctor import as_json, show
-from webhook.cli.report.terminal import Terminal, visible
-from webhook.cli.report.webhook_configurations import configurations
 from webhook.cluster.files import load_policy
 from webhook.doctor import files
 from webhook.doctor.facts import Facts
 from webhook.doctor.line import Status
 from webhook.doctor.registry import Told, examine
 from webhook.errors import WebhookError
+from webhook.report.doctor import as_json, show
+from webhook.report.terminal import Terminal, visible
+from webhook.report.webhook_configurations import configurations
 
 EXIT_OK = 0
 EXIT_BROKEN = 1

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from webhook.cli.report.webhook_configurations import as_json, as_yaml, configurations
 from webhook.cluster.files import load_device_config, load_policy
 from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config import as_read_by
 from webhook.policy import default_policy
+from webhook.report.webhook_configurations import as_json, as_yaml, configurations
 
 _USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
 trustedUsers, workloads and target of the policy. When they change:

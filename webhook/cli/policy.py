@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from webhook.cli.report.effective_policy import effective_policy
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.policy_file import commented_default, json_schema
-from webhook.cli.report.policy_table import show
-from webhook.cli.report.terminal import Terminal, visible
 from webhook.cluster.files import load_policy
 from webhook.errors import ConfigError
+from webhook.report.effective_policy import effective_policy
+from webhook.report.manifest import to_json
+from webhook.report.policy_file import commented_default, json_schema
+from webhook.report.policy_table import show
+from webhook.report.terminal import Terminal, visible
 
 EXIT_GOOD = 0
 EXIT_BAD_INPUT = 2

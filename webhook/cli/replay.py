@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
-from webhook.cli.report.replay import json_change, json_changes, show_changes
-from webhook.cli.report.terminal import Terminal
 from webhook.decisions.changes import Changes
 from webhook.decisions.decision import Decision
 from webhook.decisions.inputs import MAX_SPLIT, Inputs
 from webhook.decisions.replay import Replayer, Verdict
+from webhook.report.replay import json_change, json_changes, show_changes
+from webhook.report.terminal import Terminal
 
 EXIT_SAME = 0
 EXIT_CHANGED = 1

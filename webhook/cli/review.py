@@ -9,15 +9,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Protocol
 
-from webhook.cli.documents import Document, read_documents, shown_name, to_review
-from webhook.cli.report.explanation import explain_pods
-from webhook.cli.report.formats import FORMATS
-from webhook.cli.report.terminal import Terminal, visible
-from webhook.cli.report.text import Reviewed, TextReport
 from webhook.cluster.files import load_device_config, load_nodes, load_policy
 from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.errors import ConfigError, WebhookError
+from webhook.offline.documents import Document, read_documents, shown_name, to_review
 from webhook.policy import default_policy
+from webhook.report.explanation import explain_pods
+from webhook.report.formats import FORMATS
+from webhook.report.terminal import Terminal, visible
+from webhook.report.text import Reviewed, TextReport
 from webhook.review import Snapshot, context_of, review
 
 EXIT_ADMITTED = 0

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.rules import in_full, markdown, table, to_value
-from webhook.cli.report.terminal import Terminal, visible
-from webhook.cli.rulebook import rows
+from webhook.offline.rulebook import rows
+from webhook.report.manifest import to_json
+from webhook.report.rules import in_full, markdown, table, to_value
+from webhook.report.terminal import Terminal, visible
 
 EXIT_UNKNOWN = 2
 

@@ -9,9 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webhook.cli.progress import Progress
-from webhook.cli.report.manifest import to_yaml
-from webhook.cli.report.scan import json_lines, show_table
-from webhook.cli.report.terminal import Terminal, visible
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.files import load_files
@@ -22,6 +19,9 @@ from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.cluster.stored import Files, Source, Stored
 from webhook.errors import WebhookError
 from webhook.policy import default_policy
+from webhook.report.manifest import to_yaml
+from webhook.report.scan import json_lines, show_table
+from webhook.report.terminal import Terminal, visible
 from webhook.review import Snapshot
 from webhook.rules.base import Level
 from webhook.scan.judge import is_scanned, judge

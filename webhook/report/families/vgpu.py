@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.cli.report.families.asked import PodAsked
-from webhook.cli.report.families.told import PodExplanation, Told
-from webhook.cli.report.families.vgpu_sentences import refusal_sentence, sentences
-from webhook.cli.report.families.words import change_value
 from webhook.devices.config import DeviceConfig
 from webhook.devices.vgpu.explain import Explanation, Refusal, explain
 from webhook.devices.vgpu.feasibility import Question
 from webhook.devices.vgpu.fleet import VgpuShape
+from webhook.report.families.asked import PodAsked
+from webhook.report.families.told import PodExplanation, Told
+from webhook.report.families.vgpu_sentences import refusal_sentence, sentences
+from webhook.report.families.words import change_value
 from webhook.rules import wording
 from webhook.rules.verdict import asked as question_of
 

@@ -2,10 +2,10 @@
 
 from typing import TextIO
 
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.terminal import Piece, Style, Terminal, visible
 from webhook.decisions.decision import Decision, to_record
 from webhook.decisions.reader import Skipped
+from webhook.report.manifest import to_json
+from webhook.report.terminal import Piece, Style, Terminal, visible
 
 STYLES = {
     "denied": Style.BAD,

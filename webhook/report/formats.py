@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from webhook.cli.report.explanation import to_value
-from webhook.cli.report.manifest import to_json, to_yaml
-from webhook.cli.report.terminal import visible
-from webhook.cli.report.text import Reviewed
+from webhook.report.explanation import to_value
+from webhook.report.manifest import to_json, to_yaml
+from webhook.report.terminal import visible
+from webhook.report.text import Reviewed
 
 
 class Format:

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 
-from webhook.cli.report.manifest import to_yaml
 from webhook.policy_schema import PolicyFile
+from webhook.report.manifest import to_yaml
 
 WIDTH = 100
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook.cli.examples import Example
-from webhook.cli.report.manifest import DiffLine, difference, to_json
-from webhook.cli.report.terminal import INDENT, Style, Terminal
-from webhook.cli.rulebook import REPAIR, Row
+from webhook.offline.examples import Example
+from webhook.offline.rulebook import REPAIR, Row
+from webhook.report.manifest import DiffLine, difference, to_json
+from webhook.report.terminal import INDENT, Style, Terminal
 from webhook.rules.base import Level
 
 _LEVELS = {

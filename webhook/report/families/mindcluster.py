@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from webhook import names
-from webhook.cli.report.families.asked import PodAsked
-from webhook.cli.report.families.told import PodExplanation, Told
-from webhook.cli.report.families.words import Spoken, tell, unselected
 from webhook.devices.explanation import Explanation, Refusal
 from webhook.devices.families import Role
 from webhook.devices.mindcluster.explain import Cores, Reason, explain
 from webhook.devices.mindcluster.feasibility import DVPP, TEMPLATE_CORES, served
 from webhook.devices.mindcluster.fleet import MindclusterShape
+from webhook.report.families.asked import PodAsked
+from webhook.report.families.told import PodExplanation, Told
+from webhook.report.families.words import Spoken, tell, unselected
 from webhook.rules import wording
 
 _NAMES: Mapping[Role, str] = {Role.CORES: names.NPU_CORE}

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from webhook.cli.report.families.told import Sentence
-from webhook.cli.report.families.words import PLAIN, advice, unselected
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Role
 from webhook.devices.nearest import Change
@@ -13,6 +11,8 @@ from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.vgpu.placement import Placement
 from webhook.devices.vgpu.slices import CARD_CORES
 from webhook.devices.vgpu.walk import Reason, Stuck
+from webhook.report.families.told import Sentence
+from webhook.report.families.words import PLAIN, advice, unselected
 from webhook.rules import wording
 
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.cli.report import explanation
-from webhook.cli.report.families.told import PodExplanation
-from webhook.cli.report.manifest import difference
-from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.outcome import Outcome
 from webhook.pod.templates import WORKLOADS
+from webhook.report import explanation
+from webhook.report.families.told import PodExplanation
+from webhook.report.manifest import difference
+from webhook.report.terminal import INDENT, Style, Terminal
 from webhook.review import Snapshot
 from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS

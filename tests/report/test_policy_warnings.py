@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhook.cli.policy_warnings import MAX_COMPARED, _within, matches_all, warnings_of
 from webhook.policy import default_policy, parse_policy
+from webhook.report.policy_warnings import MAX_COMPARED, _within, matches_all, warnings_of
 from webhook.rules.levels import NamespaceRule
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.cli.report.families.told import PodExplanation, Told
 from webhook.devices.asks import DevicePod
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.families import Family, Role
@@ -11,6 +10,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import Shape
 from webhook.pod.view import REGULAR
+from webhook.report.families.told import PodExplanation, Told
 from webhook.rules.base import Context
 from webhook.rules.verdict import selector, written_selector
 

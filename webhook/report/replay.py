@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.cli.report.audit import cut
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.terminal import Style, Terminal
 from webhook.decisions.changes import Changes, Group, Kind, other_operations
 from webhook.decisions.decision import spell_time
 from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.outcome import Violation
+from webhook.report.audit import cut
+from webhook.report.manifest import to_json
+from webhook.report.terminal import Style, Terminal
 
 TOP = 20  # groups in the table for people
 NAMES = 5  # namespaces and users of a group

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from webhook.cli.report.audit import STYLES, cut
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.terminal import Style, Terminal
 from webhook.decisions.decision import spell_time
 from webhook.decisions.summary import Count, Summary
 from webhook.decisions.trend import Trend
+from webhook.report.audit import STYLES, cut
+from webhook.report.manifest import to_json
+from webhook.report.terminal import Style, Terminal
 
 TOP = 20  # rows of a table for people; programs get all
 MAX_CELL = 60

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.terminal import Style, Terminal, visible
+from webhook.report.manifest import to_json
+from webhook.report.terminal import Style, Terminal, visible
 from webhook.rules.base import Level
 from webhook.scan.tally import Row, Tally
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from webhook.cli.policy_warnings import Warned, matches_all, warnings_of
-from webhook.cli.report.policy_settings import Setting, settings_of
-from webhook.cli.report.terminal import visible
 from webhook.policy import Policy
+from webhook.report.policy_settings import Setting, settings_of
+from webhook.report.policy_warnings import Warned, matches_all, warnings_of
+from webhook.report.terminal import visible
 from webhook.rules.base import Level
 from webhook.rules.levels import Source
 from webhook.rules.registry import DEFAULT_LEVELS

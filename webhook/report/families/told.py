@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from webhook.cli.report.terminal import Piece
 from webhook.devices.bits import lowest
 from webhook.devices.explanation import nodes_left
 from webhook.devices.families import Family
 from webhook.devices.nodes import Index
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import SAMPLE, Shape
+from webhook.report.terminal import Piece
 
 Sentence = tuple[Piece, str]  # a mark, and what it says
 

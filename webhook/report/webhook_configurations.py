@@ -8,11 +8,11 @@ from typing import Any
 
 import yaml
 
-from webhook.cli.report import match_conditions as when
-from webhook.cli.report.manifest import to_json
 from webhook.devices.config import DeviceConfig
 from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
 from webhook.policy import Policy
+from webhook.report import match_conditions as when
+from webhook.report.manifest import to_json
 from webhook.rules.base import Level
 
 NAME = "vgpu-webhook"

@@ -15,11 +15,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from webhook.cli.documents import Document, to_review
 from webhook.cluster.documents import parse_documents
 from webhook.cluster.files import MAX_SETTINGS_BYTES, load_nodes, read_bytes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import parse_device_config
+from webhook.offline.documents import Document, to_review
 from webhook.outcome import Outcome
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, review

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from webhook.cli.report.families.told import Sentence, Told
-from webhook.cli.report.terminal import Piece, Style
 from webhook.devices.explanation import Explanation
 from webhook.devices.families import Role
 from webhook.devices.nearest import Change
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import Shape
+from webhook.report.families.told import Sentence, Told
+from webhook.report.terminal import Piece, Style
 from webhook.rules import wording
 
 PLAIN: Piece = (Style.PLAIN, "")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from webhook import names
-from webhook.cli.report.families.asked import PodAsked
-from webhook.cli.report.families.told import PodExplanation, Told
-from webhook.cli.report.families.words import Spoken, tell, unselected
 from webhook.devices.explanation import Explanation, Refusal
 from webhook.devices.families import Role
 from webhook.devices.gpushare.explain import Cards, Reason, explain
 from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.selectors import NodeSelector
+from webhook.report.families.asked import PodAsked
+from webhook.report.families.told import PodExplanation, Told
+from webhook.report.families.words import Spoken, tell, unselected
 
 _NAMES: Mapping[Role, str] = {Role.NUMBER: names.GPUSHARE_NUMBER, Role.MEMORY: names.GPUSHARE_MEMORY}
 

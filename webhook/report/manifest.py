@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import yaml
 
-from webhook.cli.report.terminal import Style
+from webhook.report.terminal import Style
 
 CONTEXT = 2  # lines around a change
 MAX_LINES = 120  # of one diff

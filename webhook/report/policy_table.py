@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from webhook.cli.report.effective_policy import Effective, Entry, Row
-from webhook.cli.report.policy_settings import Setting
-from webhook.cli.report.terminal import INDENT, Piece, Style, Terminal
+from webhook.report.effective_policy import Effective, Entry, Row
+from webhook.report.policy_settings import Setting
+from webhook.report.terminal import INDENT, Piece, Style, Terminal
 from webhook.rules.base import Level
 from webhook.rules.levels import Source
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from webhook.cli.report.families import ascend, gpushare, mindcluster, vgpu
-from webhook.cli.report.families.asked import PodAsked
-from webhook.cli.report.families.told import PodExplanation, Told
-from webhook.cli.report.terminal import INDENT, Style, Terminal
 from webhook.devices.asks import DevicePod
 from webhook.devices.families import Family
 from webhook.devices.shapes import Shape
+from webhook.report.families import ascend, gpushare, mindcluster, vgpu
+from webhook.report.families.asked import PodAsked
+from webhook.report.families.told import PodExplanation, Told
+from webhook.report.terminal import INDENT, Style, Terminal
 from webhook.rules.base import Context
 
 SHOWN_GATED = 3

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from webhook.cli.report.manifest import to_json
-from webhook.cli.report.terminal import Style, Terminal
 from webhook.doctor.line import Status
 from webhook.doctor.registry import CHECKS, Told
+from webhook.report.manifest import to_json
+from webhook.report.terminal import Style, Terminal
 
 _STYLES = {
     Status.OK: Style.GOOD,

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
-from webhook.cli.report.families.asked import PodAsked
-from webhook.cli.report.families.told import PodExplanation, Told
-from webhook.cli.report.families.words import Spoken, tell, unselected
 from webhook.devices.ascend.asks import NpuAsk, is_hami_core
 from webhook.devices.ascend.explain import Npus, Question, Reason, explain
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import Chip
 from webhook.devices.explanation import Explanation, Refusal
 from webhook.devices.families import Role
+from webhook.report.families.asked import PodAsked
+from webhook.report.families.told import PodExplanation, Told
+from webhook.report.families.words import Spoken, tell, unselected
 from webhook.rules import wording
 from webhook.rules.verdict import npus
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from webhook.cli.examples import Example, load_example
+from webhook.offline.examples import Example, load_example
 from webhook.rules.base import Mutation, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
