@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 from webhook.offline.rulebook import rows
 from webhook.report.manifest import to_json
-from webhook.report.rules import in_full, markdown, table, to_value
+from webhook.report.rules import in_full, markdown, markdown_in_full, table, to_value
 from webhook.report.terminal import Terminal, visible
 
 EXIT_UNKNOWN = 2
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
         values = [to_value(row) | ({} if wanted is None else {"text": row.text}) for row in chosen]
         print("[" + ",\n ".join(to_json(value) for value in values) + "]")
     elif arguments.output == "markdown":
-        print("\n".join(markdown(chosen)))
+        print("\n".join(markdown(chosen) if wanted is None else markdown_in_full(chosen)))
     elif wanted is None:
         table(chosen, Terminal(sys.stdout, os.environ))
     else:

@@ -84,17 +84,19 @@ def _example(row: Row, terminal: Terminal) -> None:
 
 
 def markdown(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of the table, and below it, folded, an example of each rule."""
+    """The lines of the table."""
     yield "| id | level | what | why |"
     yield "|---|---|---|---|"
     for row in rows:
         yield f"| `{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |"
-    folded = [line for row in rows for line in ("", *_folded(row))]
-    if len(rows) == 1:
-        yield from folded
-    else:  # once more, so that a long list does not stand between the table and what follows it
-        summary = "<summary>An example of each: a pod, and what its author is told</summary>"
-        yield from ("", "<details>", summary, *folded, "", "</details>")
+
+
+def markdown_in_full(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of the table, and below it, folded, an example of each rule."""
+    yield from markdown(rows)
+    for row in rows:
+        yield ""
+        yield from _folded(row)
 
 
 def _folded(row: Row) -> Iterator[str]:
