@@ -1,7 +1,8 @@
 """The operator's own settings: the policy file goes in, frozen values come out."""
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, get_args
@@ -27,12 +28,14 @@ class Policy:
         levels: the level of each rule by namespace.
         stale_after: seconds after which a fleet that was not refreshed counts as unknown.
         digest: changes when a setting does.
+        document: what the file says, for whoever wants to try out another value.
     """
 
     settings: Settings
     levels: LevelTable
     stale_after: int
     digest: str
+    document: Mapping[str, Any] = field(repr=False, compare=False)
     _declared: tuple[DeclaredNodes, ...]
 
     @property
@@ -79,7 +82,8 @@ def parse_policy(document: object, source: str) -> Policy:
         autoscaled=model.fleet.autoscaled,
     )
     digest = hashlib.sha256(model.model_dump_json().encode()).hexdigest()[:12]
-    return Policy(settings, levels, model.fleet.stale_after_seconds, digest, tuple(model.fleet.declared))
+    written = MappingProxyType(document if isinstance(document, dict) else {})
+    return Policy(settings, levels, model.fleet.stale_after_seconds, digest, written, tuple(model.fleet.declared))
 
 
 def _explain(error: ValidationError) -> str:

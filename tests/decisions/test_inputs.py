@@ -21,7 +21,7 @@ FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
 @pytest.mark.parametrize(
     "document, setting, found",
     [
-        (None, "rules.card-count=off", {"rules": {"card-count": False}}),
+        ({}, "rules.card-count=off", {"rules": {"card-count": False}}),
         ({"rules": {"a": "deny"}}, "rules.b=warn", {"rules": {"a": "deny", "b": "warn"}}),
         ({"rules": {"a": "deny"}}, "rules.a=warn", {"rules": {"a": "warn"}}),
         ({}, "fleet.autoscaled=true", {"fleet": {"autoscaled": True}}),

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from webhook.devices.config import DeviceConfig, as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -28,6 +29,24 @@ _BUILT_IN = {
 def default_device_config() -> DeviceConfig:
     """What Volcano runs with when there is no ConfigMap."""
     return parse_device_config(_BUILT_IN, "the built-in device config")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What a snapshot is built from. Two of them are never equal.
+
+    Attributes:
+        config, policy: as read.
+        nodes: None if they are not known.
+    """
+
+    config: DeviceConfig
+    policy: Policy
+    nodes: Sequence[Node] | None
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot."""
+        return build_snapshot(self.config, self.policy, self.nodes)
 
 
 def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None) -> Snapshot:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from webhook import names
-from webhook.cluster.files import MAX_SETTINGS_BYTES, load_device_config, load_nodes, parse_document, read_bytes
-from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.cluster.files import load_device_config, load_nodes, load_policy, parse_document
+from webhook.cluster.snapshot import Parts, default_device_config
 from webhook.devices.nodes import Node
 from webhook.errors import ConfigError
-from webhook.policy import parse_policy
+from webhook.policy import default_policy, parse_policy
 from webhook.review import Snapshot
 
 MAX_SPLIT = 1000
@@ -48,19 +48,28 @@ class Inputs:
             ConfigError: a file or a setting cannot be used.
         """
         config = load_device_config(self.device_config) if self.device_config else default_device_config()
-        source = str(self.policy or "the default policy")
-        document = parse_document(read_bytes(self.policy, MAX_SETTINGS_BYTES), source) if self.policy else None
-        nodes = load_nodes(self.fleet, config) if self.fleet else None
-        base = build_snapshot(config, parse_policy(document, source), nodes)
-        if not self.what_if:
-            return base, base
-        if self.split is not None:
-            if nodes is None:
-                raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
-            nodes = [with_split(node, self.split, config.vgpu.number_name) for node in nodes]
-        for setting in self.settings:
-            document = with_setting(document, setting)
-        return base, build_snapshot(config, parse_policy(document, "the policy with --set"), nodes)
+        policy = load_policy(self.policy) if self.policy else default_policy()
+        parts = Parts(config, policy, load_nodes(self.fleet, config) if self.fleet else None)
+        base = parts.snapshot()
+        return base, try_out(parts, self.settings, self.split).snapshot() if self.what_if else base
+
+
+def try_out(parts: Parts, settings: Sequence[str], split: int | None) -> Parts:
+    """Other parts: some keys of the policy, `KEY=VALUE`, and the split count of all vGPU cards, where given.
+
+    Raises:
+        ConfigError: a setting cannot be used, or there is no fleet whose cards could be split otherwise.
+    """
+    nodes = parts.nodes
+    if split is not None:
+        if nodes is None:
+            raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
+        nodes = [with_split(node, split, parts.config.vgpu.number_name) for node in nodes]
+    document: Mapping[str, Any] = parts.policy.document
+    for setting in settings:
+        document = with_setting(document, setting)
+    policy = parse_policy(document, "the policy with --set") if settings else parts.policy
+    return Parts(parts.config, policy, nodes)
 
 
 def with_split(node: Node, split: int, number_name: str) -> Node:
@@ -86,7 +95,7 @@ def with_split(node: Node, split: int, number_name: str) -> Node:
     )
 
 
-def with_setting(document: Any, setting: str) -> dict[str, Any]:
+def with_setting(document: Mapping[str, Any], setting: str) -> dict[str, Any]:
     """A policy document with one more `KEY=VALUE`; the value is YAML.
 
     Raises:
@@ -96,7 +105,7 @@ def with_setting(document: Any, setting: str) -> dict[str, Any]:
     if not equals or not key:
         raise ConfigError(f"--set {setting}: write KEY=VALUE, such as rules.card-count=deny")
     value = parse_document(text.encode(), f"--set {setting}")
-    changed: dict[str, Any] = dict(document) if isinstance(document, dict) else {}
+    changed: dict[str, Any] = dict(document)
     where = _NAMESPACE.fullmatch(key)
     if where:
         changed["namespaces"] = _with_namespace(changed.get("namespaces"), where[1], where[2].split("."), value)
