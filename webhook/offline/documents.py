@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.manifests import read_manifests, source_name
+from webhook.cluster.manifests import parse_manifests, read_manifests, source_name
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.wire.codec import API_VERSION, to_request
 from webhook.wire.models import Request
@@ -31,8 +31,19 @@ def read_documents(path: str) -> list[Document]:
     Raises:
         ConfigError: the file cannot be read, or holds nothing.
     """
-    source = source_name(path)
-    found = read_manifests(path)
+    return _apart(read_manifests(path), source_name(path))
+
+
+def parse_documents(data: bytes, source: str) -> list[Document]:
+    """All objects of a manifest in order; lists are taken apart.
+
+    Raises:
+        ConfigError: it is neither YAML nor JSON, or holds nothing.
+    """
+    return _apart(parse_manifests(data, source), source)
+
+
+def _apart(found: list[Any], source: str) -> list[Document]:
     if not found:
         raise ConfigError(f"{source}: no document in it")
     numbered = [Document(f"{source}: document {n}" if len(found) > 1 else source, v) for n, v in enumerate(found, 1)]

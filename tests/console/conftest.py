@@ -1,0 +1,43 @@
+"""A console on the sample fleet, and a browser that is not one."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import Parts
+from webhook.console.app import create_app
+from webhook.console.state import State
+from webhook.policy import Policy, default_policy
+
+SAMPLES = Path(str(files("webhook") / "samples"))
+
+
+@dataclass
+class Fixed:
+    """Settings that do not change by themselves."""
+
+    parts: Parts
+
+    @property
+    def snapshot(self):
+        return self.parts.snapshot()
+
+
+def sample_parts(policy: Policy | None = None) -> Parts:
+    config = load_device_config(SAMPLES / "device-config.yaml")
+    return Parts(config, policy or default_policy(), load_nodes(SAMPLES / "fleet.yaml", config))
+
+
+@pytest.fixture
+def state():
+    """What the console under test shows; a test may ask for another."""
+    return State(Fixed(sample_parts()))
+
+
+@pytest.fixture
+def client(state):
+    """Asks as a browser on this machine would."""
+    return create_app(state).test_client()

@@ -1,0 +1,1 @@
+"""The human door: a Flask app that shows, and changes nothing."""

@@ -1,0 +1,75 @@
+"""The Flask application: the guard, the API, the pages, and what is told when something goes wrong."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from flask import Flask, Response, render_template, request
+from werkzeug.exceptions import HTTPException, InternalServerError
+
+from webhook.console import guard
+from webhook.console.api import routes
+from webhook.console.api.openapi import PREFIX, product_version
+from webhook.console.api.operation import Problem
+from webhook.console.pages import every
+from webhook.console.state import State
+from webhook.errors import RequestError, WebhookError
+from webhook.report.terminal import visible
+
+UNUSABLE = 422  # well-formed, but not to be used
+
+log = logging.getLogger(__name__)
+
+
+def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
+    """Make the application.
+
+    Args:
+        state: what it shows.
+        hosts: names besides loopback under which it may be called.
+    """
+    here = Path(__file__).parent
+    app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    app.jinja_env.filters["visible"] = visible
+    app.jinja_env.globals["version"] = product_version()
+    guard.install(app, hosts)
+    app.register_blueprint(routes.blueprint(state))
+    app.register_blueprint(every.blueprint(state))
+    app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(WebhookError, _unusable)
+    app.register_error_handler(Exception, _bug)
+    return app
+
+
+def _http(error: HTTPException) -> Response:
+    return _told(error, error.description or error.name)
+
+
+def _unusable(error: WebhookError) -> Response:
+    """What was handed in cannot be used; the message says why."""
+    status = error.status if isinstance(error, RequestError) else UNUSABLE
+    return _problem(status, "cannot be used", str(error))
+
+
+def _bug(error: Exception) -> Response:
+    log.error("%s %s: a bug", request.method, visible(request.path)[:200], exc_info=error)
+    return _told(InternalServerError(), "a bug in the console; its log says more, and admission goes on without it")
+
+
+def _told(error: HTTPException, message: str) -> Response:
+    response = _problem(error.code or InternalServerError.code, error.name, message)
+    allowed = getattr(error, "valid_methods", None)
+    if allowed:
+        response.headers["Allow"] = ", ".join(sorted(allowed))
+    retry = getattr(error, "retry_after", None)
+    if retry:
+        response.headers["Retry-After"] = str(retry)
+    return response
+
+
+def _problem(status: int, reason: str, message: str) -> Response:
+    problem = Problem(status=status, reason=reason, message=visible(message)[:2000])
+    if request.path.startswith(PREFIX):
+        return Response(routes.answer(problem), status, mimetype="application/json")
+    return Response(render_template("problem.html", problem=problem), status)

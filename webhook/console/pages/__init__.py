@@ -1,0 +1,1 @@
+"""The pages: one file a page. Each shows what operations of the API answer, and decides nothing."""

@@ -1,0 +1,58 @@
+"""gunicorn, arranged for the console: one process, some threads, nothing that a browser could hold up for long."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+
+from webhook.console.app import create_app
+from webhook.console.state import State
+
+THREADS = 8
+SHARED_MEMORY = "/dev/shm"  # noqa: S108
+
+SETTINGS: dict[str, Any] = {
+    "worker_class": "gthread",
+    "workers": 1,  # one journal, one fleet
+    "threads": THREADS,
+    "worker_connections": 256,
+    "keepalive": 5,
+    "graceful_timeout": 3,  # nothing is lost that a reload would not bring back
+    "timeout": 60,
+    "limit_request_line": 8190,
+    "limit_request_fields": 64,
+    "limit_request_field_size": 8190,
+    "control_socket_disable": True,
+    # The heartbeat file: on a disk it could stall the worker.
+    "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
+    "loglevel": "warning",
+    "proc_name": "vgpu-webhook-console",
+}
+
+
+class Console(BaseApplication):  # type: ignore[misc]
+    """gunicorn with our settings instead of its command line."""
+
+    def __init__(self, state: Callable[[], State], bind: str, hosts: Sequence[str] = ()) -> None:
+        """Prepare to serve.
+
+        Args:
+            state: makes what is shown, in the process that serves; its threads start there.
+            bind: `host:port`.
+            hosts: names besides loopback under which the console may be called.
+        """
+        self._state = state
+        self._hosts = hosts
+        self._settings = SETTINGS | {"bind": bind}
+        super().__init__()
+
+    def load_config(self) -> None:
+        """Hand the settings to gunicorn."""
+        for name, value in self._settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """The application, in the process that serves it."""
+        return create_app(self._state(), self._hosts)

@@ -1,0 +1,68 @@
+"""What the console shows, and where it has that from."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+from webhook.cluster.snapshot import Parts
+from webhook.decisions.inputs import try_out
+from webhook.decisions.journal import Journal
+from webhook.doctor.facts import Facts
+from webhook.review import Snapshot
+
+TRIED = 4  # snapshots that are kept of what is tried out; one of a large fleet takes some MiB
+
+
+class Settings(Protocol):
+    """Device config, policy and fleet as they are now; replaced as a whole when something changes."""
+
+    @property
+    def parts(self) -> Parts:
+        """What the snapshot is built from."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What reviews are made with."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Everything that a page may ask for. Read by many threads, changed by none of them.
+
+    Attributes:
+        settings: device config, policy and fleet.
+        journal: the audit log; None if none is read.
+        doctor: looks at the cluster, or at files; None if there is nothing to look at.
+        certificate: the serving certificate of the webhook, a PEM file; None if it is not to be seen.
+    """
+
+    settings: Settings
+    journal: Journal | None = None
+    doctor: Callable[[], tuple[Facts, list[str]]] | None = None
+    certificate: Path | None = None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """What reviews are made with."""
+        return self.settings.snapshot
+
+    def tried(self, settings: Sequence[str], split: int | None) -> Snapshot:
+        """What reviews would be made with under other settings; the snapshot itself if nothing is tried out.
+
+        Args:
+            settings: `KEY=VALUE` of the policy.
+            split: how many slices each vGPU card is cut into; None leaves them.
+
+        Raises:
+            ConfigError: a setting cannot be used.
+        """
+        if not settings and split is None:
+            return self.snapshot
+        return _tried(self.settings.parts, tuple(settings), split)
+
+
+@lru_cache(maxsize=TRIED)
+def _tried(parts: Parts, settings: tuple[str, ...], split: int | None) -> Snapshot:
+    return try_out(parts, settings, split).snapshot()

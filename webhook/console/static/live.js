@@ -1,0 +1,61 @@
+// Forms marked data-live show their answer while one types: the same page is fetched, and #result of it is put in place.
+// Without this script the same forms work by their button. The answer is HTML of the server, in which everything is escaped.
+
+const PAUSE = 350; // ms after the last key
+
+for (const form of document.querySelectorAll("form[data-live]")) {
+  let timer = 0;
+  let running = null;
+
+  const ask = async () => {
+    clearTimeout(timer);
+    running?.abort();
+    const mine = (running = new AbortController());
+    const result = document.getElementById("result");
+    result.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(...request(form, mine.signal));
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const fresh = page.getElementById("result");
+      if (fresh) document.getElementById("result").replaceWith(fresh);
+      dispatchEvent(new CustomEvent("result"));
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      tell("The console does not answer. Is it still running?");
+    }
+    document.getElementById("result").removeAttribute("aria-busy");
+  };
+
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, PAUSE);
+  };
+
+  form.addEventListener("input", (event) => event.target.hasAttribute("data-quiet") || soon());
+  form.addEventListener("submit", (event) => {
+    if (event.submitter?.hasAttribute("data-plain")) return;
+    event.preventDefault();
+    ask();
+  });
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
+  });
+}
+
+function request(form, signal) {
+  const data = new FormData(form);
+  if (form.method === "post") return [form.action, { method: "POST", body: data, signal }];
+  const query = new URLSearchParams([...data].filter(([, value]) => value !== ""));
+  const address = `${form.action.split("?")[0]}?${query}`;
+  history.replaceState(null, "", address);
+  return [address, { signal }];
+}
+
+function tell(text) {
+  const result = document.getElementById("result");
+  const note = document.createElement("p");
+  note.className = "note bad";
+  note.setAttribute("role", "alert");
+  note.textContent = text;
+  result.prepend(note);
+}
