@@ -6,6 +6,7 @@ from typing import Any
 from webhook.devices.asks import DevicePod
 from webhook.devices.families import Family
 from webhook.devices.shapes import Shape
+from webhook.report.drawing import drawing_value
 from webhook.report.families import ascend, gpushare, mindcluster, vgpu
 from webhook.report.families.asked import PodAsked
 from webhook.report.families.told import PodExplanation, Told
@@ -106,6 +107,14 @@ def to_value(explained: PodExplanation) -> dict[str, Any]:
         "shapes": [_shape_value(told, explained) for told in explained.told or ()],
         "skipped": [{"node": node, "missing": missing} for node, missing in explained.skipped],
     }
+
+
+def to_drawn_value(explained: PodExplanation) -> dict[str, Any]:
+    """The same with a drawing of each shape, for who shows pictures."""
+    value = to_value(explained)
+    for shape, told in zip(value["shapes"], explained.told or (), strict=True):
+        shape["drawing"] = drawing_value(told.drawing)
+    return value
 
 
 def _shape_value(told: Told, explained: PodExplanation) -> dict[str, Any]:

@@ -7,6 +7,7 @@ Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (selectDe
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.ascend.asks import NpuAsk
@@ -44,7 +45,7 @@ def judge(
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
-        elif _Empty(shape, hami_core=hami_core, parts_refused=parts_refused).takes(asks):
+        elif Empty(shape, hami_core=hami_core, parts_refused=parts_refused).takes(asks):
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
@@ -53,10 +54,25 @@ def judge(
     return _shortfall(asks, able, hami_core=hami_core)
 
 
-class _Empty:
+class Share(NamedTuple):
+    """What a walk wants for one container.
+
+    Attributes:
+        memory: booked of each NPU.
+        takers: the kinds of NPUs that have it, as bits.
+        first: 1 for the container that gets the NPU at which the walk begins, else 0.
+    """
+
+    memory: int
+    takers: int
+    first: int
+
+
+class Empty:
     """An empty node of a shape."""
 
     def __init__(self, shape: AscendShape, *, hami_core: bool, parts_refused: bool) -> None:
+        """Take the shape, and what `judge` takes."""
         self._shape = shape
         self._hami_core = hami_core
         self._parts_refused = parts_refused
@@ -65,23 +81,34 @@ class _Empty:
         """Tell whether every container gets its NPUs."""
         return any(self._takes_from(first, asks) for first in range(len(self._shape.kinds)))
 
-    def _takes_from(self, first: int, asks: Sequence[NpuAsk]) -> bool:
-        """Tell it for a walk that begins at an NPU of such a kind: all of "all memory" means all of this one's."""
+    def shares(self, first: int, asks: Sequence[NpuAsk]) -> list[Share] | None:
+        """What a walk wants that begins at an NPU of such a kind: all of "all memory" means all of this one's.
+
+        Returns:
+            In the order of the asks; None if one of them is refused for itself.
+        """
         kinds = self._shape.kinds
-        demand: dict[int, int] = {}  # set of kinds as bits -> how many NPUs are wanted out of it
-        supply = [number for _, number in kinds]
+        found: list[Share] = []
         begun = False
         for ask in asks:
             memory = booked(ask, kinds[first][0], hami_core=self._hami_core)
             if self._is_refused_part(ask, memory):
-                return False
+                return None
             takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, ask.cores))
-            number = ask.number
-            if not begun and takers >> first & 1:  # the walk gives its first NPU to the first container that fits
-                begun = True
-                number -= 1
-                supply[first] -= 1
-            demand[takers] = demand.get(takers, 0) + number
+            begins = not begun and takers >> first & 1  # the walk gives its first NPU to the first container that fits
+            begun = begun or bool(begins)
+            found.append(Share(memory, takers, int(begins)))
+        return found
+
+    def _takes_from(self, first: int, asks: Sequence[NpuAsk]) -> bool:
+        shares = self.shares(first, asks)
+        if shares is None:
+            return False
+        supply = [number for _, number in self._shape.kinds]
+        demand: dict[int, int] = {}  # set of kinds as bits -> how many NPUs are wanted out of it
+        for ask, share in zip(asks, shares, strict=True):
+            supply[first] -= share.first
+            demand[share.takers] = demand.get(share.takers, 0) + ask.number - share.first
         return _covers(supply, demand)
 
     def _is_refused_part(self, ask: NpuAsk, memory: int) -> bool:

@@ -42,6 +42,9 @@ class Place:
     excluded: Reason | None = None
 
 
+Slices = tuple[tuple[int, ...], ...]  # of each ask, the indexes of its cards, in the order they were taken
+
+
 @dataclass(frozen=True, slots=True)
 class Stuck:
     """Where a walk ended.
@@ -51,15 +54,14 @@ class Stuck:
         card: the index of the first card that refused it; None if the node has too few cards to begin with.
         refusals: why each card refused, by card index; None for one that took a slice or was not asked.
         used: what each card had given away before this container came.
+        slices: to whom: the containers before this one.
     """
 
     container: int
     card: int | None
     refusals: tuple[Reason | None, ...]
     used: tuple[Used, ...]
-
-
-Slices = tuple[tuple[int, ...], ...]  # of each ask, the indexes of its cards, in the order they were taken
+    slices: Slices
 
 POLICIES: tuple[tuple[str, Order], ...] = tuple(zip(("default", "binpack", "spread"), ORDERS, strict=True))
 
@@ -85,7 +87,7 @@ def walk(places: Sequence[Place], needs: Sequence[Need], order: Order) -> Slices
             if len(taken) == need.number:
                 break
         if len(taken) < need.number:
-            return Stuck(container, first, tuple(refusals), before)
+            return Stuck(container, first, tuple(refusals), before, tuple(slices))
         slices.append(tuple(taken))
     return tuple(slices)
 

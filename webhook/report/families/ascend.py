@@ -1,22 +1,27 @@
 """What Ascend nodes say to a pod, for each kind of NPU that it asks for."""
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 from webhook import names
 from webhook.devices.ascend.asks import NpuAsk, is_hami_core
+from webhook.devices.ascend.assignment import assign
 from webhook.devices.ascend.explain import Npus, Question, Reason, explain
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import Chip
 from webhook.devices.explanation import Explanation, Refusal
 from webhook.devices.families import Role
+from webhook.report.drawing import Drawing, Part, called
 from webhook.report.families.asked import PodAsked
+from webhook.report.families.empty import draw_ascend
 from webhook.report.families.told import PodExplanation, Told
 from webhook.report.families.words import Spoken, tell, unselected
 from webhook.rules import wording
 from webhook.rules.verdict import npus
 
 HARD_SPLIT = "hard split"
+CHOOSES = "one possibility: the scheduler chooses which NPUs"
 
 
 def explain_pod(asked: PodAsked) -> Iterator[PodExplanation]:
@@ -53,6 +58,7 @@ def _told(answer: Explanation[AscendShape, tuple[Npus, ...]], question: Question
         Spoken(
             devices=_devices(shape),
             facts=_facts(shape),
+            draw=lambda note: _draw(answer, question, note),
             names={Role.NUMBER: chip.number_name, Role.MEMORY: chip.memory_name, Role.CORES: chip.cores_name},
             given=[f"{wording.container(one.container)} gets {_npus(one, mode)}" for one in given],
             slices=slices if given else None,
@@ -60,6 +66,21 @@ def _told(answer: Explanation[AscendShape, tuple[Npus, ...]], question: Question
             several=len(question.asks) > 1,
         ),
     )
+
+
+def _draw(answer: Explanation[AscendShape, tuple[Npus, ...]], question: Question, note: str) -> Drawing:
+    """The NPUs, those of a kind together; each is given to one container at most."""
+    shape, hami_core = answer.shape, question.hami_core
+    if answer.given is None:
+        return draw_ascend(shape, note=note, hami_core=hami_core)
+    starts = [0, *accumulate(count for _, count in shape.kinds)]
+    parts: dict[int, tuple[Part, ...]] = {}
+    for one, share in zip(answer.given, assign(question.asks, shape, hami_core=hami_core), strict=True):
+        part = Part(called(one.container), share.memory, share.cores, "whole NPU" if one.whole else "")
+        for kind, number in enumerate(share.numbers):
+            parts.update((starts[kind] + index, (part,)) for index in range(number))
+            starts[kind] += number
+    return draw_ascend(shape, parts, CHOOSES, hami_core=hami_core)
 
 
 def _devices(shape: AscendShape) -> str:

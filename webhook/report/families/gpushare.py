@@ -8,7 +8,9 @@ from webhook.devices.families import Role
 from webhook.devices.gpushare.explain import Cards, Reason, explain
 from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.selectors import NodeSelector
+from webhook.report.drawing import MAX_CARDS, Part, called
 from webhook.report.families.asked import PodAsked
+from webhook.report.families.empty import WHOLE_CARD, draw_gpushare
 from webhook.report.families.told import PodExplanation, Told
 from webhook.report.families.words import Spoken, tell, unselected
 
@@ -31,6 +33,7 @@ def _told(answer: Explanation[GpushareShape, Cards], asked: PodAsked) -> Told:
         Spoken(
             devices=f"{shape.cards} healthy card{'s' if shape.cards != 1 else ''} with {shape.memory} of memory",
             facts={"cards": [{"memory": shape.memory, "count": shape.cards}]},
+            draw=lambda note: draw_gpushare(shape, {} if given is None else _parts(given, shape, asked), note),
             names=_NAMES,
             given=[] if given is None else [_given(given, shape)],
             slices=None if given is None else {"cards": given.number, "memory": given.memory or None},
@@ -45,6 +48,14 @@ def _given(given: Cards, shape: GpushareShape) -> str:
     if given.memory:
         return f"one card ({first}) takes {given.memory} of {shape.memory}"
     return f"{given.number} whole card{'s' if given.number > 1 else ''} ({first})"
+
+
+def _parts(given: Cards, shape: GpushareShape, asked: PodAsked) -> dict[int, tuple[Part, ...]]:
+    """What lies on each card; several containers share what the pod gets."""
+    who = {amount.container for amount in asked.pod.amounts if amount.family is asked.family and amount.value}
+    name = called(who.pop()) if len(who) == 1 else ""
+    part = Part(name, given.memory) if given.memory else Part(name, shape.memory, label=WHOLE_CARD)
+    return dict.fromkeys(range(min(given.number, MAX_CARDS)), (part,))
 
 
 def _refusal(refusal: Refusal, nodes: NodeSelector | None) -> str:

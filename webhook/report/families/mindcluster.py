@@ -8,12 +8,15 @@ from webhook.devices.families import Role
 from webhook.devices.mindcluster.explain import Cores, Reason, explain
 from webhook.devices.mindcluster.feasibility import DVPP, TEMPLATE_CORES, served
 from webhook.devices.mindcluster.fleet import MindclusterShape
+from webhook.report.drawing import MAX_CARDS, Drawing, Part, called
 from webhook.report.families.asked import PodAsked
+from webhook.report.families.empty import draw_mindcluster
 from webhook.report.families.told import PodExplanation, Told
 from webhook.report.families.words import Spoken, tell, unselected
 from webhook.rules import wording
 
 _NAMES: Mapping[Role, str] = {Role.CORES: names.NPU_CORE}
+CHOOSES = "one possibility: the scheduler chooses the chips, and which of them are healthy is not known here"
 
 
 def explain_pod(asked: PodAsked) -> Iterator[PodExplanation]:
@@ -33,6 +36,7 @@ def _told(answer: Explanation[MindclusterShape, Cores], asked: PodAsked) -> Told
         Spoken(
             devices=f"{shape.cores} AI cores, {chips} chip{'s' if chips != 1 else ''} of {shape.chip_cores}",
             facts={"cores": shape.cores, "chips": [{"cores": shape.chip_cores, "count": chips}]},
+            draw=lambda note: _draw(shape, given, note),
             names=_NAMES,
             given=[] if given is None else [_given(given, shape)],
             slices=None if given is None else {"containers": [_slice(given)]},
@@ -41,6 +45,17 @@ def _told(answer: Explanation[MindclusterShape, Cores], asked: PodAsked) -> Told
             exact=True,
         ),
     )
+
+
+def _draw(shape: MindclusterShape, given: Cores | None, note: str) -> Drawing:
+    if given is None:
+        return draw_mindcluster(shape, note=note)
+    name = called(given.container)
+    chips = min(given.chips, MAX_CARDS)
+    parts = {index: (Part(name, 0, shape.chip_cores, "whole chip"),) for index in range(chips)}
+    if given.template and given.cores <= shape.chip_cores:  # nobody has smaller chips
+        parts[0] = (Part(name, 0, given.cores, given.template),)
+    return draw_mindcluster(shape, parts, CHOOSES)
 
 
 def _given(given: Cores, shape: MindclusterShape) -> str:

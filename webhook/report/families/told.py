@@ -11,6 +11,7 @@ from webhook.devices.families import Family
 from webhook.devices.nodes import Index
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import SAMPLE, Shape
+from webhook.report.drawing import Drawing
 from webhook.report.terminal import Piece
 
 Sentence = tuple[Piece, str]  # a mark, and what it says
@@ -41,6 +42,7 @@ class Told:
         devices: what it has, for people.
         sentences: where the pod's devices lie; or what refuses, and what would help.
         facts: what it has, as JSON.
+        drawing: a node of it, with what the pod gets there.
         slices, refusal, change: the same as the sentences, as JSON.
     """
 
@@ -49,6 +51,7 @@ class Told:
     devices: str
     sentences: tuple[Sentence, ...]
     facts: Mapping[str, Any]
+    drawing: Drawing
     slices: Mapping[str, Any] | None = None
     refusal: Mapping[str, Any] | None = None
     change: Mapping[str, Any] | None = None

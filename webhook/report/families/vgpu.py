@@ -9,6 +9,7 @@ from webhook.devices.vgpu.feasibility import Question
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.report.families.asked import PodAsked
 from webhook.report.families.told import PodExplanation, Told
+from webhook.report.families.vgpu_drawing import draw
 from webhook.report.families.vgpu_sentences import refusal_sentence, sentences
 from webhook.report.families.words import change_value
 from webhook.rules import wording
@@ -34,6 +35,7 @@ def _told(answer: Explanation, question: Question, config: DeviceConfig) -> Told
         _devices(shape, config),
         tuple(sentences(answer, question, config)),
         _facts(shape),
+        draw(answer, question, config),
         slices=_slices(answer, question),
         refusal=None if refusal is None else _refusal(refusal, shape, question, config),
         change=None if change is None else change_value(change, config.vgpu.role_names),

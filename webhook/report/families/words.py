@@ -1,6 +1,6 @@
 """Words and JSON that several families share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -9,6 +9,7 @@ from webhook.devices.families import Role
 from webhook.devices.nearest import Change
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import Shape
+from webhook.report.drawing import MAX_NOTE, Drawing, short
 from webhook.report.families.told import Sentence, Told
 from webhook.report.terminal import Piece, Style
 from webhook.rules import wording
@@ -26,6 +27,7 @@ class Spoken:
     Attributes:
         devices: what the nodes have, for people.
         facts: the same as JSON.
+        draw: a drawing of it, with a note and what the pod gets, if it fits.
         names: what the roles are called.
         given: what the pod gets, if it fits.
         slices: the same as JSON.
@@ -36,6 +38,7 @@ class Spoken:
 
     devices: str
     facts: Mapping[str, Any]
+    draw: Callable[[str], Drawing]
     names: Mapping[Role, str]
     given: Iterable[str] = ()
     slices: Mapping[str, Any] | None = None
@@ -49,9 +52,9 @@ def tell(answer: Explanation[Kind, Given], spoken: Spoken) -> Told:
     shape, devices, facts, change = answer.shape, spoken.devices, spoken.facts, answer.change
     if answer.given is not None:
         sentences = tuple((PLAIN, sentence) for sentence in spoken.given)
-        return Told(shape, "fits", devices, sentences, facts, slices=spoken.slices)
+        return Told(shape, "fits", devices, sentences, facts, spoken.draw(""), slices=spoken.slices)
     if answer.refusal is None:
-        return Told(shape, "unknown", devices, ((PLAIN, answer.unknown),), facts)
+        return Told(shape, "unknown", devices, ((PLAIN, answer.unknown),), facts, spoken.draw(answer.unknown))
     reason, container = answer.refusal.reason, answer.refusal.container
     message = f"{reason}: {spoken.refusal}"
     helps = f"{_change(change, spoken)} it fits" if change is not None else ""
@@ -62,6 +65,7 @@ def tell(answer: Explanation[Kind, Given], spoken: Spoken) -> Told:
         devices,
         ((PLAIN, message), advice(helps, searched=answer.searched)),
         facts,
+        spoken.draw(short(message, MAX_NOTE)),
         refusal={"reason": reason, "container": who, "message": message},
         change=None if change is None else change_value(change, spoken.names),
     )
