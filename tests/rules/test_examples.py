@@ -18,8 +18,7 @@ TO_ADD = """the rule {row.id} has no example. Add the file
 
 with a short Pod that this rule, and no other, {verb} on the sample fleet and device config (webhook/samples). Where it
 needs settings, they stand in a document before the pod, as in webhook/rules/examples/validate/percentage-unresolved.yaml;
-webhook/offline/examples.py lists them. Then put what `vgpu-webhook rules -o markdown` prints into the README, between its
-`rules` markers."""
+webhook/offline/examples.py lists them. Then `python -m tests.readme` puts the rule into the table of the README."""
 
 
 def example(row: Row) -> Example:

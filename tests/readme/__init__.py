@@ -1,0 +1,1 @@
+"""The READMEs: the tables that are made from code, and how pages are taken apart to be compared."""
