@@ -75,6 +75,7 @@ def test_a_summary_for_programs(run):
     assert told["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
     assert told["denialsOverTime"]["byNamespace"] == trend
+    assert told["outcomesOverTime"] == {**trend, "counts": {"denied": [1, 3]}}
     assert told["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
 
 

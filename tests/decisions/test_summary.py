@@ -35,6 +35,10 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ({"until": read_time("2026-11-20T08:09:00", NOW)}, 2),
         ({"dry_run": True}, 0),
         ({"dry_run": False, "endpoint": "validate"}, 8),
+        ({"words": ("denied", "warned")}, 5),
+        ({"words": ("untouched",)}, 0),
+        ({"names": ("nine",)}, 6),
+        ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
     ],
 )
 def test_filters(wanted: dict[str, Any], count: int):
@@ -78,7 +82,24 @@ def test_the_sample_summed_up():
     assert found.refused[Refused("card-count", "team-vision", "system:serviceaccount:team-vision:runner")] == 3
     assert found.denials_of.counts("card-count") == [1, 3]
     assert found.denials_in.counts("team-vision") == [1, 3]
+    assert {word: found.outcomes.counts(word) for word in found.words} == {
+        "mutated": [3, 4, 1],
+        "denied": [1, 3, 0],
+        "allowed": [2, 0, 1],
+        "warned": [0, 1, 0],
+    }
     assert (found.first, found.last) == (LOG[0].at, LOG[-1].at)
+
+
+def test_a_copy_goes_on_by_itself():
+    for cut in range(len(LOG) + 1):
+        first = summed(LOG[:cut])
+        copy = first.copy()
+        assert copy == first == summed(LOG[:cut])
+        for decision in LOG[cut:]:
+            copy.add(decision)
+        assert copy == summed(LOG)
+        assert first == summed(LOG[:cut])
 
 
 def test_order_does_not_matter():

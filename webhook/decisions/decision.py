@@ -1,7 +1,7 @@
 """One line of the audit log as a value."""
 
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
@@ -13,6 +13,46 @@ ENDPOINTS = ("mutate", "validate")
 MAX_DEPTH = 200  # of a line that need not be looked at for it
 
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
+
+
+class Decided(Protocol):
+    """What filters and sums need of a decision."""
+
+    @property
+    def at(self) -> datetime:
+        """When."""
+
+    @property
+    def endpoint(self) -> str:
+        """Where it was asked for."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether nothing would have been stored anyway."""
+
+    @property
+    def user(self) -> str:
+        """Who asked."""
+
+    @property
+    def namespace(self) -> str:
+        """Of the object."""
+
+    @property
+    def name(self) -> str:
+        """Of the object."""
+
+    @property
+    def allowed(self) -> bool:
+        """The verdict."""
+
+    @property
+    def findings(self) -> tuple[Violation, ...]:
+        """Of every level."""
+
+    @property
+    def word(self) -> str:
+        """The outcome in one word."""
 
 
 class Decision(NamedTuple):  # made a million times for one log

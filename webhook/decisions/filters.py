@@ -7,7 +7,9 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from webhook.decisions.decision import Decision
+from webhook.decisions.decision import Decided
+
+MAX_REMEMBERED = 256  # characters: a log of strangers' megabytes must not stay in memory
 
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -22,6 +24,8 @@ class Filter:
         denied: refused ones only.
         rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
         dry_run, endpoint: as the decision has it.
+        words: outcomes, of which it must be one: denied, mutated, warned, allowed, untouched.
+        names: globs, of which the object's name must match one.
     """
 
     since: datetime | None = None
@@ -32,8 +36,10 @@ class Filter:
     users: tuple[str, ...] = ()
     dry_run: bool | None = None
     endpoint: str | None = None
+    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
-    def admits(self, decision: Decision) -> bool:
+    def admits(self, decision: Decided) -> bool:
         """Tell whether a decision is asked for."""
         return (
             not (self.denied and decision.allowed)
@@ -43,7 +49,9 @@ class Filter:
             and (self.endpoint is None or decision.endpoint == self.endpoint)
             and (not self.namespaces or _matches(decision.namespace, self.namespaces))
             and (not self.users or _matches(decision.user, self.users))
+            and (not self.words or decision.word in self.words)
             and (not self.rules or any([_matches(finding.rule, self.rules) for finding in decision.findings]))
+            and (not self.names or _match(decision.name, self.names))
         )
 
 
@@ -63,6 +71,15 @@ def read_time(text: str, now: datetime) -> datetime:
         raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None
 
 
-@lru_cache(maxsize=4096)
 def _matches(text: str, patterns: Sequence[str]) -> bool:
+    """For what repeats."""
+    return _remembered(text, patterns) if len(text) <= MAX_REMEMBERED else _match(text, patterns)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str, patterns: Sequence[str]) -> bool:
+    return _match(text, patterns)
+
+
+def _match(text: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(text, pattern) for pattern in patterns)

@@ -1,11 +1,11 @@
 """Many decisions summed up: who is refused for what, and how that goes over time. Bounded, whatever the log holds."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from webhook.decisions.decision import Decision
+from webhook.decisions.decision import Decided
 from webhook.decisions.trend import Trend
 from webhook.rules.base import Level
 
@@ -44,6 +44,7 @@ class Summary:
         rules: of each rule, the decisions with its findings, by their worst level.
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
         refused: decisions by rule, namespace and user.
+        outcomes: over time, by outcome word.
         denials_of: over time, by rule.
         denials_in: over time, by namespace.
     """
@@ -58,10 +59,11 @@ class Summary:
     namespaces: dict[str, Count] = field(default_factory=dict)
     users: dict[str, Count] = field(default_factory=dict)
     refused: Counter[Refused] = field(default_factory=Counter)
+    outcomes: Trend = field(default_factory=Trend)
     denials_of: Trend = field(default_factory=Trend)
     denials_in: Trend = field(default_factory=Trend)
 
-    def add(self, decision: Decision) -> None:
+    def add(self, decision: Decided) -> None:
         """Take a decision."""
         at = decision.at
         self.decisions += 1
@@ -69,7 +71,9 @@ class Summary:
             self.first = at
         if self.last is None or at > self.last:
             self.last = at
-        self.words[decision.word] += 1
+        word = decision.word
+        self.words[word] += 1
+        self.outcomes.add(word, at)
         self.endpoints[decision.endpoint] += 1
         self.dry_runs += decision.dry_run
         namespace = _count(self.namespaces, decision.namespace)
@@ -79,7 +83,22 @@ class Summary:
         if decision.findings or not decision.allowed:
             self._found(decision, namespace, user)
 
-    def _found(self, decision: Decision, namespace: Count, user: Count) -> None:
+    def copy(self) -> "Summary":
+        """One that goes on by itself."""
+        return replace(
+            self,
+            words=self.words.copy(),
+            endpoints=self.endpoints.copy(),
+            rules=_copy(self.rules),
+            namespaces=_copy(self.namespaces),
+            users=_copy(self.users),
+            refused=self.refused.copy(),
+            outcomes=self.outcomes.copy(),
+            denials_of=self.denials_of.copy(),
+            denials_in=self.denials_in.copy(),
+        )
+
+    def _found(self, decision: Decided, namespace: Count, user: Count) -> None:
         worst: dict[str, Level] = {}
         for finding in decision.findings:
             if worst.get(finding.rule) is not Level.DENY:
@@ -111,3 +130,7 @@ def _count(table: dict[str, Count], name: str) -> Count:
             name = OTHERS
         found = table.setdefault(name, Count())
     return found
+
+
+def _copy(table: dict[str, Count]) -> dict[str, Count]:
+    return {name: Count(count.decisions, count.denied, count.warned, count.audited) for name, count in table.items()}

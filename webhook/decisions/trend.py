@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 _HOUR = 3600
@@ -28,9 +28,25 @@ class Trend:
     _size: int = 0
     _first: int = 0
     _last: int = -1
+    _current: int = 0  # the step of the latest event, as logs are in order, and when it begins and ends
+    _begin: datetime = _EPOCH
+    _end: datetime = _EPOCH
 
     def add(self, name: str, at: datetime) -> None:
         """Count one event."""
+        if self._begin <= at < self._end:
+            cells = self._cells.get(name)
+            if cells and self._current in cells:
+                cells[self._current] += 1
+                return
+        self._add(name, at)
+
+    def copy(self) -> "Trend":
+        """One that goes on by itself."""
+        cells = defaultdict(dict, {name: counts.copy() for name, counts in self._cells.items()})
+        return replace(self, _cells=cells)
+
+    def _add(self, name: str, at: datetime) -> None:
         if self._size >= MAX_CELLS and not self._coarsen() and name not in self._cells:
             return
         step = int((at - _EPOCH).total_seconds() // self.step)
@@ -39,7 +55,12 @@ class Trend:
         self._first, self._last = min(self._first, step), max(self._last, step)
         self._put(name, step, 1)
         while self._last - self._first >= MAX_STEPS and self._coarsen():
-            pass
+            step = int((at - _EPOCH).total_seconds() // self.step)
+        self._current, self._begin = step, _EPOCH + timedelta(seconds=step * self.step)
+        try:
+            self._end = self._begin + timedelta(seconds=self.step)
+        except OverflowError:  # the year 10000
+            self._end = self._begin
 
     def counts(self, name: str) -> list[int]:
         """Of each step from the first event of any name to the last."""

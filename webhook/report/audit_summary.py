@@ -72,6 +72,7 @@ def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
     for key in ("rules", "namespaces", "users"):
         told[key] = {name: asdict(count) for name, count in _sorted(getattr(summary, key))}
     told["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
+    told["outcomesOverTime"] = _series(summary.outcomes, summary.words)
     told["denialsOverTime"] = {
         "byRule": _series(summary.denials_of, summary.rules),
         "byNamespace": _series(summary.denials_in, summary.namespaces),
