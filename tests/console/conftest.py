@@ -1,6 +1,7 @@
 """A console on the sample fleet, and a browser that is not one."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -8,11 +9,13 @@ import pytest
 
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import Parts
+from webhook.cluster.sources import SourceState
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.policy import Policy, default_policy
 
 SAMPLES = Path(str(files("webhook") / "samples"))
+READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
 
 
 @dataclass
@@ -24,6 +27,11 @@ class Fixed:
     @property
     def snapshot(self):
         return self.parts.snapshot()
+
+    def sources(self):
+        names = {"config": "device config", "policy": "policy", "fleet": "fleet"}
+        digests = self.snapshot.digests
+        return tuple(SourceState(name, f"{name}.yaml", READ, digests[part], None, None) for part, name in names.items())
 
 
 def sample_parts(policy: Policy | None = None) -> Parts:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from webhook.cluster.snapshot import Parts
+from webhook.cluster.sources import SourceState
 from webhook.decisions.inputs import try_out
 from webhook.decisions.journal import Journal
 from webhook.doctor.facts import Facts
@@ -25,6 +26,9 @@ class Settings(Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """What reviews are made with."""
+
+    def sources(self) -> Sequence[SourceState]:
+        """Where device config, policy and fleet come from."""
 
 
 @dataclass(frozen=True, slots=True)
