@@ -1,6 +1,7 @@
 """The Flask application: the guard, the API, the pages, and what is told when something goes wrong."""
 
 import logging
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,14 +10,17 @@ from werkzeug.exceptions import HTTPException, InternalServerError
 
 from webhook.console import guard
 from webhook.console.api import routes
-from webhook.console.api.openapi import PREFIX, product_version
+from webhook.console.api.openapi import product_version
 from webhook.console.api.operation import Problem
 from webhook.console.pages import every
 from webhook.console.state import State
 from webhook.errors import RequestError, WebhookError
 from webhook.report.terminal import visible
 
+API = "/api/"
 UNUSABLE = 422  # well-formed, but not to be used
+MAX_TRACE = 50  # frames in the log
+MAX_LINE = 500
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +57,14 @@ def _unusable(error: WebhookError) -> Response:
 
 
 def _bug(error: Exception) -> Response:
-    log.error("%s %s: a bug", request.method, visible(request.path)[:200], exc_info=error)
+    trace = "".join(traceback.format_exception(error)[-MAX_TRACE:])
+    log.error("%s %s: a bug\n%s", request.method, visible(request.path)[:200], _lines(trace))
     return _told(InternalServerError(), "a bug in the console; its log says more, and admission goes on without it")
+
+
+def _lines(trace: str) -> str:
+    """A traceback for the log; what an error quotes may be anybody's text."""
+    return "\n".join([visible(line)[:MAX_LINE] for line in trace.splitlines()])
 
 
 def _told(error: HTTPException, message: str) -> Response:
@@ -68,8 +78,14 @@ def _told(error: HTTPException, message: str) -> Response:
     return response
 
 
+def _wants_json() -> bool:
+    """Whether a program asks: below /api, or whoever would rather have JSON than a page."""
+    types = ("text/html", "application/json")
+    return request.path.startswith(API) or request.accept_mimetypes.best_match(types) == types[1]
+
+
 def _problem(status: int, reason: str, message: str) -> Response:
     problem = Problem(status=status, reason=reason, message=visible(message)[:2000])
-    if request.path.startswith(PREFIX):
+    if _wants_json():
         return Response(routes.answer(problem), status, mimetype="application/json")
     return Response(render_template("problem.html", problem=problem), status)

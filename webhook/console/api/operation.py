@@ -102,19 +102,23 @@ class Operation(Generic[Asked, Answered]):
             raise BadRequest(_first(error, self.question)) from error
 
     def from_query(self, query: MultiDict[str, str]) -> dict[str, Any]:
-        """The values of a query string or a form; a key may be repeated where the question takes several."""
+        """The values of a query string or a form; a key may be repeated where the question takes several.
+
+        Raises:
+            BadRequest: a key is repeated where it may not be: programs disagree on which of the two holds.
+        """
         found: dict[str, Any] = {}
-        several = {
-            field.alias or name
-            for name, field in self.question.model_fields.items()
-            if get_origin(field.annotation) is tuple
-        }
+        fields = {field.alias or name: field for name, field in self.question.model_fields.items()}
         for key, values in query.lists():
             kept = [value for value in values if value != ""]  # an empty field of a form asks nothing
-            if key in several:
+            if key not in fields:
+                found[key] = values[-1]  # to be refused
+            elif get_origin(fields[key].annotation) is tuple:
                 found[key] = kept
+            elif len(kept) > 1:
+                raise BadRequest(f"{key}: given {len(kept)} times; write it once")
             elif kept:
-                found[key] = kept[-1]
+                found[key] = kept[0]
         return found
 
 

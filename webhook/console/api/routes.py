@@ -1,5 +1,6 @@
 """Where the operations are found."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,12 +32,18 @@ def blueprint(state: State) -> Blueprint:
 
 def answer(found: Answer) -> bytes:
     """An answer as JSON."""
-    return orjson.dumps(found.model_dump(mode="json", by_alias=True))
+    values = found.model_dump(mode="json", by_alias=True)
+    try:
+        return orjson.dumps(values)
+    except TypeError:  # a number of more than 64 bits, or half a surrogate pair: somebody's text, but JSON all the same
+        return json.dumps(values, separators=(",", ":")).encode()
 
 
 def _view(operation: Operation[Any, Any], state: State) -> Any:
     def view(**parts: Any) -> Response:
         values = _body() if operation.method is Method.POST else operation.from_query(request.args)
+        if not parts.keys().isdisjoint(values):
+            raise BadRequest(f"{', '.join(sorted(parts))}: stands in the path already")
         return _json(answer(operation.ask(state, {**values, **parts})))
 
     return view
