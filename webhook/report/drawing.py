@@ -63,11 +63,12 @@ class Drawing:
     """A node.
 
     Attributes:
-        cards: in the node's order, the first ones with something to see.
+        cards: in the node's order; where it has too many, those with something to see.
         unit: of memory; empty if nobody knows it.
         core_unit: of cores.
         more: how many cards are not drawn.
         note: why nothing is placed, or why this is only one possibility.
+        containers: who gets something, in the order of giving.
     """
 
     cards: tuple[Card, ...]
@@ -75,6 +76,7 @@ class Drawing:
     core_unit: str = ""
     more: int = 0
     note: str = ""
+    containers: tuple[str, ...] = ()
 
 
 def drawn(count: int, first: Iterable[int] = ()) -> list[int]:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, islice
 
 from webhook.devices.ascend.feasibility import HAMI_CORES
 from webhook.devices.ascend.fleet import AscendShape
@@ -12,7 +12,7 @@ from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.shapes import Shape
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.vgpu.slices import CARD_CORES
-from webhook.report.drawing import Card, Drawing, Part, drawn, parts_of, short
+from webhook.report.drawing import MAX_PARTS, Card, Drawing, Part, drawn, parts_of, short
 from webhook.rules import wording
 
 MIB = "MiB"
@@ -54,7 +54,7 @@ def draw_vgpu(
         memory = card.memory * config.vgpu.memory_factor
         kind, refusal = short(wording.card_type(card)), refusals.get(index, "")
         cards.append(Card(f"card {index}", kind, memory, card.split, CARD_CORES, parts, refusal, hidden))
-    return _drawing(cards, MIB, PERCENT, len(shape.cards), note)
+    return _drawing(cards, (MIB, PERCENT), len(shape.cards), note, given)
 
 
 def draw_gpushare(shape: GpushareShape, given: Given | None = None, note: str = "") -> Drawing:
@@ -64,7 +64,7 @@ def draw_gpushare(shape: GpushareShape, given: Given | None = None, note: str = 
         Card(f"healthy card {index + 1}", "", shape.memory, parts=tuple(given.get(index, ())))
         for index in drawn(shape.cards, given)
     ]
-    return _drawing(cards, "", "", shape.cards, note)
+    return _drawing(cards, ("", ""), shape.cards, note, given)
 
 
 def draw_ascend(shape: AscendShape, given: Given | None = None, note: str = "", *, hami_core: bool = False) -> Drawing:
@@ -85,7 +85,7 @@ def draw_ascend(shape: AscendShape, given: Given | None = None, note: str = "", 
                 tuple(given.get(index, ())),
             )
         )
-    return _drawing(cards, MIB, PERCENT if hami_core else AI_CORES, shape.devices, note)
+    return _drawing(cards, (MIB, PERCENT if hami_core else AI_CORES), shape.devices, note, given)
 
 
 def draw_mindcluster(shape: MindclusterShape, given: Given | None = None, note: str = "") -> Drawing:
@@ -103,8 +103,9 @@ def draw_mindcluster(shape: MindclusterShape, given: Given | None = None, note: 
         )
         for index in drawn(chips, given)
     ]
-    return _drawing(cards, "", AI_CORES, chips, note)
+    return _drawing(cards, ("", AI_CORES), chips, note, given)
 
 
-def _drawing(cards: list[Card], unit: str, core_unit: str, count: int, note: str) -> Drawing:
-    return Drawing(tuple(cards), unit, core_unit, count - len(cards), note)
+def _drawing(cards: list[Card], units: tuple[str, str], count: int, note: str, given: Given | None) -> Drawing:
+    who = dict.fromkeys(part.container for parts in (given or {}).values() for part in parts)
+    return Drawing(tuple(cards), *units, count - len(cards), note, tuple(islice(who, MAX_PARTS)))

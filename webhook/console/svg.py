@@ -1,0 +1,137 @@
+"""A drawing of a node as SVG: text alone, with classes that `static/drawing.css` gives their colours.
+
+It holds no styles, scripts or references to elsewhere, so that the strictest content policy shows it.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from webhook.console.svg_card import BAR, BAR_WIDTH, DEPTH, LINE, MARGIN, SMALL, TANK, WIDTH, Look, card_group, height
+from webhook.console.svg_text import clean, element, fit, text, wrapped
+from webhook.console.svg_words import description, totals
+from webhook.report.drawing import Drawing
+
+MAX_BYTES = 60_000
+COLUMNS = 4
+GAP, PAD = 18, 8
+LEGEND_ROW = 20
+MAX_LEGEND = 12
+
+
+def svg(drawing: Drawing, title: str, columns: int = COLUMNS) -> Markup:
+    """Draw a node.
+
+    Args:
+        drawing: what is drawn.
+        title: whose drawing it is, the node's name; for who does not see it.
+        columns: how many cards stand in a row; 4 are legible in half a page, 8 want all of it.
+
+    Returns:
+        At most 60,000 bytes.
+    """
+    shown = len(drawing.cards)
+    while True:
+        cards = drawing.cards[:shown]
+        some = replace(drawing, cards=cards, more=drawing.more + len(drawing.cards) - shown)
+        found = _svg(some, title, columns)
+        if shown <= 1 or len(found.encode()) <= MAX_BYTES:
+            return found
+        shown //= 2
+
+
+def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
+    present = {part.container for card in drawing.cards for part in card.parts}
+    known = dict.fromkeys([*(name for name in drawing.containers if name in present), *sorted(present)])
+    name = "d" + hashlib.sha256(repr((drawing, title)).encode(errors="replace")).hexdigest()[:10]
+    top = 50 if len({card.kind for card in drawing.cards}) > 1 else 36
+    look = Look(drawing, {container: place for place, container in enumerate(known)}, name, top)
+    columns = max(1, min(columns, max(len(drawing.cards), 3)))
+    wide = 2 * PAD + columns * (WIDTH + GAP) - GAP
+    body, high = _rows(look, columns)
+    for lines, step in ((_legend(look, wide), LEGEND_ROW), (_notes(look, wide), LINE + 2)):
+        if lines:
+            high += 14
+        for line in lines:
+            body.append(element("g", {"transform": f"translate(0 {high:g})"}, line))
+            high += step
+    about, ids = clean(title, 120), f"{name}t {name}d"
+    frame = {"class": "drawing", "role": "img", "aria-labelledby": ids, "viewBox": f"0 0 {wide} {high + PAD}"}
+    size = {
+        "width": wide,
+        "height": high + PAD,
+        "fill": "currentColor",
+        "font-size": SMALL,
+        "font-family": "sans-serif",
+    }
+    return element(
+        "svg",
+        {**frame, **size},
+        element("title", {"id": f"{name}t"}, about),
+        element("desc", {"id": f"{name}d"}, description(drawing, about)),
+        _definitions(look),
+        *body,
+    )
+
+
+def _rows(look: Look, columns: int) -> tuple[list[str], int]:
+    """The cards, and where the next thing may begin."""
+    cards, y = look.drawing.cards, PAD
+    body: list[str] = []
+    for start in range(0, len(cards), columns):
+        row = cards[start : start + columns]
+        for column, card in enumerate(row):
+            body.append(card_group(card, look, PAD + column * (WIDTH + GAP), y))
+        y += height(row, look.top) + GAP
+    return body, max(y - GAP, PAD)
+
+
+def _definitions(look: Look) -> Markup:
+    """The hatching of refused cards, and the insides of tanks and bars."""
+    tank = {"x": MARGIN, "y": look.top, "width": TANK, "height": DEPTH, "rx": 6}
+    bar = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
+    line = element("path", {"d": "M0 0V8", "class": "d-hatching", "stroke": "currentColor", "stroke-width": 2})
+    tile = {"width": 8, "height": 8, "patternUnits": "userSpaceOnUse", "patternTransform": "rotate(45)"}
+    return element(
+        "defs",
+        {},
+        element("clipPath", {"id": f"{look.name}c{look.top}"}, element("rect", tank)),
+        element("clipPath", {"id": f"{look.name}b{look.top}"}, element("rect", bar)),
+        element("pattern", {"id": f"{look.name}h", **tile}, line),
+    )
+
+
+def _legend(look: Look, wide: int) -> list[str]:
+    """Each container with its letter, colour and share; two in a row where there is room."""
+    shares = totals(look.drawing)
+    columns = 2 if wide > 480 and len(look.places) > 1 else 1
+    room = (wide - 2 * PAD) / columns
+    entries = [
+        _entry(look, container, shares[container], PAD + (place % columns) * room, room)
+        for place, container in enumerate(look.places)
+        if place < MAX_LEGEND
+    ]
+    if len(look.places) > MAX_LEGEND:
+        entries.append(text(PAD + MARGIN, 12, f"and {len(look.places) - MAX_LEGEND} more containers", "muted"))
+    return [Markup("").join(entries[at : at + columns]) for at in range(0, len(entries), columns)]
+
+
+def _entry(look: Look, container: str, share: str, x: float, room: float) -> Markup:
+    words = fit(container or "the pod", room * 0.45, SMALL)
+    swatch = element("rect", {"x": x + MARGIN, "y": 0, "width": 16, "height": 16, "rx": 4})
+    letter = text(x + MARGIN + 8, 12, look.letter(container), "block", **{"text-anchor": "middle"})
+    said = element("tspan", {"class": "d-muted", "dx": 8}, fit(share, room - 40 - len(words) * SMALL * 0.6, SMALL))
+    line = element("text", {"x": x + MARGIN + 23, "y": 12, "class": "d-legend"}, words, said)
+    return Markup("").join([element("g", look.colour(container), swatch, letter), line])
+
+
+def _notes(look: Look, wide: int) -> list[str]:
+    return [text(PAD + MARGIN, 10, line, "note") for line in _note_lines(look.drawing, wide - 2 * PAD - MARGIN)]
+
+
+def _note_lines(drawing: Drawing, room: float) -> Iterator[str]:
+    if drawing.more:
+        yield f"and {drawing.more} more card{'s' if drawing.more > 1 else ''} not drawn"
+    yield from wrapped(drawing.note, room, SMALL, 4)

@@ -1,0 +1,201 @@
+"""One card as a tank: its slices stacked from the bottom, its cores beside them, its split count as pips."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from webhook.console.svg_text import amount, clean, element, fit, text, wrapped
+from webhook.report.drawing import Card, Drawing, Part
+
+MARGIN, TANK, DEPTH = 14, 92, 128  # left of the tank, for letters; its width and height
+BAR = MARGIN + TANK + 5  # the cores
+BAR_WIDTH = 8
+WIDTH = BAR + BAR_WIDTH
+LINE = 13
+SMALL, NORMAL = 11, 12  # font sizes
+MAX_BLOCKS = 10  # of one card; the rest is one block
+MAX_PIPS = 12
+LEAST = 3.0  # height of a block, so that it can be seen
+COLOURS = ("#1d5fbf", "#a3480b", "#12704a", "#8a2d8f", "#0b6b78", "#ad2263", "#6b5b00", "#5d4bb5")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What all cards of a drawing have in common.
+
+    Attributes:
+        drawing: the drawing.
+        places: the place of each container in the legend.
+        name: of the drawing, for references inside it.
+        top: where the tanks begin.
+    """
+
+    drawing: Drawing
+    places: dict[str, int]
+    name: str
+    top: int
+
+    def letter(self, container: str) -> str:
+        """The letter of a container: A to Z, then A1."""
+        turn, place = divmod(self.places[container], 26)
+        return chr(ord("A") + place) + (str(turn) if turn else "")
+
+    def colour(self, container: str) -> dict[str, str]:
+        """The colour of a container: a class, and what holds without a style sheet."""
+        at = self.places[container] % len(COLOURS)
+        return {"class": f"d-part d-p{at}", "fill": COLOURS[at]}
+
+
+def reasons(card: Card) -> list[str]:
+    """Why the card refuses, in lines."""
+    return wrapped(card.refusal, WIDTH, SMALL, 4) if card.refusal else []
+
+
+def height(cards: Sequence[Card], top: int) -> int:
+    """Of a row of cards."""
+    slots = 22 if any(card.slots for card in cards) else 4
+    cores = 14 if any(card.slots or card.cores for card in cards) else 0
+    return top + DEPTH + slots + cores + LINE * max(len(reasons(card)) for card in cards)
+
+
+def card_group(card: Card, look: Look, x: float, y: float) -> Markup:
+    """A card at its place."""
+    kind = "d-card d-refused" if card.refusal else "d-card"
+    return element("g", {"class": kind, "transform": f"translate({x:g} {y:g})"}, *_pieces(card, look))
+
+
+def _pieces(card: Card, look: Look) -> Iterator[str]:
+    yield text(MARGIN, 11, fit(card.name, WIDTH - MARGIN - (14 if card.refusal else 0), NORMAL), "name")
+    if card.refusal:
+        yield text(WIDTH, 11, "✕", "cross", **{"text-anchor": "end"})
+    yield text(MARGIN, 26, share(Part("", card.memory, card.cores), look.drawing), "muted")
+    if look.top > 40:
+        yield text(MARGIN, 40, fit(card.kind, WIDTH - MARGIN, SMALL, tail=True), "muted")
+    tank = {"x": MARGIN, "y": look.top, "width": TANK, "height": DEPTH, "rx": 6}
+    yield element("rect", {**tank, "class": "d-tank", "fill": "none"})
+    if card.refusal:
+        yield element("rect", {**tank, "class": "d-hatch", "fill": f"url(#{look.name}h)"})
+    yield from _blocks(card, look)
+    yield element("path", {"d": _gauge(look.top), "class": "d-gauge", "stroke": "currentColor", "fill": "none"})
+    yield element("rect", {**tank, "class": "d-rim", "fill": "none", "stroke": "currentColor"})
+    if card.memory and card.cores:
+        yield from _cores(card, look)
+    yield from _slots(card, look)
+
+
+def _gauge(top: int) -> str:
+    return "".join(f"M{MARGIN} {top + DEPTH * quarter / 4:g}h5" for quarter in (1, 2, 3))
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def _blocks(card: Card, look: Look) -> Iterator[str]:
+    """The slices, from the bottom; by their cores where no memory is known."""
+    total = max(card.memory or card.cores, 1)
+    sizes = [part.memory if card.memory else part.cores for part in card.parts]
+    heights = [max(DEPTH * size / total, LEAST) for size in sizes[:MAX_BLOCKS]]
+    more = len(sizes) - MAX_BLOCKS + card.hidden
+    if more > 0:
+        heights.append(max(DEPTH * sum(sizes[MAX_BLOCKS:]) / total, 14.0))
+    if sum(heights) > DEPTH:  # thin ones are drawn thicker than they are, and MIG may overdraw a card
+        heights = [height * DEPTH / sum(heights) for height in heights]
+    y, beside = float(look.top + DEPTH), look.top + DEPTH + 4.0
+    drawn, letter = list[str](), ""
+    for part, high in zip(card.parts[:MAX_BLOCKS], heights, strict=False):
+        y -= high
+        drawn.append(_block(part, card, look, y, high))
+        if high < 14:
+            letter, before = look.letter(part.container), letter
+            beside = min(y + high / 2 + 4, beside - 10 if letter != before else beside)
+            if beside > look.top and letter != before:
+                yield text(MARGIN - 3, beside, letter, "beside", **{"text-anchor": "end"})
+    if more > 0:
+        drawn.append(_rest(more, y - heights[-1], heights[-1]))
+        y -= heights[-1]
+    yield element("g", {"clip-path": f"url(#{look.name}c{look.top})"}, *drawn)
+    free = total - sum(sizes)
+    if card.parts and not card.refusal and not card.hidden and y - look.top > 22 and free > 0:
+        yield text(
+            MARGIN + TANK / 2, (y + look.top) / 2 + 4, f"{amount(free)} free", "free", **{"text-anchor": "middle"}
+        )
+
+
+def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
+    look_of = look.colour(part.container)
+    rect = {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0)}
+    pieces: list[str] = [element("title", {}, describe(part, look.drawing)), element("rect", rect)]
+    words = fit(f"{look.letter(part.container)} {part.container or 'the pod'}", TANK - 10, SMALL)
+    lines = [(words, "block")]
+    lines.append((share(part, look.drawing, cores=not card.memory), "amount"))
+    if part.label:
+        lines.append((part.label, "amount"))
+    lines = lines[: int(high // 15) or int(high // 14)]
+    start = y + high / 2 - LINE * (len(lines) - 1) / 2 + 3
+    for at, (line, kind) in enumerate(lines):
+        pieces.append(text(MARGIN + 5, start + LINE * at, fit(line, TANK - 8, SMALL), kind))
+    return element("g", look_of, *pieces)
+
+
+def _rest(more: int, y: float, high: float) -> Markup:
+    rect = element("rect", {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0), "class": "d-many"})
+    if high < 13:
+        return rect
+    return Markup("").join([rect, text(MARGIN + 5, y + high / 2 + 4, f"and {more} more", "muted")])
+
+
+def share(part: Part, drawing: Drawing, *, cores: bool = False) -> str:
+    """What a part is, in short."""
+    if not cores and part.memory:
+        return amount(part.memory, drawing.unit) if drawing.unit else f"memory {amount(part.memory)}"
+    return amount(part.cores, drawing.core_unit) if part.cores else "nothing counted"
+
+
+def describe(part: Part, drawing: Drawing) -> str:
+    """What a part is, in words."""
+    said = [share(part, drawing)] if part.memory else []
+    if part.cores:
+        said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
+    if part.label:
+        said.append(clean(part.label, 40))
+    return f"{clean(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
+
+
+# --- cores and slots ------------------------------------------------------------------------------------------------
+
+
+def _cores(card: Card, look: Look) -> Iterator[str]:
+    column = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
+    yield element("rect", {**column, "class": "d-tank", "fill": "none"})
+    y = float(look.top + DEPTH)
+    segments: list[str] = []
+    for part in card.parts[:MAX_BLOCKS] if card.cores else ():
+        high = DEPTH * part.cores / card.cores
+        if high > 0:
+            y -= high
+            where = {"x": BAR, "y": y, "width": BAR_WIDTH, "height": max(high - 1, 1.0)}
+            segments.append(element("rect", {**where, **look.colour(part.container)}))
+    if segments:
+        yield element("g", {"clip-path": f"url(#{look.name}b{look.top})"}, *segments)
+    yield element("rect", {**column, "class": "d-rim", "fill": "none", "stroke": "currentColor"})
+
+
+def _slots(card: Card, look: Look) -> Iterator[str]:
+    taken, below = len(card.parts) + card.hidden, look.top + DEPTH
+    if 0 < card.slots <= MAX_PIPS:
+        for kind, pips in (("taken", range(min(taken, card.slots))), ("open", range(taken, card.slots))):
+            if pips:
+                drawn = "".join(f"M{MARGIN + pip * 9:g} {below + 8}h6v6h-6z" for pip in pips)
+                yield element("path", {"d": drawn, "class": f"d-{kind}", "stroke": "currentColor", "fill": "none"})
+    y = below + (29 if card.slots else 15)
+    if card.slots:
+        yield text(
+            MARGIN, y, f"{taken}/{amount(card.slots)} slices" if taken else f"{amount(card.slots)} slices", "muted"
+        )
+    used = sum(part.cores for part in card.parts)
+    if used and card.memory and card.cores:
+        said = f"{used} %" if look.drawing.core_unit == "%" else f"{used}/{card.cores}"
+        yield text(WIDTH, y, said, "muted", **{"text-anchor": "end"})
+    for at, line in enumerate(reasons(card)):
+        yield text(MARGIN, y + 15 + LINE * at, line, "reason")

@@ -1,0 +1,64 @@
+"""SVG elements, escaped by construction, and foreign text that fits its place."""
+
+import textwrap
+import unicodedata
+from typing import Any
+
+from markupsafe import Markup
+
+from webhook.report.terminal import visible
+
+ADVANCE = 0.58  # of a character, in font sizes: the average of a sans-serif
+LARGEST = 10**12  # numbers beyond are written as such
+
+
+def element(name: str, attributes: dict[str, Any], *content: str) -> Markup:
+    """An element; everything in it that is not markup already is escaped."""
+    written = Markup("").join([Markup(' {}="{}"').format(key, _spelled(value)) for key, value in attributes.items()])
+    if not content:
+        return Markup("<{}{}/>").format(name, written)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, written, Markup("").join(content))
+
+
+def text(x: float, y: float, words: str, kind: str, **more: Any) -> Markup:
+    """A line of text; `kind` is its class without the prefix."""
+    return element("text", {"x": x, "y": y, "class": f"d-{kind}", **more}, words)
+
+
+def clean(foreign: str, most: int) -> str:
+    """Foreign text, cut, with everything spelled out that would be hidden or turn other text around."""
+    seen = visible(foreign[: most + 1])
+    return seen if len(seen) <= most else seen[: most - 1] + "…"
+
+
+def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
+    """As much of a text as a width takes; of the end of it with `tail`, where models differ."""
+    seen = clean(foreign, 120)
+    room = int(width / (size * ADVANCE))
+    if _wide(seen) <= room:
+        return seen
+    kept = seen[::-1] if tail else seen
+    while kept and _wide(kept) > room - 1:
+        kept = kept[:-1]
+    return "…" + kept[::-1] if tail else kept + "…"
+
+
+def wrapped(foreign: str, width: float, size: float, lines: int) -> list[str]:
+    """A text in so many lines at most."""
+    seen = clean(foreign, 600)
+    room = int(width / (size * ADVANCE) * len(seen) / max(_wide(seen), 1))
+    return textwrap.wrap(seen, max(room, 8), max_lines=lines, placeholder=" …", break_on_hyphens=False)
+
+
+def amount(number: int, unit: str = "") -> str:
+    """A number with its unit."""
+    written = str(number) if number < LARGEST else "over 10¹²"
+    return f"{written} {unit}" if unit else written
+
+
+def _wide(seen: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in seen)
+
+
+def _spelled(value: Any) -> str:
+    return f"{value:.5g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,74 @@
+"""What a drawing shows, in words: for its legend, and for who does not see it."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from webhook.console.svg_card import share
+from webhook.console.svg_text import amount, clean
+from webhook.report.drawing import Card, Drawing, Part
+
+MAX_SENTENCES = 12
+MAX_WORDS = 1500
+
+
+def totals(drawing: Drawing) -> dict[str, str]:
+    """What each container gets of the cards that are drawn: `2 × 4000 MiB, 30 %`."""
+    return {
+        container: "; ".join([_times(part, count, drawing) for part, count in list(parts.items())[:2]])
+        + ("; …" if len(parts) > 2 else "")
+        for container, parts in _by_container(drawing).items()
+    }
+
+
+def description(drawing: Drawing, title: str) -> str:
+    """A few sentences: the cards, who is on which, and who refuses why."""
+    return clean(" ".join(_sentences(drawing, title)), MAX_WORDS)
+
+
+def _by_container(drawing: Drawing) -> dict[str, Counter[Part]]:
+    found: dict[str, Counter[Part]] = {container: Counter() for container in drawing.containers}
+    for card in drawing.cards:
+        for part in card.parts:
+            found.setdefault(part.container, Counter())[part] += 1
+    return {container: parts for container, parts in found.items() if parts}
+
+
+def _times(part: Part, count: int, drawing: Drawing) -> str:
+    return f"{count} × {_one(part, drawing)}"
+
+
+def _one(part: Part, drawing: Drawing) -> str:
+    memory = share(part, drawing) if drawing.unit or not part.memory else f"{amount(part.memory)} of memory"
+    cores = f", {amount(part.cores, drawing.core_unit)}" if part.cores and part.memory else ""
+    label = f" ({clean(part.label, 40)})" if part.label else ""
+    return f"{memory}{cores}{label}"
+
+
+def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
+    count = len(drawing.cards) + drawing.more
+    kinds = [f"{number} × {clean(kind, 40)}" for kind, number in Counter(c.kind for c in drawing.cards).items() if kind]
+    made = f" ({', '.join(kinds[:4])})" if kinds and not drawing.more else ""
+    yield f"{title}: {count} card{'' if count == 1 else 's'}{made}."
+    for container, parts in list(_by_container(drawing).items())[:MAX_SENTENCES]:
+        on = _names([card for card in drawing.cards if any(part.container == container for part in card.parts)])
+        who = f"Container {clean(container, 40)}" if container else "The pod"
+        each = " each" if parts.total() > 1 else ""
+        said = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
+        yield f"{who} on {on} with {said}."
+    refusals: dict[str, list[Card]] = {}
+    for card in drawing.cards:
+        if card.refusal:
+            refusals.setdefault(card.refusal, []).append(card)
+    for reason, cards in list(refusals.items())[:MAX_SENTENCES]:
+        yield f"Refused by {_names(cards)}: {clean(reason, 120)}."
+    if drawing.note:
+        yield clean(drawing.note, 400)
+
+
+def _names(cards: list[Card]) -> str:
+    """`cards 0, 1`: their names, what they have in common once."""
+    parts = [clean(card.name, 40).rpartition(" ") for card in cards]
+    common = {kind for kind, _, _ in parts}
+    names = [last for _, _, last in parts] if len(common) == 1 else [card.name for card in cards]
+    kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} " if len(common) == 1 else ""
+    return kind + ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
