@@ -12,7 +12,7 @@ from hypothesis import example, given
 
 from tests.cli.conftest import FLEETS, pod, shell, vgpus
 from tests.strategies import json_objects
-from webhook.report.manifest import _compare, difference
+from webhook.report.manifest import compare, difference
 
 
 def test_a_repaired_pod_word_for_word(run, write):
@@ -138,7 +138,7 @@ def test_a_terminal_without_utf_8_gets_a_report_all_the_same(write):
 @given(before=json_objects, after=json_objects)
 @example(before={"é": [{"a": None, "0": False}]}, after={"é": [{"0": False}]})
 def test_a_diff_read_from_either_side_is_that_side(before, after):
-    lines = list(_compare(before, after, ""))
+    lines = list(compare(before, after))
     for side, marks in ((before, " -"), (after, " +")):
         text = "\n".join(line.text for line in lines if line.mark in marks)
         assert (yaml.safe_load(text) or {}) == side

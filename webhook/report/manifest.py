@@ -2,34 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
-import yaml
 
 from webhook.report.terminal import Style
+from webhook.report.yaml_lines import Keep, Line, child_path, dump, entry_lines, item_lines, key_text, printable
 
 CONTEXT = 2  # lines around a change
 MAX_LINES = 120  # of one diff
-_WIDE = 2**31 - 1
 
-# What other YAML readers take for a number or a truth where PyYAML sees text: 1e3, 08, 0o7, y.
-_AMBIGUOUS = re.compile(r"[-+]?\.?[0-9]|[yYnN]$")
 _UNPRINTED = re.compile(r"[^\x00-\x7e]|\x7f")
-
-
-class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's signature
-        return True
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "'" if _AMBIGUOUS.match(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent_text)
 
 
 def to_json(value: Any) -> str:
@@ -39,15 +23,8 @@ def to_json(value: Any) -> str:
 
 def to_yaml(value: Any) -> str:
     """Block style YAML without aliases; non-ASCII text is escaped only where a terminal would obey or hide some of it."""
-    text = _dump(value, unicode=True)
-    return text if all(line.isprintable() for line in text.split("\n")) else _dump(value, unicode=False)
-
-
-def _dump(value: Any, *, unicode: bool) -> str:
-    dumped: str = yaml.dump(
-        value, Dumper=_Dumper, sort_keys=False, allow_unicode=unicode, width=_WIDE, default_flow_style=False
-    )
-    return dumped
+    text = dump(value, unicode=True)
+    return text if printable(text) else dump(value, unicode=False)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -69,14 +46,18 @@ class DiffLine:
     """A line of a diff.
 
     Attributes:
-        mark: ` ` kept, `-` before, `+` after, `@` the field path of a hunk.
+        mark: ` ` kept, `-` before, `+` after, `@` the field path of a hunk, `…` kept lines that are left out.
         text: the line.
         path: the field under which it stands.
+        field: its own field path.
+        hidden: how many lines are left out.
     """
 
     mark: str
     text: str
     path: str = ""
+    field: str = ""
+    hidden: int = 0
 
     @property
     def shown(self) -> str:
@@ -91,7 +72,7 @@ class DiffLine:
 
 def difference(before: Any, after: Any) -> list[DiffLine]:
     """The changed lines with a few around them; each hunk begins with the field path where it lies."""
-    lines = list(_compare(before, after, ""))
+    lines = list(compare(before, after))
     keep = sorted({near for at, line in enumerate(lines) if line.mark != " " for near in _around(at, len(lines))})
     hunks: list[DiffLine] = []
     previous = -2
@@ -113,60 +94,74 @@ def _first_changed(lines: list[DiffLine], start: int) -> DiffLine:
     return next((line for line in lines[start:] if line.mark != " "), lines[start])
 
 
-def _compare(before: Any, after: Any, path: str) -> Iterator[DiffLine]:
-    """The lines of two values that differ, both objects or both lists."""
+def compare(before: Any, after: Any, path: str = "", keep: Keep | None = None) -> Iterator[DiffLine]:
+    """The lines of two objects, or of two lists.
+
+    Args:
+        before: as JSON.
+        after: likewise.
+        path: their field path.
+        keep: which parts that both have alike are written out, by field path; None writes all of them.
+    """
     if isinstance(before, list):
         for index in range(max(len(before), len(after))):
-            yield from _item(before[index : index + 1], after[index : index + 1], f"{path}[{index}]")
+            yield from _item(before[index : index + 1], after[index : index + 1], f"{path}[{index}]", path, keep)
         return
     for key in [*before, *(key for key in after if key not in before)]:
-        old = {key: before[key]} if key in before else {}
-        new = {key: after[key]} if key in after else {}
-        yield from _entry(old, new, key, f"{path}.{key}" if path else key, path)
+        old = [before[key]] if key in before else []
+        new = [after[key]] if key in after else []
+        yield from _entry(old, new, key, path, keep)
 
 
-def _entry(before: dict[str, Any], after: dict[str, Any], key: str, inner: str, outer: str) -> Iterator[DiffLine]:
-    """One key of an object."""
-    old, new = before.get(key), after.get(key)
-    if before and after and _comparable(old, new):
-        yield DiffLine(" ", _dump({key: 0}, unicode=True).removesuffix("0\n").rstrip(), outer)
-        indent = "" if isinstance(old, list) else "  "
-        for line in _compare(old, new, inner):
-            line.text = indent + line.text
-            yield line
-    else:
-        yield from _plain(before, after, outer)
+def _entry(before: list[Any], after: list[Any], key: str, path: str, keep: Keep | None) -> Iterator[DiffLine]:
+    """One key of the object at a path; its values before and after, if any."""
+    if not _comparable(before, after):
+        for mark, value, kept in _sides(before, after, keep):
+            yield from _marked(mark, entry_lines(key, value, path, kept), path)
+        return
+    inner = child_path(path, key)
+    yield DiffLine(" ", f"{key_text(key)}:", path, inner)
+    indent = "" if isinstance(before[0], list) else "  "
+    for line in compare(before[0], after[0], inner, keep):
+        line.text = indent + line.text
+        yield line
 
 
-def _item(before: list[Any], after: list[Any], inner: str) -> Iterator[DiffLine]:
-    """One element of a list."""
-    if not (before and after and _comparable(before[0], after[0])):
-        yield from _plain(before, after, inner.rpartition("[")[0])
+def _item(before: list[Any], after: list[Any], inner: str, path: str, keep: Keep | None) -> Iterator[DiffLine]:
+    """One element of the list at a path; its values before and after, if any."""
+    if not _comparable(before, after):
+        for mark, value, kept in _sides(before, after, keep):
+            yield from _marked(mark, item_lines(value, inner, kept), path)
         return
     unopened = {"-", "+"}
-    for line in _compare(before[0], after[0], inner):
-        sides = {"-", "+"} if line.mark == " " else {line.mark}
-        if len(sides & unopened) == 1 < len(sides):  # the element begins here on one side only
+    for line in compare(before[0], after[0], inner, keep):
+        sides = {"-", "+"} if line.mark in " …" else {line.mark}
+        if len(sides & unopened) == 1 < len(sides) and not line.hidden:  # the element begins here on one side only
             for mark in "-+":
-                yield DiffLine(mark, ("- " if mark in unopened else "  ") + line.text, line.path)
+                yield replace(line, mark=mark, text=("- " if mark in unopened else "  ") + line.text)
         else:
             line.text = ("- " if sides & unopened else "  ") + line.text
             yield line
         unopened -= sides
 
 
-def _comparable(old: Any, new: Any) -> bool:
+def _comparable(before: list[Any], after: list[Any]) -> bool:
     """Tell whether two values differ, yet only inside."""
+    if not before or not after:
+        return False
+    old, new = before[0], after[0]
     return type(old) is type(new) and isinstance(old, dict | list) and bool(old) and bool(new) and old != new
 
 
-def _plain(before: Any, after: Any, path: str) -> Iterator[DiffLine]:
+def _sides(before: list[Any], after: list[Any], keep: Keep | None) -> Iterator[tuple[str, Any, Keep | None]]:
+    """What is written, with which mark."""
     if before == after:
-        yield from (DiffLine(" ", text, path) for text in _lines(before))
+        yield from ((" ", value, keep) for value in before)
     else:
-        yield from (DiffLine("-", text, path) for text in _lines(before))
-        yield from (DiffLine("+", text, path) for text in _lines(after))
+        yield from (("-", value, None) for value in before)
+        yield from (("+", value, None) for value in after)
 
 
-def _lines(value: Any) -> list[str]:
-    return _dump(value, unicode=True).rstrip("\n").split("\n") if value else []
+def _marked(mark: str, lines: Iterator[Line], path: str) -> Iterator[DiffLine]:
+    for text, field, hidden in lines:
+        yield DiffLine("…" if hidden else mark, text, path, field, hidden)
