@@ -7,8 +7,9 @@ import pytest
 
 from tests.cluster.apiserver import config_map
 from webhook.cluster.client import Client
-from webhook.cluster.config_maps import DEVICE_CONFIG, POLICY, ConfigMapSetting
+from webhook.cluster.config_maps import ConfigMapSetting
 from webhook.cluster.credentials import Credentials
+from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.snapshot import default_device_config
 from webhook.policy import default_policy
 

@@ -15,7 +15,7 @@ QUICK = {
     "cluster.live.PAUSE_SECONDS": 0.1,
     "cluster.backoff.FIRST_DELAY": 0.05,
     "cluster.backoff.MAX_DELAY": 0.3,
-    "watch.EVERY": 0.1,
+    "cluster.watch.EVERY": 0.1,
 }
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"

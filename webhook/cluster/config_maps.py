@@ -2,61 +2,18 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from webhook import names
 from webhook.cluster.client import Client
 from webhook.cluster.files import parse_document
+from webhook.cluster.kinds import Kind, Setting
 from webhook.cluster.mirror import Mirror
-from webhook.cluster.snapshot import default_device_config
-from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.cluster.sources import Standing
 from webhook.errors import ConfigError
-from webhook.policy import Policy, default_policy, parse_policy
 
-Setting = TypeVar("Setting")
 Content = Mapping[str, Any]  # of a ConfigMap: the one key that is read, if it is there
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[Setting]):
-    """A kind of setting.
-
-    Attributes:
-        source: what logs and metrics call it.
-        key: where it stands in its ConfigMap.
-        parse: makes it of the key's YAML and the name of the place; raises ConfigError.
-        default: what holds without a ConfigMap.
-        default_name: what people call that.
-        deletable: whether the default holds again when the ConfigMap is deleted; else that is a mistake.
-    """
-
-    source: str
-    key: str
-    parse: Callable[[object, str], Setting]
-    default: Callable[[], Setting]
-    default_name: str
-    deletable: bool
-
-
-DEVICE_CONFIG: Kind[DeviceConfig] = Kind(
-    source="device-config",
-    key=names.DEVICE_CONFIG_KEY,
-    parse=parse_device_config,
-    default=default_device_config,
-    default_name="Volcano's built-in defaults",
-    deletable=True,  # as Volcano does
-)
-POLICY: Kind[Policy] = Kind(
-    source="policy",
-    key=names.POLICY_KEY,
-    parse=parse_policy,
-    default=default_policy,
-    default_name="the default policy",
-    deletable=False,  # rules that were off would refuse pods all of a sudden
-)
 
 
 class ConfigMapSetting(Generic[Setting]):
@@ -110,6 +67,12 @@ class ConfigMapSetting(Generic[Setting]):
         if self.problem:
             return f"{self.kind.source}: {self.problem}; {self.origin} stays in use"
         return f"{self.kind.source}: {self.origin}"
+
+    def standing(self) -> Standing:
+        """The same as values, and whether the API server can be asked at all. For any thread."""
+        told = [] if self.settled else ["not read yet"]
+        told += [self.problem or ""] + [f"{mirror.name}: {said}" for mirror in self.mirrors if (said := mirror.problem)]
+        return Standing(self.origin, "; ".join(filter(None, told)) or None)
 
     def _found(self) -> tuple[str, Content | None] | None:
         """Place and content of the ConfigMap that counts; no content if there is none; None while that is not known."""

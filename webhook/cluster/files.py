@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from webhook.policy import Policy, parse_policy
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
 MAX_MANIFEST_BYTES = 10 << 20
+SAMPLES = Path(str(files("webhook"))) / "samples"
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
@@ -63,6 +65,32 @@ class Files:
         if self.raw_nodes is None:
             return None
         return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFiles:
+    """Where settings stand in files; None where no file says anything.
+
+    Attributes:
+        device_config: `device-config.yaml` or its ConfigMap.
+        policy: the policy file.
+        fleet: what `kubectl get nodes -o yaml` prints.
+    """
+
+    device_config: Path | None = None
+    policy: Path | None = None
+    fleet: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that there are."""
+        return tuple(path for path in (self.device_config, self.policy, self.fleet) if path is not None)
+
+    def or_samples(self) -> "SettingsFiles":
+        """The same, with the sample device config and fleet of the package where none is given."""
+        return SettingsFiles(
+            self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
+        )
 
 
 def load_files(device_config: Path | None, policy: Path | None, fleet: Path | None) -> Files:

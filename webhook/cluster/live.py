@@ -13,13 +13,15 @@ from functools import partial
 from typing import Any
 
 from webhook.cluster.client import Client
-from webhook.cluster.config_maps import DEVICE_CONFIG, POLICY, ConfigMapSetting
+from webhook.cluster.config_maps import ConfigMapSetting
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.files import Files
+from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.live_nodes import LiveNodes
 from webhook.cluster.mirror import Mirror
 from webhook.cluster.options import ClusterOptions
 from webhook.cluster.snapshot import build_snapshot
+from webhook.cluster.sources import Standing
 from webhook.policy import Policy
 from webhook.review import Snapshot
 
@@ -108,10 +110,17 @@ class Live:
         for setting in self._settings:
             yield setting.line()
         for mirror in self._mirrors():
-            if mirror.problem:
-                yield f"{mirror.name}: {mirror.problem}"
+            if problem := mirror.problem:
+                yield f"{mirror.name}: {problem}"
         if self._files.raw_nodes is None:
             yield self._nodes.line(self.policy.stale_after)
+
+    def standings(self) -> dict[str, Standing]:
+        """How that stands which no file gives, by its key in `Snapshot.digests`."""
+        found = {"config": self._config.standing(), "policy": self._policy.standing()}
+        given = {"config": self._files.config, "policy": self._files.policy, "fleet": self._files.raw_nodes}
+        found["fleet"] = self._nodes.standing(self.policy.stale_after)
+        return {part: standing for part, standing in found.items() if given[part] is None}
 
     def age(self) -> float | None:
         """Seconds since the nodes were last known to be up to date; None if they come from a file."""

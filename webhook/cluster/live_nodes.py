@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from webhook.cluster.client import Client
 from webhook.cluster.mirror import WATCH_SECONDS, Mirror
+from webhook.cluster.sources import Standing
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
 
@@ -94,13 +95,12 @@ class LiveNodes:
 
     def line(self, stale_after: float) -> str:
         """For people."""
-        problem = f": {self.problem}" if self.problem else ""
-        if self._current is None:
-            return f"nodes: not listed yet{problem}"
-        stale = (
-            "" if self._fresh(stale_after) else f", more than the {stale_after:.0f} s after which they count as unknown"
-        )
-        return f"nodes: last news {self.age():.0f} s ago{stale}{problem}"
+        return f"nodes: {self._told(stale_after)}"
+
+    def standing(self, stale_after: float) -> Standing:
+        """The same as values; for any thread."""
+        fine = self._fresh(stale_after) and not self.problem
+        return Standing("the API server", None if fine else self._told(stale_after), self.age())
 
     def stop(self) -> None:
         """End all that runs."""
@@ -110,6 +110,16 @@ class LiveNodes:
 
     def _fresh(self, stale_after: float) -> bool:
         return self._current is not None and self.age() <= stale_after
+
+    def _told(self, stale_after: float) -> str:
+        found = self.problem
+        problem = f": {found}" if found else ""
+        if self._current is None:
+            return f"not listed yet{problem}"
+        stale = (
+            "" if self._fresh(stale_after) else f", more than the {stale_after:.0f} s after which they count as unknown"
+        )
+        return f"last news {self.age():.0f} s ago{stale}{problem}"
 
     def _heard(self) -> float:
         heard = self._current.mirror.heard if self._current else None

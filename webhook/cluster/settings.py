@@ -1,19 +1,15 @@
 """The settings of a cluster as they are now, read once. The serving process follows them instead (webhook.cluster.live)."""
 
-from typing import TypeVar
-
 from webhook.cluster.client import NOT_FOUND, Client
-from webhook.cluster.config_maps import DEVICE_CONFIG, POLICY, Kind
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.files import Files, parse_document
+from webhook.cluster.kinds import DEVICE_CONFIG, POLICY, Kind, Setting
 from webhook.cluster.live_nodes import NODES
 from webhook.cluster.options import ClusterOptions
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.nodes import read_node
 from webhook.errors import ClusterError, ConfigError
 from webhook.review import Snapshot
-
-Setting = TypeVar("Setting")
 
 
 def read_snapshot(client: Client, options: ClusterOptions, files: Files) -> Snapshot:

@@ -1,6 +1,6 @@
 """What the serving process knows at this moment."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from webhook.review import Snapshot
@@ -20,7 +20,7 @@ class State:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.draining = False
-        self.problems: dict[str, str] = {}
+        self.problems: Callable[[], Mapping[str, str]] = dict
         self.certificate_expires: Callable[[], datetime | None] = lambda: None
         self.sources: Callable[[], Iterable[str]] = tuple
 
@@ -48,5 +48,5 @@ class State:
                 if left.days >= 0
                 else f"certificate: EXPIRED {when}"
             )
-        lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems.items()]
+        lines += [f"{source}: {problem}; the last good one is in use" for source, problem in self.problems().items()]
         return not self.draining, "\n".join(lines) + "\n"

@@ -38,15 +38,20 @@ class Watched:
 class Watcher:
     """Looks every second, and keeps the last good state where a file is bad."""
 
-    def __init__(self, watched: Sequence[Watched], done: Callable[[str, str | None], None]) -> None:
+    def __init__(self, watched: Sequence[Watched], read: Callable[[str, bool], None]) -> None:
         """Prepare to look.
 
         Args:
             watched: what to look at.
-            done: told the source and, on failure, the problem, after each change.
+            read: told the source, and whether its files can be used, after each change.
         """
         self._entries = [_Entry(entry, entry.seen) for entry in watched]
-        self._done = done
+        self._read = read
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """By source, why the newest version of its files is not in use; empty if all are. For any thread."""
+        return {entry.watched.source: problem for entry in self._entries if (problem := entry.problem) is not None}
 
     async def run(self) -> None:
         """Look until cancelled; a worker that was replaced starts with what its master read long ago."""
@@ -59,23 +64,23 @@ class Watcher:
 
     async def _reload(self, entry: "_Entry", now: Signature) -> None:
         source, changed = entry.watched.source, now != entry.seen
-        previous, entry.seen = entry.problem, now
-        entry.problem, entry.unreadable = None, False
+        entry.seen, problem, unreadable = now, None, False
         try:
             entry.watched.apply(await asyncio.get_running_loop().run_in_executor(None, entry.watched.load))
         except ConfigError as error:
             # Rights, or the number of open files, change without a trace in the signature.
-            entry.problem, entry.unreadable = str(error), isinstance(error.__cause__, OSError)
+            problem, unreadable = str(error), isinstance(error.__cause__, OSError)
         except Exception as error:
-            entry.problem = repr(error)
+            problem = repr(error)
             log.exception("%s: a bug", source)
-        if not changed and entry.problem == previous:
+        previous, entry.problem, entry.unreadable = entry.problem, problem, unreadable
+        if not changed and problem == previous:
             return
-        if entry.problem is None:
+        if problem is None:
             log.info("%s changed and is in use", source)
         else:
-            log.error("%s changed, but cannot be used: %s; the last good one stays in use", source, entry.problem)
-        self._done(source, entry.problem)
+            log.error("%s changed, but cannot be used: %s; the last good one stays in use", source, problem)
+        self._read(source, problem is None)
 
 
 @dataclass(slots=True)
