@@ -17,6 +17,7 @@ TOP_LEVEL = {
     "LICENSE",
     "Makefile",
     "README.md",
+    "README.zh-CN.md",
     "certs",
     "constraints.txt",
     "deploy",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.readme.pages import blocks, headings, pictures, slug, spans, tables, targets
+from tests.readme.pages import blocks, headings, pictures, prose, slug, spans, tables, targets
 from tests.readme.tables import made, shown
 from webhook.policy import parse_policy
 from webhook.rules.registry import DEFAULT_LEVELS
@@ -57,7 +57,7 @@ def test_the_shown_commands_of_make_are_targets():
 
 def commands(page):
     """The project's own commands in blocks and code spans, each with its words up to a pipe."""
-    texts = [line for block in blocks(page) for line in block.text.splitlines()] + list(spans(page))
+    texts = [line for block in blocks(page) for line in block.text.splitlines()] + list(spans(prose(page)))
     for text in texts:
         for program in ("vgpu-webhook", "python -m certs"):
             for found in re.findall(rf"(?:^|[|$-] ){program} [a-z].*", text):
@@ -144,7 +144,7 @@ def test_contents_and_links_lead_somewhere():
 
 
 def test_the_files_that_it_names_exist():
-    named = {span.partition(" ")[0] for span in spans(README)}
+    named = {span.partition(" ")[0] for span in spans(prose(README))}
     paths = [name for name in named if re.match(r"(webhook|tests|deploy|certs)/[\w./-]+$", name)]
     assert len(paths) > 20
     assert [path for path in paths if not (ROOT / path).exists() and "memory_unset" not in path.replace("-", "_")] == []

@@ -7,9 +7,10 @@ from typing import NamedTuple
 _FENCED = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PICTURE = re.compile(r"<!-- picture -->\n.*?<!-- end of picture -->\n", re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.*)$", re.MULTILINE)
-_SPAN = re.compile(r"`([^`\n]+)`")
+_SPAN = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[[^][]*\]\(([^()\s]+)\)")
-_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*")
+_FIGURE = re.compile(r"\d+(?:[.,:]\d+)*(?: ?(?:[KMG]i?B|[mµ]?s|%)(?![A-Za-z]))?")
+UNITS = {"微秒": "µs", "毫秒": "ms", "秒": "s"}  # as Chinese prose spells them
 
 
 class Block(NamedTuple):
@@ -58,18 +59,21 @@ def _cells(line: str) -> list[str]:
 
 
 def spans(text: str) -> Counter[str]:
-    """The code spans of a text."""
-    return Counter(_SPAN.findall(text))
+    """The code spans of prose."""
+    return Counter(_SPAN.findall(" ".join(text.split())))
 
 
 def targets(text: str) -> list[str]:
-    """Where the links of a text lead."""
+    """Where the links of prose lead."""
     return _LINK.findall(_SPAN.sub("", text))
 
 
 def figures(text: str) -> Counter[str]:
-    """The numbers of a text outside of code spans and links; `5,000` and `1.13` are one each."""
-    return Counter(_FIGURE.findall(_LINK.sub("", _SPAN.sub("", text))))
+    """The numbers of prose, with their units, outside of code spans and links; `5,000` and `1.13` are one each."""
+    plain = _LINK.sub("", _SPAN.sub("", text))
+    for word, unit in UNITS.items():
+        plain = plain.replace(word, unit)
+    return Counter(found.replace(" ", "") for found in _FIGURE.findall(plain))
 
 
 def sections(page: str) -> list[str]:
