@@ -8,12 +8,15 @@ import orjson
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-from webhook.console.api import rules
+from webhook.console.api import fleet, rules
 from webhook.console.api.openapi import PREFIX, document
 from webhook.console.api.operation import Answer, Method, Operation
 from webhook.console.state import State
 
-OPERATIONS: Sequence[Operation[Any, Any]] = (*rules.OPERATIONS,)
+OPERATIONS: Sequence[Operation[Any, Any]] = (
+    *fleet.OPERATIONS,
+    *rules.OPERATIONS,
+)
 
 
 def blueprint(state: State) -> Blueprint:

@@ -1,0 +1,170 @@
+"""Shapes of nodes as operations tell them, of whatever family."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+
+from pydantic import PrivateAttr
+
+from webhook import names
+from webhook.console.api.operation import Answer
+from webhook.devices.ascend.fleet import AscendShape
+from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Family, Role
+from webhook.devices.gpushare.fleet import GpushareShape
+from webhook.devices.mindcluster.fleet import MindclusterShape
+from webhook.devices.shapes import Shape
+from webhook.devices.vgpu.fleet import VgpuShape
+from webhook.report.drawing import Drawing, short
+from webhook.rules import wording
+
+MAX_KINDS = 64  # of devices on one node that are told
+MAX_NAME = 253  # characters of a node's name; a file may hold longer ones
+TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
+
+
+class Devices(Answer):
+    """Equal devices of a node: cards, NPUs or chips.
+
+    Attributes:
+        type: the model.
+        memory: of each, in MiB (of gpushare cards in whatever unit their device plugin counts); None if nobody knows it.
+        split: into how many slices each may be cut; None if it is not cut into slices.
+        cores: AI cores of each; None where cores are percents, or unknown.
+        count: how many the node has.
+    """
+
+    type: str
+    memory: int | None = None
+    split: int | None = None
+    cores: int | None = None
+    count: int
+
+
+class FleetShape(Answer):
+    """Nodes that placement cannot tell apart.
+
+    Attributes:
+        names: some of them, the first ones of the fleet.
+        nodes: how many there are.
+        declared: they stand in the policy, and may not exist yet.
+        mode: how their devices are shared; empty if there is one way only.
+        devices: what each node has, the first 64 kinds.
+        more_devices: how many kinds are not told.
+        count: how many devices each node has.
+        memory: of all devices of one node together; None if nobody knows it.
+        slices: of all devices of one node together; None if they are not cut into slices.
+        offered: what each node offers in total, by resource name.
+    """
+
+    names: tuple[str, ...]
+    nodes: int
+    declared: bool
+    mode: str
+    devices: tuple[Devices, ...]
+    more_devices: int
+    count: int
+    memory: int | None
+    slices: int | None
+    offered: Mapping[str, int]
+
+    _drawing: Drawing | None = PrivateAttr(None)
+
+    def drawn(self, drawing: Drawing) -> "FleetShape":
+        """Keep a picture for the page; it is no part of the JSON."""
+        self._drawing = drawing
+        return self
+
+    @property
+    def drawing(self) -> Drawing | None:
+        """The picture; None where there are too many."""
+        return self._drawing
+
+
+def devices_of(shape: Shape, config: DeviceConfig) -> list[Devices]:
+    """All kinds of devices of a shape."""
+    match shape:
+        case VgpuShape():
+            factor = config.vgpu.memory_factor
+            return [
+                Devices(type=short(wording.card_type(card)), memory=card.memory * factor, split=card.split, count=count)
+                for card, count in shape.kinds
+            ]
+        case GpushareShape():
+            return [Devices(type="healthy cards", memory=shape.memory, count=shape.cards)] if shape.cards else []
+        case AscendShape():
+            return [
+                Devices(
+                    type=short(shape.word),
+                    memory=max(npu.memory, 0),
+                    split=max(npu.split, 0),
+                    cores=None if shape.declared else max(npu.cores, 0),
+                    count=count,
+                )
+                for npu, count in shape.kinds
+            ]
+        case MindclusterShape():
+            return [Devices(type="Ascend 310P", cores=shape.chip_cores, count=shape.devices)]
+        case _:
+            raise TypeError(f"{type(shape).__name__} has no devices that are known")
+
+
+def offered_by(shape: Shape, config: DeviceConfig) -> dict[str, int]:
+    """What a node of a shape offers, by resource name."""
+    match shape:
+        case VgpuShape():
+            called = config.vgpu.role_names
+            return {called[role]: amount for role, amount in shape.allocatable.items() if role is not Role.PERCENTAGE}
+        case GpushareShape():
+            return {names.GPUSHARE_NUMBER: shape.offered_number, names.GPUSHARE_MEMORY: shape.offered_memory}
+        case AscendShape():
+            chip = next((chip.number_name for chip in config.ascend.chips if chip.word == shape.word), shape.word)
+            return {chip: shape.offered}
+        case MindclusterShape():
+            return {names.NPU_CORE: shape.cores}
+        case _:
+            return {}
+
+
+def tell(shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig) -> FleetShape:
+    """A shape, or as many of its nodes as are asked for.
+
+    Args:
+        shape: the shape.
+        some: names of its nodes.
+        nodes: how many are asked for.
+        config: for units and names.
+    """
+    devices = devices_of(shape, config)
+    return FleetShape(
+        names=tuple(short(name, MAX_NAME) for name in some),
+        nodes=nodes,
+        declared=shape.declared,
+        mode=_mode(shape),
+        devices=tuple(islice(devices, MAX_KINDS)),
+        more_devices=max(len(devices) - MAX_KINDS, 0),
+        count=shape.devices,
+        memory=added((each.memory, each.count) for each in devices),
+        slices=added((each.split, each.count) for each in devices),
+        offered=offered_by(shape, config),
+    )
+
+
+def added(amounts: Iterable[tuple[int | None, int]]) -> int | None:
+    """The sum of amounts, each so many times; None if none of them is known."""
+    known = [amount * count for amount, count in amounts if amount is not None]
+    return sum(known) if known else None
+
+
+def unit(family: Family) -> str:
+    """What the memory of a family is counted in; empty if nobody knows."""
+    return "" if family in (Family.GPUSHARE, Family.MINDCLUSTER) else "MiB"
+
+
+def _mode(shape: Shape) -> str:
+    match shape:
+        case VgpuShape():
+            return shape.mode
+        case AscendShape():
+            return names.MODE_HAMI_CORE if shape.hami_core else TEMPLATES
+        case _:
+            return ""

@@ -1,0 +1,51 @@
+"""Where a setting comes from, as operations tell it."""
+
+from datetime import UTC, datetime
+
+from webhook.cluster.sources import SourceState
+from webhook.console.api.operation import Answer
+from webhook.console.state import State
+from webhook.report.drawing import short
+
+MAX_ORIGIN = 300
+MAX_PROBLEM = 1000
+
+
+class Source(Answer):
+    """One of the settings in use.
+
+    Attributes:
+        name: `device config`, `policy` or `fleet`.
+        origin: a file, a ConfigMap, the API server, or the default that holds without them.
+        since: when this version came into use here, in UTC.
+        in_use_seconds: for how long it has been in use.
+        age_seconds: since it was last known to be up to date; None where nothing can get old.
+        digest: as in decisions and reports.
+        problem: why the newest version is not in use; None if it is.
+    """
+
+    name: str
+    origin: str
+    since: datetime
+    in_use_seconds: float
+    age_seconds: float | None
+    digest: str
+    problem: str | None
+
+
+def sources(state: State) -> tuple[Source, ...]:
+    """Where each of the settings in use comes from."""
+    now = datetime.now(UTC)
+    return tuple(_source(found, now) for found in state.settings.sources())
+
+
+def _source(found: SourceState, now: datetime) -> Source:
+    return Source(
+        name=found.name,
+        origin=short(found.origin, MAX_ORIGIN),
+        since=found.since,
+        in_use_seconds=max((now - found.since).total_seconds(), 0.0),  # clocks are set back
+        age_seconds=found.age,
+        digest=found.digest,
+        problem=None if found.problem is None else short(found.problem, MAX_PROBLEM),
+    )
