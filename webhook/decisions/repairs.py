@@ -38,19 +38,12 @@ class Repairs:
 
     def note(self, decision: Decision) -> None:
         """Remember what a recorded mutation made of its pod."""
-        pod = decision.request.get("pod")
-        if not isinstance(pod, dict) or not decision.patch:
+        key = content_after(decision) if decision.patch else None
+        if key is None:
             return
-        try:
-            repaired = jsonpatch.apply_patch(pod, decision.patch)
-            key = _key(repaired)
-        except (*_UNFIT, Malformed):  # the patch is for the whole pod; of what is cut away it may need a part
-            return
-        if key in self._before:
-            self._before.move_to_end(key)
-            return
-        self._before[key] = spelled = orjson.dumps(pod)
-        self._size += len(spelled)
+        spelled = orjson.dumps(decision.request["pod"])
+        self._size += len(spelled) - len(self._before.pop(key, b""))
+        self._before[key] = spelled  # the latest is the likeliest to be the one that is judged next
         while self._size > MAX_BYTES:
             self._size -= len(self._before.popitem(last=False)[1])
 
@@ -64,6 +57,17 @@ class Repairs:
         pod: dict[str, Any] = orjson.loads(before)
         repaired = mutate(replace(request, object=pod), snapshot)
         return replace(request, object=dict(repaired.object))
+
+
+def content_after(decision: Decision) -> bytes | None:
+    """What tells the pod of a line, as repaired, from others: equal in both lines of a new pod. None if there is no pod."""
+    pod = decision.request.get("pod")
+    if not isinstance(pod, dict):
+        return None
+    try:
+        return _key(jsonpatch.apply_patch(pod, decision.patch) if decision.patch else pod)
+    except (*_UNFIT, Malformed):  # the patch is for the whole pod; of what is cut away it may need a part
+        return None
 
 
 def _key(pod: dict[str, Any]) -> bytes:

@@ -91,8 +91,8 @@ class Replayer:
                 reason = str(error)
             return Replayed(decision, Verdict.UNKNOWN, other=other, reason=reason)
         finally:
-            if pair and decision.endpoint == "mutate":
-                self._repairs.note(decision)
+            if pair:
+                self.note(decision)
         direction = compare(decision, outcome)
         if direction is None:
             return Replayed(decision, Verdict.SAME, other=other, outcome=outcome)
@@ -113,6 +113,11 @@ class Replayer:
             lost=_without(decision.findings, outcome.violations),
             outcome=outcome,
         )
+
+    def note(self, decision: Decision) -> None:
+        """Remember a mutation that is not to be made again, for the judgement that follows it."""
+        if decision.endpoint == "mutate":
+            self._repairs.note(decision)
 
     def _review(self, decision: Decision, request: Request, snapshot: Snapshot, pair: bool) -> Outcome:
         """Make the decision; a pod that this webhook repaired is repaired again first, as these inputs would have it."""
