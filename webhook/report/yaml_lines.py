@@ -19,7 +19,8 @@ _SURELY_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _AS_BLOCK = re.compile(r"\S.*\n(?s:.*[^\n]\n?)?\Z")  # blank lines at an end are easier told by escapes
 
-_PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9]*")
+_PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9]{0,59}")
+_MAX_PATH = 1_000  # characters; no field that a rule speaks of lies so deep
 _FREE_KEYS = ("annotations", "labels", "limits", "requests", "nodeSelector")  # objects whose keys the author chooses
 
 Keep = Callable[[str], bool]
@@ -119,7 +120,9 @@ def item_lines(value: Any, field: str, keep: Keep | None = None) -> Iterator[Lin
 
 
 def child_path(path: str, key: str) -> str:
-    """The field path of a key in the object at a path."""
+    """The field path of a key in the object at a path; that object's own where nothing would be that long."""
+    if len(path) > _MAX_PATH:
+        return path
     if _PLAIN_KEY.fullmatch(key) and not path.endswith(_FREE_KEYS):
         return f"{path}.{key}" if path else key
     return f"{path}[{wording.quoted(key)[1:-1]}]"
