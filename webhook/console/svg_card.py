@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from webhook.console.svg_text import amount, clean, element, fit, text, wrapped
+from webhook.console.svg_text import amount, element, fit, text, wrapped
+from webhook.console.svg_words import describe, share
 from webhook.report.drawing import Card, Drawing, Part
 
 MARGIN, TANK, DEPTH = 14, 92, 128  # left of the tank, for letters; its width and height
@@ -17,6 +18,7 @@ SMALL, NORMAL = 11, 12  # font sizes
 MAX_BLOCKS = 10  # of one card; the rest is one block
 MAX_PIPS = 12
 LEAST = 3.0  # height of a block, so that it can be seen
+ONE_LINE = 14.0  # height of a block with words
 COLOURS = ("#1d5fbf", "#a3480b", "#12704a", "#8a2d8f", "#0b6b78", "#ad2263", "#6b5b00", "#5d4bb5")
 
 
@@ -98,40 +100,52 @@ def _blocks(card: Card, look: Look) -> Iterator[str]:
     heights = [max(DEPTH * size / total, LEAST) for size in sizes[:MAX_BLOCKS]]
     more = len(sizes) - MAX_BLOCKS + card.hidden
     if more > 0:
-        heights.append(max(DEPTH * sum(sizes[MAX_BLOCKS:]) / total, 14.0))
-    if sum(heights) > DEPTH:  # thin ones are drawn thicker than they are, and MIG may overdraw a card
-        heights = [height * DEPTH / sum(heights) for height in heights]
-    y, beside = float(look.top + DEPTH), look.top + DEPTH + 4.0
-    drawn, letter = list[str](), ""
-    for part, high in zip(card.parts[:MAX_BLOCKS], heights, strict=False):
-        y -= high
-        drawn.append(_block(part, card, look, y, high))
-        if high < 14:
-            letter, before = look.letter(part.container), letter
-            beside = min(y + high / 2 + 4, beside - 10 if letter != before else beside)
-            if beside > look.top and letter != before:
-                yield text(MARGIN - 3, beside, letter, "beside", **{"text-anchor": "end"})
+        heights.append(max(DEPTH * sum(sizes[MAX_BLOCKS:]) / total, ONE_LINE))
+    stacked = list(_stacked(heights, look.top))
+    blocks = [(part, y, high) for part, (y, high) in zip(card.parts[:MAX_BLOCKS], stacked, strict=False)]
+    drawn = [_block(part, card, look, y, high) for part, y, high in blocks]
+    yield from _letters(blocks, look)
     if more > 0:
-        drawn.append(_rest(more, y - heights[-1], heights[-1]))
-        y -= heights[-1]
+        drawn.append(_rest(more, *stacked[-1]))
     yield element("g", {"clip-path": f"url(#{look.name}c{look.top})"}, *drawn)
-    free = total - sum(sizes)
-    if card.parts and not card.refusal and not card.hidden and y - look.top > 22 and free > 0:
-        yield text(
-            MARGIN + TANK / 2, (y + look.top) / 2 + 4, f"{amount(free)} free", "free", **{"text-anchor": "middle"}
-        )
+    free, room = total - sum(sizes), stacked[-1][0] - look.top if stacked else 0.0
+    if free > 0 and room > 22 and not card.refusal and not card.hidden:
+        middle = {"text-anchor": "middle"}
+        yield text(MARGIN + TANK / 2, look.top + room / 2 + 4, f"{amount(free)} free", "free", **middle)
+
+
+def _stacked(heights: list[float], top: int) -> Iterator[tuple[float, float]]:
+    """Where each of some blocks begins, from the bottom up, and how high it is.
+
+    Together they may be too high: thin ones are drawn thicker than they are, and MIG may overdraw a card.
+    """
+    scale = min(DEPTH / max(sum(heights), 1.0), 1.0)
+    y = float(top + DEPTH)
+    for high in heights:
+        y -= high * scale
+        yield y, high * scale
+
+
+def _letters(blocks: list[tuple[Part, float, float]], look: Look) -> Iterator[str]:
+    """Beside the blocks that are too thin for words; equal ones in a row once."""
+    y, before = look.top + DEPTH + 14.0, ""
+    for part, at, high in blocks:
+        letter = look.letter(part.container)
+        if high < ONE_LINE and letter != before and y - 10 > look.top:
+            y = min(at + high / 2 + 4, y - 10)
+            before = letter
+            yield text(MARGIN - 3, y, letter, "beside", **{"text-anchor": "end"})
 
 
 def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
     look_of = look.colour(part.container)
     rect = {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0)}
     pieces: list[str] = [element("title", {}, describe(part, look.drawing)), element("rect", rect)]
-    words = fit(f"{look.letter(part.container)} {part.container or 'the pod'}", TANK - 10, SMALL)
-    lines = [(words, "block")]
-    lines.append((share(part, look.drawing, cores=not card.memory), "amount"))
+    words = f"{look.letter(part.container)} {part.container or 'the pod'}"
+    lines = [(words, "block"), (share(part, look.drawing, cores=not card.memory), "amount")]
     if part.label:
         lines.append((part.label, "amount"))
-    lines = lines[: int(high // 15) or int(high // 14)]
+    lines = lines[: int(high // 15) or int(high // ONE_LINE)]
     start = y + high / 2 - LINE * (len(lines) - 1) / 2 + 3
     for at, (line, kind) in enumerate(lines):
         pieces.append(text(MARGIN + 5, start + LINE * at, fit(line, TANK - 8, SMALL), kind))
@@ -140,26 +154,9 @@ def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
 
 def _rest(more: int, y: float, high: float) -> Markup:
     rect = element("rect", {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0), "class": "d-many"})
-    if high < 13:
+    if high < ONE_LINE - 1:
         return rect
     return Markup("").join([rect, text(MARGIN + 5, y + high / 2 + 4, f"and {more} more", "muted")])
-
-
-def share(part: Part, drawing: Drawing, *, cores: bool = False) -> str:
-    """What a part is, in short."""
-    if not cores and part.memory:
-        return amount(part.memory, drawing.unit) if drawing.unit else f"memory {amount(part.memory)}"
-    return amount(part.cores, drawing.core_unit) if part.cores else "nothing counted"
-
-
-def describe(part: Part, drawing: Drawing) -> str:
-    """What a part is, in words."""
-    said = [share(part, drawing)] if part.memory else []
-    if part.cores:
-        said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
-    if part.label:
-        said.append(clean(part.label, 40))
-    return f"{clean(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
 
 
 # --- cores and slots ------------------------------------------------------------------------------------------------
@@ -168,14 +165,11 @@ def describe(part: Part, drawing: Drawing) -> str:
 def _cores(card: Card, look: Look) -> Iterator[str]:
     column = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
     yield element("rect", {**column, "class": "d-tank", "fill": "none"})
-    y = float(look.top + DEPTH)
+    parts = [part for part in card.parts[:MAX_BLOCKS] if part.cores]
     segments: list[str] = []
-    for part in card.parts[:MAX_BLOCKS] if card.cores else ():
-        high = DEPTH * part.cores / card.cores
-        if high > 0:
-            y -= high
-            where = {"x": BAR, "y": y, "width": BAR_WIDTH, "height": max(high - 1, 1.0)}
-            segments.append(element("rect", {**where, **look.colour(part.container)}))
+    for part, (y, high) in zip(parts, _stacked([DEPTH * p.cores / card.cores for p in parts], look.top), strict=True):
+        where = {"x": BAR, "y": y, "width": BAR_WIDTH, "height": max(high - 1, 1.0)}
+        segments.append(element("rect", {**where, **look.colour(part.container)}))
     if segments:
         yield element("g", {"clip-path": f"url(#{look.name}b{look.top})"}, *segments)
     yield element("rect", {**column, "class": "d-rim", "fill": "none", "stroke": "currentColor"})
@@ -195,7 +189,7 @@ def _slots(card: Card, look: Look) -> Iterator[str]:
         )
     used = sum(part.cores for part in card.parts)
     if used and card.memory and card.cores:
-        said = f"{used} %" if look.drawing.core_unit == "%" else f"{used}/{card.cores}"
+        said = amount(used, "%") if look.drawing.core_unit == "%" else f"{amount(used)}/{amount(card.cores)}"
         yield text(WIDTH, y, said, "muted", **{"text-anchor": "end"})
     for at, line in enumerate(reasons(card)):
         yield text(MARGIN, y + 15 + LINE * at, line, "reason")

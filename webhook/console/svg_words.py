@@ -3,12 +3,28 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from webhook.console.svg_card import share
 from webhook.console.svg_text import amount, clean
 from webhook.report.drawing import Card, Drawing, Part
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500
+
+
+def share(part: Part, drawing: Drawing, *, cores: bool = False) -> str:
+    """What a part is, in short."""
+    if not cores and part.memory:
+        return amount(part.memory, drawing.unit) if drawing.unit else f"memory {amount(part.memory)}"
+    return amount(part.cores, drawing.core_unit) if part.cores else "nothing counted"
+
+
+def describe(part: Part, drawing: Drawing) -> str:
+    """What a part is, in words."""
+    said = [share(part, drawing)] if part.memory else []
+    if part.cores:
+        said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
+    if part.label:
+        said.append(clean(part.label, 40))
+    return f"{clean(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
 
 
 def totals(drawing: Drawing) -> dict[str, str]:
@@ -69,6 +85,6 @@ def _names(cards: list[Card]) -> str:
     """`cards 0, 1`: their names, what they have in common once."""
     parts = [clean(card.name, 40).rpartition(" ") for card in cards]
     common = {kind for kind, _, _ in parts}
-    names = [last for _, _, last in parts] if len(common) == 1 else [card.name for card in cards]
+    names = [last for _, _, last in parts] if len(common) == 1 else [clean(card.name, 40) for card in cards]
     kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} " if len(common) == 1 else ""
     return kind + ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

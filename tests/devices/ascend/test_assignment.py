@@ -1,0 +1,55 @@
+"""NPUs are given as the engine allows: exactly where it says that a pod fits."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.devices.ascend.test_explain import CONFIG, WHOLE, node, pod, question
+from webhook.devices.ascend.assignment import assign
+from webhook.devices.ascend.feasibility import HAMI_CORES, judge
+from webhook.devices.feasibility import Fits
+from webhook.devices.fleet import build_fleet
+from webhook.devices.target import Target
+
+npus = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from([20, 50, 100]), st.sampled_from([8, 20])), min_size=1, max_size=8
+)
+asks = st.tuples(st.integers(1, 3), st.sampled_from([None, None, 15, 40, 100]), st.sampled_from([None, 8, 20]))
+
+
+def assigned(raw, found, *, hami_core):
+    built = build_fleet([node(*found, hami_core=True)], CONFIG, Target()).ascend
+    (shapes,) = built.shapes.values()
+    wanted = question(raw)
+    fits = isinstance(judge(wanted.asks, None, built, hami_core=hami_core, parts_refused=False), Fits)
+    return wanted.asks, shapes[0], fits, lambda: assign(wanted.asks, shapes[0], hami_core=hami_core)
+
+
+@given(npus, st.lists(asks, min_size=1, max_size=5), st.booleans())
+def test_an_assignment_exists_where_the_engine_says_so(found, listed, hami_core):
+    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), found, hami_core=hami_core)
+    if not fits:
+        with pytest.raises(ValueError, match="does not take"):
+            run()
+        return
+    given_out = [0] * len(shape.kinds)
+    for ask, share in zip(wanted, run(), strict=True):
+        assert sum(share.numbers) == ask.number
+        assert share.cores == ask.cores
+        for kind, number in enumerate(share.numbers):
+            npu, _ = shape.kinds[kind]
+            assert number >= 0
+            if number:
+                assert npu.split > 0
+                assert npu.memory >= share.memory
+                assert (HAMI_CORES if hami_core else npu.cores) >= ask.cores
+            given_out[kind] += number
+    assert all(out <= number for out, (_, number) in zip(given_out, shape.kinds, strict=True))
+
+
+def test_a_container_makes_way_for_one_that_has_no_choice():
+    """The first may have either kind, the second only the large one."""
+    _, shape, fits, run = assigned(pod((1, 15), (1, 100)), [(4, 50, 20), WHOLE], hami_core=False)
+    assert fits
+    sizes = [[npu.memory for (npu, _), number in zip(shape.kinds, one.numbers, strict=True) if number] for one in run()]
+    assert sizes == [[50], [100]]
