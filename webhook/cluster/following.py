@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from webhook.cluster.files import Files, SettingsFiles, load_device_config, load_policy, load_raw_nodes
 from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.options import ClusterOptions
-from webhook.cluster.snapshot import build_snapshot
+from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState, Standing
 from webhook.cluster.watch import Watched, Watcher, signature
 from webhook.review import Snapshot
@@ -31,6 +31,7 @@ _NAMES = {"config": "device config", "policy": "policy", "fleet": "fleet"}  # by
 class _InUse(NamedTuple):
     """A snapshot, and since when each of its parts is as it is; swapped as a whole, as other threads read it."""
 
+    parts: Parts | None
     snapshot: Snapshot
     since: Mapping[str, datetime]
 
@@ -50,6 +51,8 @@ class Following:
         cluster: ClusterOptions | None,
         use: Callable[[Snapshot], None] = lambda _: None,
         read: Callable[[str, bool], None] = lambda _, __: None,
+        *,
+        keep_parts: bool = False,
     ) -> None:
         """Read the files; nothing is sent yet.
 
@@ -58,6 +61,7 @@ class Following:
             cluster: what to follow there; None asks no API server, and loads no client of it.
             use: takes each later snapshot, in the event loop.
             read: told, there too, which source was read anew (`settings`: the files) and whether it can be used.
+            keep_parts: keep what the snapshot was built from, too, which is every node of a file.
 
         Raises:
             ConfigError: a file cannot be used, or there are no credentials for the API server.
@@ -65,13 +69,15 @@ class Following:
         seen = signature(files.paths)  # first: what changes while it is read has changed
         self._files = files
         self._told = use
+        self._keep_parts = keep_parts
         self._bad: str | None = None
         given = self._load()
-        snapshot = _snapshot(given)
-        self._in_use = _InUse(snapshot, dict.fromkeys(snapshot.digests, datetime.now(UTC)))
+        parts, snapshot = _built(given)
+        since = dict.fromkeys(snapshot.digests, datetime.now(UTC))
+        self._in_use = _InUse(parts if keep_parts else None, snapshot, since)
         self._live = None if cluster is None else _live(cluster, given, self._use, read)
         if self._live is None:
-            watched = Watched(_FILES, files.paths, lambda: _snapshot(self._load()), self._use, seen)
+            watched = Watched(_FILES, files.paths, lambda: _built(self._load()), lambda built: self._use(*built), seen)
         else:
             watched = Watched(_FILES, files.paths, self._load, self._live.use_files, seen)
         self._watcher = Watcher([watched], read)
@@ -81,6 +87,18 @@ class Following:
     def snapshot(self) -> Snapshot:
         """The one in use."""
         return self._in_use.snapshot
+
+    @property
+    def parts(self) -> Parts:
+        """What it was built from; the same object as long as the snapshot is.
+
+        Raises:
+            RuntimeError: made without `keep_parts`.
+        """
+        parts = self._in_use.parts
+        if parts is None:
+            raise RuntimeError("the parts of snapshots are not kept: make Following with keep_parts=True")
+        return parts
 
     @property
     def problems(self) -> dict[str, str]:
@@ -107,7 +125,7 @@ class Following:
 
     def sources(self) -> tuple[SourceState, ...]:
         """Where each of the settings in use comes from: device config, policy, fleet."""
-        snapshot, since = self._in_use
+        _, snapshot, since = self._in_use
         standings = self._standings()
         return tuple(
             SourceState(name, since=since[part], digest=snapshot.digests[part], **standings[part]._asdict())
@@ -145,24 +163,25 @@ class Following:
             self._bad = part
             raise
 
-    def _use(self, snapshot: Snapshot) -> None:
+    def _use(self, parts: Parts, snapshot: Snapshot) -> None:
         now, before = datetime.now(UTC), self._in_use
         since = {
             part: before.since[part] if digest == before.snapshot.digests[part] else now
             for part, digest in snapshot.digests.items()
         }
-        self._in_use = _InUse(snapshot, since)
+        self._in_use = _InUse(parts if self._keep_parts else None, snapshot, since)
         self._told(snapshot)
 
 
 def _live(
-    options: ClusterOptions, files: Files, use: Callable[[Snapshot], None], read: Callable[[str, bool], None]
+    options: ClusterOptions, files: Files, use: Callable[[Parts, Snapshot], None], read: Callable[[str, bool], None]
 ) -> "Live":
     from webhook.cluster.live import Live  # noqa: PLC0415  # the Kubernetes client takes some MiB
 
     return Live(options, files, use, read)
 
 
-def _snapshot(files: Files) -> Snapshot:
+def _built(files: Files) -> tuple[Parts, Snapshot]:
     config = files.config or DEVICE_CONFIG.default()
-    return build_snapshot(config, files.policy or POLICY.default(), files.nodes(config))
+    parts = Parts(config, files.policy or POLICY.default(), files.nodes(config))
+    return parts, parts.snapshot()

@@ -20,7 +20,7 @@ from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.live_nodes import LiveNodes
 from webhook.cluster.mirror import Mirror
 from webhook.cluster.options import ClusterOptions
-from webhook.cluster.snapshot import build_snapshot
+from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import Standing
 from webhook.policy import Policy
 from webhook.review import Snapshot
@@ -41,7 +41,7 @@ class Live:
         self,
         options: ClusterOptions,
         files: Files,
-        use: Callable[[Snapshot], None],
+        use: Callable[[Parts, Snapshot], None],
         read: Callable[[str, bool], None],
     ) -> None:
         """Prepare; nothing is sent yet.
@@ -49,7 +49,7 @@ class Live:
         Args:
             options: what to follow.
             files: what goes over it.
-            use: takes a new snapshot, in the event loop.
+            use: takes a new snapshot and what it was built from, in the event loop.
             read: told, there too, which setting was read and whether it can be used.
 
         Raises:
@@ -143,15 +143,15 @@ class Live:
 
     async def _renew(self) -> None:
         try:
-            snapshot, read = await asyncio.get_running_loop().run_in_executor(None, self._build)
+            parts, snapshot, read = await asyncio.get_running_loop().run_in_executor(None, self._build)
         except Exception:
             log.exception("a bug: no snapshot could be built; the last one stays in use")
             return
         for source, good in read:
             self._read(source, good)
-        self._use(snapshot)
+        self._use(parts, snapshot)
 
-    def _build(self) -> tuple[Snapshot, list[tuple[str, bool]]]:
+    def _build(self) -> tuple[Parts, Snapshot, list[tuple[str, bool]]]:
         """Build a snapshot from what is known now; and the settings that were read for it."""
         files = self._files
         read = [(setting.kind.source, setting.problem is None) for setting in self._settings if setting.refresh()]
@@ -161,7 +161,8 @@ class Live:
             if files.config or self._config.settled:  # else nobody knows yet what to keep of nodes
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
-        return build_snapshot(config, policy, nodes), read
+        parts = Parts(config, policy, nodes)
+        return parts, parts.snapshot(), read
 
     def _state(self) -> tuple[Any, ...]:
         """Changes when a new snapshot is due; the last element says whether the nodes are known."""
