@@ -104,6 +104,8 @@ class Mirror(Generic[Kept]):
     def _follow(self) -> None:
         if self._client is None:
             self._client = self._connect()
+            if self._stopped.is_set():  # perhaps before there was a client to close
+                return
         if not self._from or self.heard is None or time.monotonic() - self.heard > SILENT_SECONDS:
             self._list(self._client)
         seconds = self.watch_seconds * random.uniform(0.5, 1.0)  # noqa: S311  # not all replicas at once

@@ -1,0 +1,295 @@
+"""Settings followed, in a thread, as a process without an event loop does it."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from certs.store import replace
+from tests.cluster.apiserver import NODES, ApiServer, config_maps
+from tests.cluster.faults import hang
+from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
+from tests.server.program import DATA, until
+from webhook.cluster import backoff, live, watch
+from webhook.cluster.files import SettingsFiles
+from webhook.cluster.following import Following
+from webhook.cluster.following_thread import FollowingThread
+from webhook.cluster.options import ClusterOptions
+from webhook.cluster.sources import SourceState
+from webhook.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (watch, "EVERY", 0.05),
+        (live, "LOOK_SECONDS", 0.05),
+        (live, "PAUSE_SECONDS", 0.1),
+        (backoff, "FIRST_DELAY", 0.05),
+        (backoff, "MAX_DELAY", 0.3),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture(autouse=True)
+def switch_interval() -> Iterator[None]:
+    """As it was: following a cluster changes it for the process."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SettingsFiles:
+    found = SettingsFiles(tmp_path / "config", tmp_path / "policy", tmp_path / "fleet")
+    write(found.device_config, (DATA / "config" / "device-config.yaml").read_text())
+    write(found.policy, "{}")
+    write(found.fleet, (DATA / "fleets" / "mixed.yaml").read_text())
+    return found
+
+
+@pytest.fixture
+def cluster(api: ApiServer, tmp_path: Path) -> ClusterOptions:
+    api.put(NODES, gpu_node("a", 4))
+    return ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig", OWN))
+
+
+def write(path: Path | None, text: str) -> None:
+    """All of it at once, so that no test sees half a file."""
+    assert path is not None
+    replace(path, text.encode(), 0o644)
+
+
+@contextmanager
+def running(following: Following, patience: float = 0.0) -> Iterator[None]:
+    """Run it, and see that nothing of it is left."""
+    thread = FollowingThread(following)
+    thread.start(patience)
+    try:
+        yield
+    finally:
+        thread.stop()
+    until(lambda: not threads())
+
+
+def threads() -> list[str]:
+    """Those that follow; the API server of the tests has others."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith(("settings", "mirror", "asyncio"))]
+
+
+def source(following: Following, name: str) -> SourceState:
+    """One of the sources, of which there are always three."""
+    found = {state.name: state for state in following.sources()}
+    assert list(found) == ["device config", "policy", "fleet"]
+    return found[name]
+
+
+def test_it_knows_the_files_before_it_runs(files: SettingsFiles):
+    following = Following(files, None)
+    assert following.snapshot.fleet is not None
+    assert following.snapshot.fleet.nodes == 4
+    assert (tuple(following.lines()), following.age(), following.problems) == ((), None, {})
+    origins = [(state.origin, state.problem, state.age) for state in following.sources()]
+    assert origins == [(str(path), None, None) for path in files.paths]
+    digests = following.snapshot.digests
+    assert [state.digest for state in following.sources()] == [digests[part] for part in ("config", "policy", "fleet")]
+
+
+def test_what_nobody_gives_has_an_origin(tmp_path: Path):
+    following = Following(SettingsFiles(), None)
+    assert [state.origin for state in following.sources()] == [
+        "Volcano's built-in defaults",
+        "the default policy",
+        "no file and no cluster",
+    ]
+    assert source(following, "fleet").digest == "unknown"
+    write(tmp_path / "policy", "fleet: {declared: [{name: h100, cards: [{type: H100, memory: 95000}]}]}")
+    declared = Following(SettingsFiles(policy=tmp_path / "policy"), None)
+    assert source(declared, "fleet").origin == "the shapes that the policy declares"
+
+
+def test_a_bad_file_at_the_start_is_an_error(files: SettingsFiles):
+    write(files.policy, "rules: {no-such-rule: deny}")
+    with pytest.raises(ConfigError, match="no-such-rule"):
+        Following(files, None)
+
+
+def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsFiles):
+    used, read = [], []
+    following = Following(files, None, used.append, lambda *told: read.append(told))
+    before, began = {state.name: state for state in following.sources()}, datetime.now(UTC)
+    with running(following):
+        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        until(lambda: following.snapshot.settings.scheduler_name == "other")
+    after = {state.name: state for state in following.sources()}
+    assert after["policy"].digest != before["policy"].digest
+    assert began <= after["policy"].since <= datetime.now(UTC)
+    assert {name for name in after if after[name] == before[name]} == {"device config", "fleet"}
+    assert used == [following.snapshot]
+    assert read == [("settings", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "text"),
+    [
+        ("device config", "device_config", "nvidia: ["),
+        ("policy", "policy", "rules: {no-such-rule: deny}"),
+        ("fleet", "fleet", "kind: Secret"),
+    ],
+)
+def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsFiles, name: str, field: str, text: str):
+    path: Path = getattr(files, field)
+    following, good = Following(files, None), path.read_text()
+    snapshot, before = following.snapshot, following.sources()
+    with running(following):
+        write(path, text)
+        problem = until(lambda: source(following, name).problem)
+        assert str(path) in problem
+        assert following.problems == {"settings": problem}
+        assert [state.name for state in following.sources() if state.problem] == [name]
+        assert following.snapshot is snapshot
+        write(path, good)
+        until(lambda: not following.problems)
+    assert following.sources() == before, "it is what it was before"
+
+
+def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsFiles):
+    """It is tried again at each look, and nobody who asks meanwhile hears that all is well."""
+    following = Following(files, None)
+    files.policy.unlink()
+    with running(following):
+        until(lambda: following.problems)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            assert following.problems
+            assert source(following, "policy").problem
+
+
+def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOptions):
+    with pytest.raises(RuntimeError, match="keep_parts"):
+        _ = Following(files, None).parts
+    following = Following(files, None, keep_parts=True)
+    parts = following.parts
+    assert following.parts is parts
+    assert parts.snapshot().digests == following.snapshot.digests
+    with running(following):
+        write(files.fleet, "kind: List\nitems: []")
+        until(lambda: following.parts.nodes == [])
+    live_one = Following(SettingsFiles(), cluster, keep_parts=True)
+    with running(live_one):
+        until(lambda: [node.name for node in live_one.parts.nodes or ()] == ["a"])
+
+
+def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
+    put_policy(api, "schedulerName: first\nschedulerNames: [first]")
+    following = Following(SettingsFiles(), cluster)
+    with running(following, patience=8):
+        assert following.snapshot.fleet is not None, "who was patient knows the cluster"
+        assert following.snapshot.fleet.nodes == 1
+        policy, fleet = source(following, "policy"), source(following, "fleet")
+        assert policy.origin == f"ConfigMap {OWN}/vgpu-webhook-policy"
+        assert source(following, "device config").origin.startswith("Volcano's built-in defaults (there is no ")
+        assert (fleet.origin, fleet.problem) == ("the API server", None)
+        assert fleet.age is not None
+        assert 0 <= fleet.age == pytest.approx(following.age(), abs=1)
+        put_policy(api, "rules: {no-such-rule: deny}")
+        assert "no-such-rule" in until(lambda: source(following, "policy").problem)
+        assert source(following, "policy").digest == policy.digest
+        put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
+        until(lambda: following.snapshot.config.vgpu.number_name == "example.org/gpu")
+        assert source(following, "device config").origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
+
+
+def test_files_go_over_the_cluster(files: SettingsFiles, api: ApiServer, cluster: ClusterOptions):
+    following = Following(SettingsFiles(policy=files.policy), cluster)
+    put_policy(api, "rules: {no-such-rule: deny}")
+    with running(following, patience=8):
+        assert source(following, "policy").origin == str(files.policy)
+        assert source(following, "policy").problem is None
+        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        until(lambda: following.snapshot.settings.scheduler_name == "other")
+
+
+def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterOptions):
+    api.stop()
+    following = Following(SettingsFiles(), cluster)
+    with running(following, patience=8):
+        assert following.snapshot.fleet is None
+        until(lambda: any("Connection refused" in line for line in following.lines()))
+        config, fleet = source(following, "device config"), source(following, "fleet")
+        assert config.origin == "Volcano's built-in defaults"
+        assert config.problem.startswith("not read yet; ConfigMap kube-system/")
+        assert "Connection refused" in config.problem
+        assert (fleet.problem, fleet.digest) == ("not listed yet", "unknown")
+        assert fleet.age > 0
+        api.start()
+        until(lambda: following.snapshot.fleet is not None)
+        until(lambda: [state.problem for state in following.sources()] == [None] * 3)
+        api.stop()
+        assert "last news" in until(lambda: source(following, "fleet").problem)
+        assert following.snapshot.fleet is not None, "it is not stale yet"
+
+
+def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
+    api.fail(".*", hang)
+    thread, began = FollowingThread(Following(SettingsFiles(), cluster)), time.monotonic()
+    thread.start(patience=0.3)
+    assert 0.3 <= time.monotonic() - began < 2
+    thread.stop()  # though threads may still wait for the first byte of an answer
+    assert time.monotonic() - began < 3
+    api.stop()
+    until(lambda: not threads())
+
+
+def test_it_can_be_stopped_at_any_time(files: SettingsFiles, cluster: ClusterOptions):
+    thread = FollowingThread(Following(files, None))
+    thread.stop()
+    thread.start()
+    until(lambda: not threads())
+    for _ in range(10):
+        thread = FollowingThread(Following(SettingsFiles(), cluster))
+        thread.start()
+        thread.stop()
+        thread.stop()
+    until(lambda: not threads())
+
+
+def test_a_bug_is_told_and_the_last_snapshot_stays(
+    files: SettingsFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    following = Following(files, None)
+    monkeypatch.setattr(watch, "EVERY", "soon")
+    with running(following):
+        until(lambda: "not followed any more" in caplog.text)
+    assert following.snapshot.fleet is not None
+
+
+def test_without_a_cluster_no_client_is_loaded(files: SettingsFiles):
+    script = (
+        "import sys; from webhook.cluster.following_thread import FollowingThread\n"
+        "from webhook.cluster.following import Following; from webhook.cluster.files import SettingsFiles\n"
+        "thread = FollowingThread(Following(SettingsFiles().or_samples(), None)); thread.start(1)\n"
+        "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
+
+
+def test_a_map_that_is_deleted(api: ApiServer, cluster: ClusterOptions):
+    """The policy's is a mistake; the device config's brings the default back, and its date is that of the change."""
+    put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
+    following = Following(SettingsFiles(), cluster)
+    with running(following, patience=8):
+        before = source(following, "device config")
+        api.delete(config_maps("kube-system"), DEVICE_CONFIG)
+        until(lambda: source(following, "device config").digest != before.digest)
+        after = source(following, "device config")
+        assert after.since > before.since
+        assert "there is no ConfigMap" in after.origin
