@@ -8,14 +8,19 @@ import orjson
 from flask import Blueprint, Response, request
 from werkzeug.exceptions import BadRequest, UnsupportedMediaType
 
-from webhook.console.api import fleet, rules
+from webhook.console.api import decisions, explain, fleet, health, replay, review, rules
 from webhook.console.api.openapi import PREFIX, document
 from webhook.console.api.operation import Answer, Method, Operation
 from webhook.console.state import State
 
 OPERATIONS: Sequence[Operation[Any, Any]] = (
+    *review.OPERATIONS,
+    *explain.OPERATIONS,
+    *decisions.OPERATIONS,
     *fleet.OPERATIONS,
+    *replay.OPERATIONS,
     *rules.OPERATIONS,
+    *health.OPERATIONS,
 )
 
 

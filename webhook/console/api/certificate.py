@@ -1,0 +1,94 @@
+"""The certificate that the webhook serves: for whom it is, and for how long."""
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from webhook.cluster.files import read_bytes
+from webhook.console.api.operation import Answer
+from webhook.doctor.certificates import MAX_BYTES, hosts, load
+from webhook.doctor.line import Status
+from webhook.errors import ConfigError
+from webhook.report.drawing import short
+
+SOON = timedelta(days=14)
+SHARE = 10  # of its life: what lasts for hours is renewed in hours
+MAX_NAMES = 20
+MAX_NAME = 253
+
+RENEW = "run `python -m certs ensure`, or see why its CronJob or cert-manager did not"
+
+
+class ServingCertificate(Answer):
+    """The certificate of the webhook, judged now.
+
+    Attributes:
+        file: where it is.
+        status: `ok`, `warning` if it expires soon, or `broken` if nobody accepts it.
+        message: how it stands, in a sentence.
+        remedy: what to do; empty if all is well.
+        subject: as it calls itself.
+        names: the DNS names that it is for, the first 20.
+        more_names: how many are not told.
+        not_before, not_after: from when until when it is valid, in UTC; None if it cannot be read.
+        days_left: whole days; negative once it has expired.
+    """
+
+    file: str
+    status: Status
+    message: str
+    remedy: str
+    subject: str = ""
+    names: tuple[str, ...] = ()
+    more_names: int = 0
+    not_before: datetime | None = None
+    not_after: datetime | None = None
+    days_left: int | None = None
+
+
+def certificate(path: Path, now: datetime | None = None) -> ServingCertificate:
+    """Judge the first certificate of a PEM file.
+
+    Args:
+        path: of the file.
+        now: the instant; None is now.
+    """
+    file = short(str(path))
+    try:
+        found = load(b64encode(read_bytes(path, MAX_BYTES)).decode())
+    except ConfigError as error:
+        remedy = "see that the file is there and that the console may read it"
+        return ServingCertificate(file=file, status=Status.BROKEN, message=str(error), remedy=remedy)
+    if isinstance(found, str):
+        return ServingCertificate(file=file, status=Status.BROKEN, message=f"the file {found}", remedy=RENEW)
+    leaf = found[0]
+    start, end, at = leaf.not_valid_before_utc, leaf.not_valid_after_utc, now or datetime.now(UTC)
+    status, message, remedy = _judged(start, end, at)
+    names = hosts(leaf)
+    return ServingCertificate(
+        file=file,
+        status=status,
+        message=message,
+        remedy=remedy,
+        subject=short(leaf.subject.rfc4514_string()),
+        names=tuple(short(name, MAX_NAME) for name in names[:MAX_NAMES]),
+        more_names=max(len(names) - MAX_NAMES, 0),
+        not_before=start,
+        not_after=end,
+        days_left=(end - at).days,
+    )
+
+
+def _judged(start: datetime, end: datetime, now: datetime) -> tuple[Status, str, str]:
+    until = f"{end:%Y-%m-%d %H:%M} UTC"
+    if now < start:
+        return Status.BROKEN, f"not valid before {start:%Y-%m-%d %H:%M} UTC: every call fails", "compare the clocks"
+    if end < now:
+        return Status.BROKEN, f"expired {until}: every call fails", RENEW
+    if end - now < min(SOON, (end - start) / SHARE):
+        return Status.WARNING, f"expires {until}, in {_left(end - now)}", RENEW
+    return Status.OK, f"valid until {until}, for {_left(end - now)}", ""
+
+
+def _left(left: timedelta) -> str:
+    return f"{left.days} days" if left.days > 1 else f"{left.total_seconds() / 3600:.0f} hours"
