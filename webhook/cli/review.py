@@ -5,11 +5,9 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import Protocol
 
-from webhook.cluster.files import load_device_config, load_nodes, load_policy
+from webhook.cluster.files import SettingsFiles, load_device_config, load_nodes, load_policy
 from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents, shown_name, to_review
@@ -126,9 +124,8 @@ class _Run:
 def _snapshot(arguments: argparse.Namespace) -> Snapshot:
     fleet, device_config = arguments.fleet, arguments.device_config
     if arguments.sample:
-        samples = Path(str(files("webhook") / "samples"))
-        fleet = fleet or samples / "fleet.yaml"
-        device_config = device_config or samples / "device-config.yaml"
+        samples = SettingsFiles().or_samples()
+        fleet, device_config = fleet or samples.fleet, device_config or samples.device_config
     config = load_device_config(device_config) if device_config else default_device_config()
     policy = load_policy(arguments.policy) if arguments.policy else default_policy()
     return build_snapshot(config, policy, load_nodes(fleet, config) if fleet else None)

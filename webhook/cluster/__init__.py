@@ -1,1 +1,1 @@
-"""Where facts about the cluster come from. Today files; the API server is to follow behind the same values."""
+"""Where facts about the cluster come from: files, and the API server. Read once, or followed."""
