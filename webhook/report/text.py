@@ -122,9 +122,8 @@ class TextReport:
             f" in {namespace}{how}{told}" if namespace else f"{how}{told}",
             (Style.DIM, f"  ({reviewed.place})"),
         )
-        note = _note(reviewed, self.snapshot)
-        if note:
-            self.terminal.line(INDENT, (Style.DIM, note))
+        if remark := note(reviewed, self.snapshot):
+            self.terminal.line(INDENT, (Style.DIM, remark))
 
     def _changes(self, reviewed: Reviewed) -> None:
         outcome = reviewed.outcome
@@ -154,7 +153,7 @@ class TextReport:
             self.terminal.paragraph(INDENT * 2, ((Style.WARNING, "warn  "), (Style.BOLD, rule), ": "), sentence)
 
 
-def _note(reviewed: Reviewed, snapshot: Snapshot) -> str:
+def note(reviewed: Reviewed, snapshot: Snapshot) -> str:
     """Why there is nothing more to tell."""
     request, outcome = reviewed.request, reviewed.outcome
     pod = request.group == "" and request.kind == "Pod"

@@ -1,0 +1,205 @@
+"""What the webhook would do with a manifest, by the same engine."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+import orjson
+from pydantic import Field
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from webhook.console.api.operation import Method, Operation, Question
+from webhook.console.api.review_answers import Change, Finding, Line, PodListing, Review, ReviewedDocument, Unreadable
+from webhook.console.state import State
+from webhook.decisions.inputs import MAX_SPLIT
+from webhook.doctor.ours import SUFFIX
+from webhook.errors import WebhookError
+from webhook.offline.documents import Document, parse_documents, shown_name, to_review
+from webhook.report.listing import MAX_LINES, listing
+from webhook.report.text import Reviewed, note
+from webhook.review import Snapshot, review
+from webhook.wire.models import Request
+
+SOURCE = "the manifest"
+MAX_MANIFEST = 512 << 10  # bytes; YAML of this size can keep a core busy for two seconds
+MAX_EXPANDED = 3 << 20  # bytes of JSON, once aliases are followed; an API server takes no larger object either
+MAX_DOCUMENTS = 50
+MAX_LISTED = 2 * MAX_LINES  # lines of all documents together
+MIN_LISTED = 200  # lines of a document that comes late
+MAX_SETTINGS = 100
+
+_Setting = Annotated[str, Field(max_length=1000)]
+
+
+class ReviewQuestion(Question):
+    """A manifest, and under which settings it is tried."""
+
+    manifest: Annotated[
+        str,
+        Field(
+            description="YAML or JSON, at most 512 KiB: pods, workloads, Lists, recorded AdmissionReviews, the first 50 of them"
+        ),
+    ]
+    namespace: Annotated[
+        str, Field(max_length=253, description="where the manifest names none; `default` without it")
+    ] = ""
+    settings: Annotated[
+        tuple[_Setting, ...],
+        Field(max_length=MAX_SETTINGS, description="KEY=VALUE of the policy to try, such as rules.card-count=deny"),
+    ] = ()
+    split: Annotated[
+        int | None, Field(ge=1, le=MAX_SPLIT, description="slices into which each vGPU card is cut, to try")
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A manifest, reviewed.
+
+    Attributes:
+        documents: what could be reviewed.
+        problems: what could not.
+        snapshot: what it was reviewed with.
+    """
+
+    documents: list[Reviewed]
+    problems: list[Unreadable]
+    snapshot: Snapshot
+
+
+def examine(state: State, question: ReviewQuestion) -> Examined:
+    """Review all documents of a manifest.
+
+    Raises:
+        RequestEntityTooLarge: it is too large, as it is written or once aliases are followed.
+        ConfigError: it is neither YAML nor JSON, holds nothing, or a setting cannot be used.
+    """
+    data = question.manifest.encode(errors="surrogatepass")
+    if len(data) > MAX_MANIFEST:
+        raise RequestEntityTooLarge(
+            f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; `vgpu-webhook review FILE` takes up to 10 MiB"
+        )
+    snapshot = state.tried(question.settings, question.split)
+    found = parse_documents(data, SOURCE)
+    examined = Examined([], [], snapshot)
+    left = MAX_EXPANDED
+    for document in found[:MAX_DOCUMENTS]:
+        left -= len(orjson.dumps(document.value))
+        if left < 0:
+            raise RequestEntityTooLarge(
+                f"{document.place}: more than {MAX_EXPANDED >> 20} MiB of JSON once aliases (&, *) are followed; "
+                "write it with fewer of them"
+            )
+        try:
+            examined.documents.append(_reviewed(document, question.namespace, snapshot))
+        except WebhookError as error:
+            examined.problems.append(Unreadable.of(document.place, str(error)))
+    if len(found) > MAX_DOCUMENTS:
+        examined.problems.append(
+            Unreadable.of(
+                f"{SOURCE}: {len(found):,} documents",
+                f"only the first {MAX_DOCUMENTS} are reviewed here; `vgpu-webhook review FILE` reviews all of them",
+            )
+        )
+    return examined
+
+
+def told(examined: Examined) -> Review:
+    """The answer."""
+    left = MAX_LISTED
+    documents = []
+    for reviewed in examined.documents:
+        most = min(max(left, MIN_LISTED), MAX_LINES)
+        documents.append(_document(reviewed, examined.snapshot, most))
+        left -= len(documents[-1].listing) + sum(len(pod.listing) for pod in documents[-1].pods)
+    return Review(
+        documents=tuple(documents), problems=tuple(examined.problems), digests=dict(examined.snapshot.digests)
+    )
+
+
+def review_manifest(state: State, question: ReviewQuestion) -> Review:
+    """Review a manifest and tell."""
+    return told(examine(state, question))
+
+
+def _reviewed(document: Document, namespace: str, snapshot: Snapshot) -> Reviewed:
+    request = to_review(document)
+    if namespace and document.value.get("kind") != "AdmissionReview" and not _names_namespace(document.value):
+        request = replace(request, namespace=namespace)
+    return Reviewed(document.place, shown_name(request), request, review(request, snapshot))
+
+
+def _names_namespace(value: Mapping[str, Any]) -> bool:
+    metadata = value.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("namespace"))
+
+
+def _document(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
+    request, outcome = reviewed.request, reviewed.outcome
+    return ReviewedDocument(
+        place=reviewed.place,
+        operation=request.operation,
+        kind=request.kind,
+        namespace=request.namespace,
+        name=reviewed.name,
+        allowed=outcome.allowed,
+        outcome=outcome.word,
+        note=note(reviewed, snapshot),
+        asks=reviewed.asks,
+        message=None if outcome.allowed else refusal(request, outcome.message()),
+        mutations=outcome.mutations,
+        findings=tuple(
+            Finding(rule=each.rule, level=each.level, path=each.path, message=each.message)
+            for each in outcome.violations
+        ),
+        notices=tuple(Change(rule=rule, message=sentence) for rule, sentence in outcome.notices),
+        warnings=tuple(outcome.warnings),
+        patch=outcome.operations,
+        object=dict(outcome.object),
+        listing=_lines(request.object or {}, dict(outcome.object), [each.path for each in outcome.violations], most),
+        pods=tuple(_pods(reviewed, most)),
+    )
+
+
+def _pods(reviewed: Reviewed, most: int) -> Iterator[PodListing]:
+    """The pods that a workload makes, where they will be repaired; its own object stays as it is."""
+    for (path, pod), (_, received) in zip(reviewed.outcome.pods, reviewed.outcome.received, strict=True):
+        if path and pod.view.raw != received.raw and most > 0:
+            lines = _lines(received.raw, pod.view.raw, [], most)
+            yield PodListing(path=path, listing=lines)
+            most -= len(lines)
+
+
+def _lines(before: Any, after: Any, paths: list[str], most: int) -> tuple[Line, ...]:
+    return tuple(
+        Line(mark=line.mark, text=line.text, path=line.path, findings=tuple(line.findings))
+        for line in listing(before, after, paths, most)
+    )
+
+
+def refusal(request: Request, message: str) -> str:
+    """A refusal as kubectl prints it."""
+    making = 'error when creating "manifest.yaml": ' if request.operation == "CREATE" else ""
+    return f'Error from server (Forbidden): {making}admission webhook "{_entry(request)}{SUFFIX}" denied the request: {message}'
+
+
+def _entry(request: Request) -> str:
+    if request.kind != "Pod" or request.group:
+        return "workloads"
+    if request.sub_resource:
+        return "ephemeral-containers"
+    return "pods" if request.operation == "CREATE" else "assignments"
+
+
+OPERATIONS = (
+    Operation(
+        "review",
+        Method.POST,
+        "/review",
+        "What the webhook would do with a manifest",
+        ReviewQuestion,
+        Review,
+        review_manifest,
+        heavy=True,
+    ),
+)
