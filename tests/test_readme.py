@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,9 @@ def run(command):
     found = BIN / program
     command = [str(found) if found.exists() else program, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+run_once = cache(run)
 
 
 @pytest.mark.parametrize("block", blocks(README, "console"), ids=lambda block: block.text.partition("\n")[0])
@@ -71,7 +75,7 @@ COMMANDS = {f"{program} {shlex.join(words)}": (program, words) for program, word
 def test_the_options_of_shown_commands_exist(program, words):
     command, *rest = words
     nested = rest[:1] if command == "policy" else []
-    ran = run(shlex.join([*program.split(), command, *nested, "--help"]))
+    ran = run_once(shlex.join([*program.split(), command, *nested, "--help"]))
     assert ran.returncode == 0, ran.stderr
     options = [word.partition("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)]
     assert [option for option in options if not re.search(rf"(?<!\S){option}\b", ran.stdout)] == []
@@ -110,15 +114,17 @@ def test_the_rule_to_add_finds_what_its_case_says(tmp_path):
     case = next(block.text for block in blocks(README, "yaml") if "finds:" in block.text)
     for part in ("webhook", "tests/rules", "tests/data/fleets", "tests/data/config"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "webhook/rules/validate/memory_unset.py").write_text(source.text)
+    (tmp_path / "webhook/rules/validate/cores_exclusive.py").write_text(source.text)
     registry = tmp_path / "webhook/rules/registry.py"
-    text = registry.read_text().replace("    mode_invalid,\n", "    memory_unset,\n    mode_invalid,\n", 1)
-    registry.write_text(text.replace("    mode_invalid.RULE,\n", "    memory_unset.RULE,\n    mode_invalid.RULE,\n", 1))
-    for written, code in ((case, 0), (case.replace("a whole card", "some card").replace("the whole", "some"), 1)):
-        (tmp_path / "tests/rules/cases/memory-unset.yaml").write_text(written)
+    text = registry.read_text().replace("    cores_range,\n", "    cores_exclusive,\n    cores_range,\n", 1)
+    registry.write_text(
+        text.replace("    cores_range.RULE,\n", "    cores_range.RULE,\n    cores_exclusive.RULE,\n", 1)
+    )
+    for written, code in ((case, 0), (case.replace("nobody else", "somebody"), 1)):
+        (tmp_path / "tests/rules/cases/cores-exclusive.yaml").write_text(written)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/rules/test_cases.py"]
         ran = subprocess.run(
-            [*command, "-k", "memory-unset"],
+            [*command, "-k", "cores-exclusive"],
             cwd=tmp_path,
             env={"PYTHONPATH": str(tmp_path), "PATH": str(BIN)},
             capture_output=True,
@@ -147,7 +153,9 @@ def test_the_files_that_it_names_exist():
     named = {span.partition(" ")[0] for span in spans(prose(README))}
     paths = [name for name in named if re.match(r"(webhook|tests|deploy|certs)/[\w./-]+$", name)]
     assert len(paths) > 20
-    assert [path for path in paths if not (ROOT / path).exists() and "memory_unset" not in path.replace("-", "_")] == []
+    assert [
+        path for path in paths if not (ROOT / path).exists() and "cores_exclusive" not in path.replace("-", "_")
+    ] == []
 
 
 def columns(line):
