@@ -23,9 +23,13 @@ def fleet_of(nodes, config=CONFIG):
     return build_fleet([found for node in nodes if (found := read_node(node, config))], config, SETTINGS.target)
 
 
-def fleet_in(file, config=CONFIG):
+def nodes_in(file):
     documents = yaml.safe_load_all((DATA / "fleets" / file).read_text(encoding="utf-8"))
-    return fleet_of([item for document in documents if document for item in document.get("items", [document])], config)
+    return [item for document in documents if document for item in document.get("items", [document])]
+
+
+def fleet_in(file, config=CONFIG):
+    return fleet_of(nodes_in(file), config)
 
 
 def explained(pod, fleet, config=CONFIG):

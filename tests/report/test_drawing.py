@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.report.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, told, vgpus
+from tests.report.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, nodes_in, pod, told, vgpus
+from webhook.devices.ascend.fleet import AscendShape
 from webhook.devices.config import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterShape
@@ -63,7 +64,7 @@ def wanted(one):
 @st.composite
 def placeable_pods(draw):
     """Pods that ask moderately of one family or several, so that many of them fit."""
-    few, cores = st.integers(1, 3), st.sampled_from([0, 20, 50, 100])
+    few, cores = st.sampled_from([1, 1, 2, 3]), st.sampled_from([0, 20, 50, 100])
     vgpu = st.builds(vgpus, few, st.sampled_from([None, 1000, 5000, 9000]), cores)
     npus = st.builds(
         lambda number, size, some: {NPU: number} | ({MEMORY: size} if size else {}) | ({CORES: some} if some else {}),
@@ -85,9 +86,16 @@ def test_no_card_gives_more_than_it_has(raw, nodes):
         check_bounds(one)
 
 
-@given(placeable_pods(), strategies.mixed_fleets())
-def test_every_container_gets_what_the_engine_gives(raw, nodes):
-    for one in told(raw, fleet_of(nodes)):
+ROOMY = [node for file in ("every-family.yaml", "mixed.yaml", "npu-core.yaml") for node in nodes_in(file)]
+NPUS = st.lists(
+    st.tuples(st.just(4), st.sampled_from([21527, 65536]), st.sampled_from([8, 20])), min_size=3, max_size=9
+)
+roomy_fleets = NPUS.map(lambda npus: fleet_of([*ROOMY, strategies.ascend_node("more", npus, mode="true")]))
+
+
+@given(placeable_pods(), strategies.mixed_fleets().map(fleet_of) | roomy_fleets)
+def test_every_container_gets_what_the_engine_gives(raw, fleet):
+    for one in told(raw, fleet):
         check_bounds(one)
         if one.placement != "fits":
             continue
@@ -100,9 +108,9 @@ def test_every_container_gets_what_the_engine_gives(raw, nodes):
             assert on == [f"card {index}" for index in sorted(entry["cards"])]
 
 
-@given(placeable_pods(), strategies.mixed_fleets(families=("ascend",)))
-def test_no_two_containers_share_an_npu_and_each_has_what_is_booked(raw, nodes):
-    for one in told(raw, fleet_of(nodes)):
+@given(placeable_pods(), roomy_fleets)
+def test_no_two_containers_share_an_npu_and_each_has_what_is_booked(raw, fleet):
+    for one in [one for one in told(raw, fleet) if isinstance(one.shape, AscendShape)]:
         for card in one.drawing.cards:
             assert len(card.parts) <= 1
         for entry in (one.slices or {}).get("containers", ()):
@@ -245,6 +253,11 @@ def test_npus_are_one_possibility():
     found, note = parts("every-family.yaml", {NPU: 2, CORES: 7})
     assert found == [[("main", 65536, 7, "whole NPU")]] * 2 + [[]] * 6
     assert note == "one possibility: the scheduler chooses which NPUs"
+
+
+def test_npus_are_given_once():
+    (one,) = told(pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml"))
+    assert ["".join(p.container for p in card.parts) for card in one.drawing.cards] == [*"aabbbc", "", ""]
 
 
 def test_chips_and_templates():

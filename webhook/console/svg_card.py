@@ -127,14 +127,12 @@ def _stacked(heights: list[float], top: int) -> Iterator[tuple[float, float]]:
 
 
 def _letters(blocks: list[tuple[Part, float, float]], look: Look) -> Iterator[str]:
-    """Beside the blocks that are too thin for words; equal ones in a row once."""
-    y, before = look.top + DEPTH + 14.0, ""
+    """Beside the blocks that are too thin for words."""
+    y = look.top + DEPTH + 14.0
     for part, at, high in blocks:
-        letter = look.letter(part.container)
-        if high < ONE_LINE and letter != before and y - 10 > look.top:
+        if high < ONE_LINE and y - 10 > look.top:
             y = min(at + high / 2 + 4, y - 10)
-            before = letter
-            yield text(MARGIN - 3, y, letter, "beside", **{"text-anchor": "end"})
+            yield text(MARGIN - 3, y, look.letter(part.container), "beside", **{"text-anchor": "end"})
 
 
 def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
