@@ -1,5 +1,7 @@
 """What `make run` shows: three pods, and a webhook that serves on until Ctrl-C."""
 
+import json
+import os
 import re
 import signal
 import ssl
@@ -16,7 +18,10 @@ PROGRAM = Path(sys.executable).parent / "vgpu-webhook"
 @pytest.fixture
 def demo():
     process = subprocess.Popen(
-        [PROGRAM, "demo", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [PROGRAM, "demo", "--port", "0", "--console-port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     yield process
     process.terminate()
@@ -32,6 +37,24 @@ def read_until(process, wanted):
     pytest.fail("the demo ended early:\n" + "".join(lines) + process.stderr.read())
 
 
+def console_of(shown):
+    return re.search(r"The console: (http://localhost:\d+)", shown)[1]
+
+
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return answer.read()
+
+
+def child(demo, command):
+    """The process of one of the two that the demo started."""
+    listed = subprocess.run(
+        ["ps", "-o", "pid=,args=", "--ppid", str(demo.pid)], capture_output=True, text=True, check=True
+    )
+    (found,) = [line.split()[0] for line in listed.stdout.splitlines() if f"webhook.cli.main {command}" in line]
+    return int(found)
+
+
 def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
     shown = read_until(demo, "Ctrl-C stops it")
     repaired, warned, refused = re.split(r"\n(?=[123]  webhook/samples)", shown)[1:]
@@ -45,12 +68,17 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
     ca, url = re.search(r"curl --cacert (\S+) (https://\S+)/metrics", shown).groups()
     with urllib.request.urlopen(f"{url}/metrics", context=ssl.create_default_context(cafile=ca), timeout=5) as answer:
         assert b"vgpu_webhook_requests_total" in answer.read()
+    console = console_of(shown)
+    decisions = json.loads(fetched(f"{console}/api/v1/decisions"))["entries"]
+    assert {decision["name"] for decision in decisions} == {"notebook", "inference", "training"}
     demo.send_signal(signal.SIGINT)
     assert demo.wait(15) == 0
     assert "Traceback" not in demo.stderr.read()
     assert not Path(ca).exists()
     with pytest.raises(OSError, match="refused"):
         urllib.request.urlopen(f"{url}/metrics", timeout=5)
+    with pytest.raises(OSError, match="refused"):
+        fetched(console)
 
 
 def test_the_offered_commands_can_be_run(demo):
@@ -61,3 +89,24 @@ def test_the_offered_commands_can_be_run(demo):
         ran = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=60, check=False)
         assert ran.returncode in (0, 1), ran.stderr
         assert ran.stdout
+
+
+def test_the_webhook_goes_on_without_its_console(demo):
+    shown = read_until(demo, "Ctrl-C stops it")
+    os.kill(child(demo, "console"), signal.SIGKILL)
+    assert "the console ended by itself" in read_until(demo, "the webhook goes on")
+    ca, url = re.search(r"curl --cacert (\S+) (https://\S+)/metrics", shown).groups()
+    with urllib.request.urlopen(f"{url}/readyz", context=ssl.create_default_context(cafile=ca), timeout=5) as answer:
+        assert answer.status == 200
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(15) == 0
+
+
+def test_the_console_goes_on_without_its_webhook(demo):
+    console = console_of(read_until(demo, "Ctrl-C stops it"))
+    os.kill(child(demo, "serve"), signal.SIGKILL)
+    assert "the webhook ended by itself" in read_until(demo, "the console goes on")
+    assert b"Decisions" in fetched(f"{console}/decisions")
+    os.kill(child(demo, "console"), signal.SIGKILL)
+    assert demo.wait(15) == 2
+    assert "ended by themselves" in demo.stderr.read()

@@ -19,7 +19,8 @@ COMMANDS = {
     "manifests": "print the webhook configurations for a cluster's resource names",
     "doctor": "say what is wrong with the cluster around the webhook, live or from files",
     "serve": "serve the admission webhook",
-    "demo": "start a standalone webhook, send it three pods, show what happens",
+    "console": "serve pages about the webhook: playground, fleet, decisions, rules, health",
+    "demo": "start a standalone webhook and its console, send it three pods, show what happens",
 }
 
 EXIT_BAD_INPUT = 2

@@ -1,0 +1,102 @@
+"""`vgpu-webhook console`: pages for people, on what the webhook decides and on what it decides by. Read-only."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from webhook.cli.settings_options import add_sample, add_settings, read_settings
+from webhook.cluster.following import Following
+from webhook.cluster.following_thread import FollowingThread
+from webhook.cluster.options import ClusterOptions
+from webhook.console.serving import Console
+from webhook.console.state import State
+from webhook.decisions.journal import Journal
+from webhook.doctor import files as doctor_files
+from webhook.doctor.facts import Facts
+from webhook.server.gunicorn import check_address
+
+DEFAULT_BIND = "127.0.0.1:8480"
+PATIENCE_SECONDS = 2.0  # for what the cluster has, before the first page
+
+_MORE = """\
+It has no passwords: it listens on loopback, and whoever reaches it there may look. In a cluster:
+
+  kubectl port-forward -n vgpu-webhook deployment/vgpu-webhook 8480
+
+  vgpu-webhook console --sample --audit-log webhook/samples/audit.jsonl
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve the console until SIGTERM or Ctrl-C."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    files, cluster = read_settings(parser, arguments, sample=arguments.sample)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    following = Following(files, cluster, keep_parts=True)
+    doctor = _doctor(arguments.doctor_from, cluster)
+
+    def state() -> State:
+        """Start the threads, in the process that serves."""
+        FollowingThread(following).start(PATIENCE_SECONDS if cluster else 0.0)
+        journal = Journal(arguments.audit_log) if arguments.audit_log else None
+        if journal is not None:
+            journal.start()
+        return State(following, journal, doctor, arguments.tls_cert)
+
+    check_address(arguments.bind)
+    console = Console(state, arguments.bind, arguments.allow_host)
+    logging.getLogger("vgpu-webhook").info("console on http://%s", arguments.bind)
+    console.run()
+    return 0
+
+
+def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Callable[[], tuple[Facts, list[str]]] | None:
+    if directory is not None:
+        return lambda: doctor_files.facts_from(directory, datetime.now(UTC), None)
+    if cluster is None:
+        return None
+
+    def look() -> tuple[Facts, list[str]]:
+        from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes some MiB
+        from webhook.doctor import live  # noqa: PLC0415
+
+        return live.facts_from(Credentials(cluster.kubeconfig, cluster.context), datetime.now(UTC), None), []
+
+    return look
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vgpu-webhook console",
+        description="Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them.",
+        epilog=_MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--bind", metavar="HOST:PORT", default=DEFAULT_BIND, help="default %(default)s")
+    add(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a name besides localhost under which browsers call it, as behind a proxy that knows who may look; repeatable",
+    )
+    add(
+        "--audit-log",
+        metavar="FILE",
+        help="what `serve --audit-log` writes; it is read with its rotated files, and followed",
+    )
+    add("--tls-cert", type=Path, metavar="FILE", help="the webhook's serving certificate, to tell when it expires")
+    add(
+        "--doctor-from",
+        type=Path,
+        metavar="DIR",
+        help="let the doctor look at these files, as `vgpu-webhook doctor --from`; without it at the cluster, with --cluster",
+    )
+    add_sample(parser)
+    add_settings(parser)
+    return parser
