@@ -55,6 +55,9 @@ class Filter:
         )
 
 
+EVERY = Filter()
+
+
 def read_time(text: str, now: datetime) -> datetime:
     """Read a point in time: `2h` (ago; s, m, h, d or w), `2026-11-20`, `2026-11-20T10:00`, UTC unless it says otherwise.
 

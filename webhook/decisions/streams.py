@@ -149,3 +149,27 @@ def _decompressed(buffered: io.BufferedReader, name: str) -> io.BufferedIOBase:
     if kind == "zst":
         raise ConfigError(f"{name}: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can")
     return buffered
+
+
+def seek_last(source: Source, most: int, start: bytes) -> int:
+    """Place a file where the latest lines begin.
+
+    Args:
+        source: nothing is read of it yet; a compressed one stays where it is.
+        most: how many lines are wanted.
+        start: what stands where each of them begins, with the line break before it.
+
+    Returns:
+        How many there are behind that place, at least; 0 if that is not known.
+    """
+    if any(source.file.peek(6).startswith(magic) for magic in _MAGIC):
+        return 0
+    found, position = 0, os.fstat(source.file.fileno()).st_size
+    while position > 0 and found < most:
+        end, position = position, max(position - MAX_LINE, 0)
+        chunk = os.pread(source.file.fileno(), end - position, position)
+        found += chunk.count(start)
+        if found >= most:
+            position += chunk.find(b"\n") + 1
+    source.file.seek(position)
+    return found
