@@ -1,6 +1,6 @@
 """What the webhook would do with a manifest, by the same engine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -9,16 +9,15 @@ from pydantic import Field
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from webhook.console.api.operation import Method, Operation, Question
-from webhook.console.api.review_answers import Change, Finding, Line, PodListing, Review, ReviewedDocument, Unreadable
+from webhook.console.api.review_answers import Review, Unreadable
+from webhook.console.api.reviewed import tell
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
-from webhook.doctor.ours import SUFFIX
 from webhook.errors import WebhookError
 from webhook.offline.documents import Document, parse_documents, shown_name, to_review
-from webhook.report.listing import MAX_LINES, listing
-from webhook.report.text import Reviewed, note
+from webhook.report.listing import MAX_LINES
+from webhook.report.text import Reviewed
 from webhook.review import Snapshot, review
-from webhook.wire.models import Request
 
 SOURCE = "the manifest"
 MAX_MANIFEST = 512 << 10  # bytes; YAML of this size can keep a core busy for two seconds
@@ -110,7 +109,7 @@ def told(examined: Examined) -> Review:
     documents = []
     for reviewed in examined.documents:
         most = min(max(left, MIN_LISTED), MAX_LINES)
-        documents.append(_document(reviewed, examined.snapshot, most))
+        documents.append(tell(reviewed, examined.snapshot, most))
         left -= len(documents[-1].listing) + sum(len(pod.listing) for pod in documents[-1].pods)
     return Review(
         documents=tuple(documents), problems=tuple(examined.problems), digests=dict(examined.snapshot.digests)
@@ -132,63 +131,6 @@ def _reviewed(document: Document, namespace: str, snapshot: Snapshot) -> Reviewe
 def _names_namespace(value: Mapping[str, Any]) -> bool:
     metadata = value.get("metadata")
     return isinstance(metadata, dict) and bool(metadata.get("namespace"))
-
-
-def _document(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
-    request, outcome = reviewed.request, reviewed.outcome
-    return ReviewedDocument(
-        place=reviewed.place,
-        operation=request.operation,
-        kind=request.kind,
-        namespace=request.namespace,
-        name=reviewed.name,
-        allowed=outcome.allowed,
-        outcome=outcome.word,
-        note=note(reviewed, snapshot),
-        asks=reviewed.asks,
-        message=None if outcome.allowed else refusal(request, outcome.message()),
-        mutations=outcome.mutations,
-        findings=tuple(
-            Finding(rule=each.rule, level=each.level, path=each.path, message=each.message)
-            for each in outcome.violations
-        ),
-        notices=tuple(Change(rule=rule, message=sentence) for rule, sentence in outcome.notices),
-        warnings=tuple(outcome.warnings),
-        patch=outcome.operations,
-        object=dict(outcome.object),
-        listing=_lines(request.object or {}, dict(outcome.object), [each.path for each in outcome.violations], most),
-        pods=tuple(_pods(reviewed, most)),
-    )
-
-
-def _pods(reviewed: Reviewed, most: int) -> Iterator[PodListing]:
-    """The pods that a workload makes, where they will be repaired; its own object stays as it is."""
-    for (path, pod), (_, received) in zip(reviewed.outcome.pods, reviewed.outcome.received, strict=True):
-        if path and pod.view.raw != received.raw and most > 0:
-            lines = _lines(received.raw, pod.view.raw, [], most)
-            yield PodListing(path=path, listing=lines)
-            most -= len(lines)
-
-
-def _lines(before: Any, after: Any, paths: list[str], most: int) -> tuple[Line, ...]:
-    return tuple(
-        Line(mark=line.mark, text=line.text, path=line.path, findings=tuple(line.findings))
-        for line in listing(before, after, paths, most)
-    )
-
-
-def refusal(request: Request, message: str) -> str:
-    """A refusal as kubectl prints it."""
-    making = 'error when creating "manifest.yaml": ' if request.operation == "CREATE" else ""
-    return f'Error from server (Forbidden): {making}admission webhook "{_entry(request)}{SUFFIX}" denied the request: {message}'
-
-
-def _entry(request: Request) -> str:
-    if request.kind != "Pod" or request.group:
-        return "workloads"
-    if request.sub_resource:
-        return "ephemeral-containers"
-    return "pods" if request.operation == "CREATE" else "assignments"
 
 
 OPERATIONS = (

@@ -68,6 +68,7 @@ class ReviewedDocument(Answer):
         kind, namespace, name: of its object; the name may be the prefix of the one that it will get.
         allowed: False if it is refused.
         outcome: denied, mutated, warned, allowed; or untouched, since it is none of the webhook's business.
+        pods_refused: rules that let a workload pass, but will refuse its pods.
         note: why there is nothing more to tell; empty where there is.
         asks: a pod of it asks for a device.
         message: the refusal as kubectl prints it; null if it is admitted.
@@ -88,6 +89,7 @@ class ReviewedDocument(Answer):
     name: str
     allowed: bool
     outcome: str
+    pods_refused: tuple[str, ...]
     note: str
     asks: bool
     message: str | None
