@@ -1,0 +1,197 @@
+"""What is answered about recorded decisions."""
+
+from typing import Any
+
+from pydantic import Field
+
+from webhook.console.api.operation import Answer
+
+
+class Spoke(Answer):
+    """A rule that spoke, and the worst level at which it did."""
+
+    rule: str
+    level: str
+
+
+class Listed(Answer):
+    """A decision in a line. Of texts longer than 300 characters the beginning is told.
+
+    Attributes:
+        number: its place in the journal; it stays as long as the console runs.
+        time: when.
+        endpoint: `mutate` or `validate`.
+        outcome: denied, mutated, warned, allowed or untouched.
+        operation, dry_run, user, namespace, kind, name: of the request.
+        rules: that spoke.
+    """
+
+    number: int
+    time: str
+    endpoint: str
+    outcome: str
+    operation: str
+    dry_run: bool
+    user: str
+    namespace: str
+    kind: str
+    name: str
+    rules: tuple[Spoke, ...]
+
+
+class Skipped(Answer):
+    """Lines that are no decisions: something else, cut off at the end of a file, too long."""
+
+    foreign: int
+    truncated: int
+    too_long: int
+
+
+class Reading(Answer):
+    """How it stands with the journal.
+
+    Attributes:
+        given: False if the console was started without an audit log.
+        count: how many decisions it holds.
+        oldest, newest: the numbers of the first and the last; 0 if there are none. Before the oldest, others were forgotten.
+        progress: what part of the log is read, from 0 to 1.
+        caught_up: whether everything there was is read.
+        problem: what of the log cannot be read, and what to do; None if all of it can.
+        skipped: lines that are no decisions.
+    """
+
+    given: bool
+    count: int
+    oldest: int
+    newest: int
+    progress: float
+    caught_up: bool
+    problem: str | None
+    skipped: Skipped
+
+
+class Decisions(Answer):
+    """Decisions, newest first.
+
+    Attributes:
+        entries: they.
+        older: ask `before` it for the next page; None if there are no more.
+        newer: likewise for the page before this one; 0 if that is the first, None if this is.
+        newest: ask `after` it for what comes. Less than what was asked `after` if the console was started anew.
+        left_out: with `after`, how many that match lie between it and these.
+        journal: how it stands with the journal.
+    """
+
+    entries: tuple[Listed, ...]
+    older: int | None
+    newer: int | None
+    newest: int
+    left_out: int
+    journal: Reading
+
+
+class Finding(Answer):
+    """What a rule said, where, at which level."""
+
+    rule: str
+    level: str
+    path: str
+    message: str
+
+
+class DecisionInFull(Answer):
+    """A decision as its audit line has it, and what can be told of it.
+
+    Attributes:
+        number: its place in the journal.
+        time, id, uid, endpoint, operation, dry_run, user, namespace, kind, name, allowed, findings, patch, request, digests,
+            duration_us: of the line.
+        outcome: in one word.
+        current: the digests of now.
+        pair: the number of the line that the other endpoint wrote about the same pod; None if that cannot be told.
+    """
+
+    number: int
+    time: str
+    id: str
+    uid: str
+    endpoint: str
+    operation: str
+    dry_run: bool
+    user: str
+    namespace: str
+    kind: str
+    name: str
+    allowed: bool
+    findings: tuple[Finding, ...]
+    patch: list[dict[str, Any]]
+    request: dict[str, Any]
+    digests: dict[str, Any]
+    duration_us: int
+    outcome: str
+    current: dict[str, str]
+    pair: int | None
+
+
+class Counted(Answer):
+    """How many decisions there were of somebody or something, and how many of them were refused, warned of, or noted."""
+
+    name: str
+    decisions: int
+    denied: int
+    warned: int
+    audited: int
+
+
+class RefusedTimes(Answer):
+    """Who was refused by which rule, and how often."""
+
+    rule: str
+    namespace: str
+    user: str
+    times: int
+
+
+class OverTime(Answer):
+    """Counts in steps of time.
+
+    Attributes:
+        step_seconds: how long a step is.
+        begin: when the first begins; None if nothing is counted.
+        counts: by name, a number a step.
+    """
+
+    step_seconds: int
+    begin: str | None = Field(alias="from")
+    counts: dict[str, tuple[int, ...]]
+
+
+class Summed(Answer):
+    """Decisions summed up. Of rules, namespaces, users and refusals the top 100 are told.
+
+    Attributes:
+        decisions: how many.
+        first, last: when the earliest and the latest was made.
+        outcomes, endpoints: how many of each.
+        dry_runs: how many would have stored nothing anyway.
+        rules, namespaces, users: the most refused first.
+        refused: by rule, namespace and user.
+        left_out: of `rules`, `namespaces`, `users` and `refused`, how many are not told.
+        outcomes_over_time: by outcome.
+        denials_by_rule, denials_by_namespace: over time.
+    """
+
+    decisions: int
+    first: str | None
+    last: str | None
+    outcomes: dict[str, int]
+    endpoints: dict[str, int]
+    dry_runs: int
+    rules: tuple[Counted, ...]
+    namespaces: tuple[Counted, ...]
+    users: tuple[Counted, ...]
+    refused: tuple[RefusedTimes, ...]
+    left_out: dict[str, int]
+    outcomes_over_time: OverTime
+    denials_by_rule: OverTime
+    denials_by_namespace: OverTime

@@ -1,0 +1,242 @@
+"""The audit log: decisions that match, summed up, and one in full."""
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import Field
+from werkzeug.exceptions import NotFound
+
+from webhook.console.api.bounds import cut, shallow
+from webhook.console.api.decision_answers import (
+    Counted,
+    DecisionInFull,
+    Decisions,
+    Finding,
+    Listed,
+    OverTime,
+    Reading,
+    RefusedTimes,
+    Skipped,
+    Spoke,
+    Summed,
+)
+from webhook.console.api.filters import FilterQuestion
+from webhook.console.api.operation import Method, Operation, Question
+from webhook.console.api.pairs import pair_of
+from webhook.console.state import State
+from webhook.decisions.decision import Decision, spell_time
+from webhook.decisions.entries import Entry
+from webhook.decisions.journal import Journal
+from webhook.decisions.summary import OTHERS, Count, Summary
+from webhook.decisions.trend import Trend
+from webhook.outcome import Violation
+from webhook.rules.base import Level
+
+MAX_ENTRIES = 1000
+TOP = 100
+MAX_RULES = 50  # told of one entry
+NO_LOG = "no audit log is read; start the console with --audit-log FILE"
+
+_NOTHING = Reading(
+    given=False,
+    count=0,
+    oldest=0,
+    newest=0,
+    progress=1.0,
+    caught_up=True,
+    problem=None,
+    skipped=Skipped(foreign=0, truncated=0, too_long=0),
+)
+
+
+class DecisionsQuestion(FilterQuestion):
+    """Which decisions are asked for, and which part of them."""
+
+    before: int | None = Field(default=None, ge=1, le=2**53, description="older than the decision of that number")
+    after: int | None = Field(default=None, ge=0, le=2**53, description="newer than the decision of that number")
+    limit: int = Field(default=100, ge=1, le=MAX_ENTRIES, description="at most so many")
+
+
+class DecisionQuestion(Question):
+    """Which decision is asked for."""
+
+    number: int = Field(ge=0, le=2**53, description="its place in the journal, as /decisions tells it")
+
+
+def decisions(state: State, question: DecisionsQuestion) -> Decisions:
+    """Decisions that match, newest first."""
+    wanted, limit = question.filter(), question.limit
+    journal = state.journal
+    if journal is None:
+        return Decisions(entries=(), older=None, newer=None, newest=0, left_out=0, journal=_NOTHING)
+    page = journal.latest(wanted, before=question.before, after=question.after, limit=limit)
+    newer = None
+    if question.before is not None:
+        since = page.entries[0].number if page.entries else question.before - 1
+        others = journal.latest(wanted, after=since, limit=journal.count + limit).entries
+        newer = (others[-limit - 1].number if len(others) > limit else 0) if others else None
+    return Decisions(
+        entries=tuple([_listed(entry) for entry in page.entries]),
+        older=page.older,
+        newer=newer,
+        newest=page.newest,
+        left_out=page.left_out,
+        journal=reading(journal),
+    )
+
+
+def summary(state: State, question: FilterQuestion) -> Summed:
+    """Decisions that match, summed up."""
+    wanted = question.filter()
+    return _summed(state.journal.summary(wanted) if state.journal else Summary())
+
+
+def decision(state: State, question: DecisionQuestion) -> DecisionInFull:
+    """One decision.
+
+    Raises:
+        NotFound: the journal does not hold it.
+    """
+    journal, found = find(state, question.number)
+    return DecisionInFull(
+        number=question.number,
+        time=spell_time(found.at),
+        id=found.id,
+        uid=found.uid,
+        endpoint=found.endpoint,
+        operation=found.operation,
+        dry_run=found.dry_run,
+        user=found.user,
+        namespace=found.namespace,
+        kind=found.kind,
+        name=found.name,
+        allowed=found.allowed,
+        findings=told(found.findings),
+        patch=shallow(found.patch),
+        request=shallow(found.request),
+        digests=shallow(found.digests),
+        duration_us=found.duration,
+        outcome=found.word,
+        current=dict(state.snapshot.digests),
+        pair=pair_of(journal, question.number, found),
+    )
+
+
+def find(state: State, number: int) -> tuple[Journal, Decision]:
+    """A decision, and the journal that holds it.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if state.journal is None:
+        raise NotFound(NO_LOG)
+    found = state.journal.decision(number)
+    if found is None:
+        raise NotFound(f"the journal holds no decision {number}; /decisions lists those that it holds")
+    return state.journal, found
+
+
+def told(findings: Iterable[Violation]) -> tuple[Finding, ...]:
+    """Findings as the API tells them."""
+    return tuple([Finding(rule=f.rule, level=f.level.value, path=f.path, message=f.message) for f in findings])
+
+
+def reading(journal: Journal) -> Reading:
+    """How it stands with the journal."""
+    skipped = journal.skipped
+    return Reading(
+        given=True,
+        count=journal.count,
+        oldest=journal.first or 0,
+        newest=journal.last,
+        progress=journal.progress,
+        caught_up=journal.caught_up,
+        problem=journal.problem,
+        skipped=Skipped(foreign=skipped.foreign, truncated=skipped.truncated, too_long=skipped.too_long),
+    )
+
+
+def _listed(entry: Entry) -> Listed:
+    worst: dict[str, Level] = {}
+    for finding in entry.findings:
+        before = worst.setdefault(finding.rule, finding.level)
+        if Level.DENY in (before, finding.level) or (Level.WARN is finding.level):
+            worst[finding.rule] = Level.DENY if Level.DENY in (before, finding.level) else Level.WARN
+    return Listed(
+        number=entry.number,
+        time=spell_time(entry.at),
+        endpoint=entry.endpoint,
+        outcome=entry.word,
+        operation=cut(entry.operation),
+        dry_run=entry.dry_run,
+        user=cut(entry.user),
+        namespace=cut(entry.namespace),
+        kind=cut(entry.kind),
+        name=cut(entry.name),
+        rules=tuple([Spoke(rule=cut(rule), level=level.value) for rule, level in worst.items()][:MAX_RULES]),
+    )
+
+
+def _summed(found: Summary) -> Summed:
+    tables = {"rules": found.rules, "namespaces": found.namespaces, "users": found.users}
+    left_out = {name: max(0, len(table) - TOP) for name, table in tables.items()}
+    left_out["refused"] = max(0, len(found.refused) - TOP)
+    refused = sorted(found.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:TOP]
+    tops = {name: _top(table) for name, table in tables.items()}
+    return Summed(
+        decisions=found.decisions,
+        first=found.first and spell_time(found.first),
+        last=found.last and spell_time(found.last),
+        outcomes=dict(found.words),
+        endpoints=dict(found.endpoints),
+        dry_runs=found.dry_runs,
+        rules=tops["rules"],
+        namespaces=tops["namespaces"],
+        users=tops["users"],
+        refused=tuple([RefusedTimes(**who._asdict(), times=times) for who, times in refused]),
+        left_out=left_out,
+        outcomes_over_time=_over_time(found.outcomes, found.words),
+        denials_by_rule=_over_time(found.denials_of, [each.name for each in tops["rules"] if each.denied]),
+        denials_by_namespace=_over_time(found.denials_in, [each.name for each in tops["namespaces"] if each.denied]),
+    )
+
+
+def _top(table: Mapping[str, Count]) -> tuple[Counted, ...]:
+    found = sorted(table.items(), key=lambda item: (-item[1].denied, -item[1].warned, -item[1].decisions, item[0]))
+    return tuple(
+        [
+            Counted(name=name, decisions=c.decisions, denied=c.denied, warned=c.warned, audited=c.audited)
+            for name, c in found[:TOP]
+        ]
+    )
+
+
+def _over_time(trend: Trend, names: Iterable[str]) -> OverTime:
+    begin = next(map(spell_time, trend.times()), None)
+    return OverTime(
+        step_seconds=trend.step, begin=begin, counts={name: tuple(trend.counts(name)) for name in names if begin}
+    )
+
+
+OPERATIONS = (
+    Operation(
+        "decisions",
+        Method.GET,
+        "/decisions",
+        "Recorded decisions, newest first",
+        DecisionsQuestion,
+        Decisions,
+        decisions,
+    ),
+    Operation(
+        "decisionsSummary", Method.GET, "/decisions/summary", "Decisions summed up", FilterQuestion, Summed, summary
+    ),
+    Operation(
+        "decision",
+        Method.GET,
+        "/decisions/<int:number>",
+        "A recorded decision in full",
+        DecisionQuestion,
+        DecisionInFull,
+        decision,
+    ),
+)

@@ -1,0 +1,154 @@
+// Follows the log: asks every second what came, and puts it on top of the list. Texts are set as text, never as HTML.
+
+const EVERY = 1000; // ms
+const SLOWEST = 30000; // ms, while there is no answer
+const MOST = 500; // rows
+const HIDDEN = /[^\P{C}]|[^\P{Z} ]/gu; // what a page would obey or hide: control and bidi characters, odd spaces
+
+const bar = document.querySelector("[data-tail]");
+const button = bar.querySelector("[data-follow]");
+const news = bar.querySelector("[data-news]");
+let following = false;
+let timer = 0;
+let pause = EVERY;
+let last = 0;
+let waiting = []; // what came while somebody reads, newest first
+let missed = 0;
+let added = 0;
+let since = "";
+let run = 0; // answers to questions of an earlier run are not wanted
+
+function result() {
+  return document.getElementById("result");
+}
+
+// The list can be another one since the form was used: begin anew with what it shows.
+function begin() {
+  bar.hidden = !("first" in result().dataset);
+  last = Number(result().dataset.newest);
+  waiting = [];
+  missed = added = 0;
+  since = new Date().toISOString().slice(11, 16);
+  news.textContent = "";
+  run += 1;
+  clearTimeout(timer);
+  if (following && !bar.hidden) soon(0);
+}
+
+function soon(delay) {
+  clearTimeout(timer);
+  timer = setTimeout(look, delay);
+}
+
+async function look() {
+  if (!following || document.hidden) return;
+  const mine = run;
+  try {
+    const address = result().dataset.api;
+    const answer = await fetch(`${address}${address.includes("?") ? "&" : "?"}after=${last}&limit=${MOST}`);
+    const found = await answer.json();
+    if (mine !== run) return;
+    if (!answer.ok) throw new Error(found.message);
+    pause = EVERY;
+    take(found);
+  } catch (error) {
+    if (mine !== run) return;
+    pause = Math.min(pause * 2, SLOWEST);
+    const gone = error instanceof TypeError || error instanceof SyntaxError;
+    news.textContent = `${gone ? "The console does not answer" : error.message}; trying again in ${pause / 1000} s.`;
+  }
+  soon(pause);
+}
+
+function take(found) {
+  if (found.newest < last) {
+    news.textContent = "The console was started anew: reload the page.";
+    stop();
+    return;
+  }
+  last = found.newest;
+  missed += found.leftOut;
+  waiting = [...found.entries, ...waiting];
+  missed += Math.max(0, waiting.length - MOST);
+  waiting.length = Math.min(waiting.length, MOST);
+  show();
+  if (found.journal.problem) news.textContent += ` ${found.journal.problem}`;
+}
+
+// Rows do not move under somebody who reads them.
+function reading() {
+  const rows = document.querySelector("[data-rows]");
+  return rows.contains(document.activeElement) || rows.getBoundingClientRect().top < 0;
+}
+
+function show() {
+  const rows = document.querySelector("[data-rows]");
+  if (!rows) return;
+  if (waiting.length && reading()) {
+    news.textContent = `${waiting.length + missed} new, shown when you are back at the top of the list.`;
+    return;
+  }
+  if (waiting.length) {
+    rows.prepend(...waiting.map(row));
+    document.querySelector("[data-none]")?.remove();
+    while (rows.rows.length > MOST) rows.deleteRow(-1);
+    added += waiting.length + missed;
+    waiting = [];
+    missed = 0;
+  }
+  news.textContent = added ? `${added} new since ${since} UTC` : "Nothing new so far.";
+}
+
+function row(entry) {
+  const made = document.getElementById("row").content.firstElementChild.cloneNode(true);
+  const [time, outcome, namespace, object, user, rules] = made.cells;
+  const link = time.firstElementChild;
+  link.setAttribute("href", link.getAttribute("href").replace(/0$/, String(Number(entry.number))));
+  link.firstElementChild.setAttribute("datetime", entry.time);
+  link.firstElementChild.textContent = `${entry.time.slice(0, 10)} ${entry.time.slice(11, 19)}`;
+  outcome.firstElementChild.classList.add(entry.outcome);
+  outcome.firstElementChild.textContent = entry.outcome;
+  namespace.textContent = shown(entry.namespace, 60);
+  object.firstElementChild.textContent = `${shown(entry.kind, 40)}/`;
+  object.lastElementChild.textContent = shown(entry.name, 80) || "(no name yet)";
+  user.textContent = shown(entry.user, 60);
+  for (const spoke of entry.rules.slice(0, 8)) rules.append(label("span", `level ${spoke.level}`, shown(spoke.rule, 40)), " ");
+  if (entry.rules.length > 8) rules.append(label("small", "", "and more"), " ");
+  if (entry.dryRun) rules.append(label("small", "", "dry run"));
+  return made;
+}
+
+function label(tag, classes, text) {
+  const made = document.createElement(tag);
+  made.className = classes;
+  made.textContent = text;
+  return made;
+}
+
+function shown(text, length) {
+  const spelled = text.replace(HIDDEN, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
+  return spelled.length > length ? `${spelled.slice(0, length - 1)}…` : spelled;
+}
+
+function stop() {
+  following = false;
+  button.setAttribute("aria-pressed", "false");
+  clearTimeout(timer);
+}
+
+button.addEventListener("click", () => {
+  if (following) {
+    stop();
+    return;
+  }
+  following = true;
+  button.setAttribute("aria-pressed", "true");
+  pause = EVERY;
+  news.textContent = "Following…";
+  soon(0);
+});
+document.addEventListener("visibilitychange", () => following && !document.hidden && soon(0));
+addEventListener("scroll", () => waiting.length && show(), { passive: true });
+document.addEventListener("focusin", () => waiting.length && show());
+addEventListener("result", begin);
+begin();
