@@ -12,7 +12,7 @@ from markupsafe import Markup
 from webhook.console.svg_card import BAR, BAR_WIDTH, DEPTH, LINE, MARGIN, SMALL, TANK, WIDTH, Look, card_group, height
 from webhook.console.svg_text import clean, element, fit, text, wrapped
 from webhook.console.svg_words import description, totals
-from webhook.report.drawing import Drawing
+from webhook.report.drawing import MAX_PARTS, MAX_TEXT, Drawing
 
 MAX_BYTES = 60_000
 COLUMNS = 4
@@ -45,7 +45,7 @@ def svg(drawing: Drawing, title: str, columns: int = COLUMNS) -> Markup:
 def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
     present = {part.container for card in drawing.cards for part in card.parts}
     known = dict.fromkeys([*(name for name in drawing.containers if name in present), *sorted(present)])
-    name = "d" + hashlib.sha256(repr((drawing, title)).encode(errors="replace")).hexdigest()[:10]
+    name = _identity(drawing, title)
     top = 50 if len({card.kind for card in drawing.cards}) > 1 else 36
     look = Look(drawing, {container: place for place, container in enumerate(known)}, name, top)
     columns = max(1, min(columns, max(len(drawing.cards), 3)))
@@ -74,6 +74,17 @@ def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
         _definitions(look),
         *body,
     )
+
+
+def _identity(drawing: Drawing, title: str) -> str:
+    """A word that other drawings of a page do not have; cut texts will do."""
+    parts = [
+        [(part.container[:MAX_TEXT], part.memory, part.cores) for part in card.parts[:MAX_PARTS]]
+        for card in drawing.cards
+    ]
+    cards = [(card.name[:MAX_TEXT], card.memory, card.slots, card.refusal[:MAX_TEXT]) for card in drawing.cards]
+    text = ascii((title[:MAX_TEXT], drawing.note[:MAX_TEXT], drawing.more, cards, parts))
+    return "d" + hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def _rows(look: Look, columns: int) -> tuple[list[str], int]:

@@ -146,7 +146,9 @@ def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
     lines = lines[: int(high // 15) or int(high // ONE_LINE)]
     start = y + high / 2 - LINE * (len(lines) - 1) / 2 + 3
     for at, (line, kind) in enumerate(lines):
-        pieces.append(text(MARGIN + 5, start + LINE * at, fit(line, TANK - 8, SMALL), kind))
+        pieces.append(
+            text(MARGIN + 5, start + LINE * at, fit(line, TANK - (16 if kind == "block" else 8), SMALL), kind)
+        )
     return element("g", look_of, *pieces)
 
 

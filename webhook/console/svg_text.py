@@ -2,6 +2,8 @@
 
 import textwrap
 import unicodedata
+from bisect import bisect_right
+from itertools import accumulate
 from typing import Any
 
 from markupsafe import Markup
@@ -37,9 +39,9 @@ def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
     room = int(width / (size * ADVANCE))
     if _wide(seen) <= room:
         return seen
-    kept = seen[::-1] if tail else seen
-    while kept and _wide(kept) > room - 1:
-        kept = kept[:-1]
+    ordered = seen[::-1] if tail else seen
+    ends = accumulate(map(_wide, ordered))
+    kept = ordered[: bisect_right(list(ends), room - 1)]
     return "…" + kept[::-1] if tail else kept + "…"
 
 
@@ -57,7 +59,7 @@ def amount(number: int, unit: str = "") -> str:
 
 
 def _wide(seen: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in seen)
+    return len(seen) if seen.isascii() else sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in seen)
 
 
 def _spelled(value: Any) -> str:

@@ -63,6 +63,7 @@ class Stuck:
     used: tuple[Used, ...]
     slices: Slices
 
+
 POLICIES: tuple[tuple[str, Order], ...] = tuple(zip(("default", "binpack", "spread"), ORDERS, strict=True))
 
 
