@@ -1,0 +1,260 @@
+"""The API's description: a document of OpenAPI 3.1 that says what the API does, all of it and nothing else."""
+
+import json
+import re
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+import pytest
+from jsonschema import Draft202012Validator
+from pydantic import BaseModel
+
+from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from webhook.console.api.openapi import PREFIX
+from webhook.console.api.operation import Answer, Method, Question
+from webhook.console.api.routes import OPERATIONS, answer
+from webhook.console.app import create_app
+from webhook.console.state import State
+from webhook.decisions.journal import Journal
+from webhook.doctor import files
+
+MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
+FILTERS = {
+    "since": "2020-01-01",
+    "until": "2099-01-01",
+    "denied": "true",
+    "rule": ["cores-range", "*"],
+    "namespace": "*",
+    "user": "*",
+    "name": "*",
+    "outcome": "denied",
+    "dryRun": "false",
+    "endpoint": "validate",
+}
+PAST = {"number": 1}
+
+# Questions for each operation: together they use each parameter.
+QUESTIONS = {
+    "review": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
+    "explain": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
+    "decisions": [{}, {**FILTERS, "before": "1000", "limit": "5"}, {"after": "1"}],
+    "decisionsSummary": [{}, FILTERS],
+    "decision": [PAST],
+    "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
+    "replay": [{}, {"number": 1}, {"settings": [], "split": 4}],
+    "rules": [{}, {"namespace": "team"}],
+    "rule": [{"id": "cores-range"}, {"id": "cores-range", "namespace": "team"}],
+    "health": [{}, {"refresh": "true", "wait": "20"}],
+    "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
+}
+ASKED = [(each, question) for each in OPERATIONS for question in QUESTIONS.get(each.id, [])]
+
+
+@pytest.fixture(scope="module")
+def client():
+    journal = Journal(str(SAMPLES / "audit.jsonl"))
+    journal.look()
+    state = State(
+        Fixed(sample_parts()),
+        journal,
+        lambda: files.facts_from(SAMPLES / "cluster", datetime.now(UTC), None),
+        SAMPLES / "fleet.yaml",  # no certificate, which is told
+    )
+    yield create_app(state).test_client()
+    journal.stop()
+
+
+@pytest.fixture(scope="module")
+def document(client):
+    return client.get(f"{PREFIX}/openapi.json").json
+
+
+def operations_of(document):
+    return [(path, method, found) for path, item in document["paths"].items() for method, found in item.items()]
+
+
+def ask(client, each, question):
+    path = each.path
+    left = dict(question)
+    for name in re.findall(r"<(?:\w+:)?(\w+)>", path):
+        path = re.sub(rf"<(?:\w+:)?{name}>", str(left.pop(name)), path)
+    if each.method is Method.POST:
+        return client.post(PREFIX + path, json=left)
+    return client.get(f"{PREFIX}{path}?{urlencode(left, doseq=True)}")
+
+
+def validator(document, schema):
+    return Draft202012Validator({**schema, "components": document["components"]})
+
+
+def test_there_are_questions_for_each_operation():
+    assert set(QUESTIONS) == {each.id for each in OPERATIONS}
+
+
+def test_it_is_openapi(document):
+    assert document["openapi"].startswith("3.1.")
+    assert document["info"].keys() >= {"title", "version"}
+    assert document["servers"] == [{"url": PREFIX}]
+    for path, method, found in operations_of(document):
+        assert path.startswith("/")
+        assert method in ("get", "post")
+        assert found["summary"]
+        assert found["responses"].keys() == {"200", "default"}
+        for response in found["responses"].values():
+            assert response["description"]
+            assert response["content"]["application/json"]["schema"]
+        assert ("requestBody" in found) == (method == "post")
+        named = set(re.findall(r"{(\w+)}", path))
+        parameters = found.get("parameters", [])
+        assert {each["name"] for each in parameters if each["in"] == "path"} == named
+        assert len({each["name"] for each in parameters}) == len(parameters)
+        for each in parameters:
+            assert each["in"] in ("path", "query")
+            assert each["required"] is True or each["in"] == "query"
+            assert each["description"], f"{path}: {each['name']} has no description"
+            Draft202012Validator.check_schema(each["schema"])
+
+
+def test_operation_ids_are_unique_camel_case(document):
+    ids = [found["operationId"] for _, _, found in operations_of(document)]
+    assert len(ids) == len(set(ids))
+    assert all(re.fullmatch(r"[a-z][A-Za-z]*", each) for each in ids)
+
+
+def test_every_schema_is_one_and_every_reference_leads_somewhere(document):
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+    references = re.findall(r'"\$ref": "([^"]*)"', json.dumps(document))
+    assert references
+    for reference in references:
+        assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"]
+
+
+def test_every_schema_is_used(document):
+    used = set(re.findall(r'"#/components/schemas/([^"]*)"', json.dumps(document)))
+    assert used == set(document["components"]["schemas"])
+
+
+def test_it_holds_every_route_and_no_other(client, document):
+    routes = {
+        (re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX)), method.lower())
+        for rule in client.application.url_map.iter_rules()
+        if rule.rule.startswith(PREFIX)
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+    told = {(path, method) for path, method, _ in operations_of(document)}
+    assert routes == told | {("/openapi.json", "get")}
+
+
+@pytest.mark.parametrize(("each", "question"), ASKED, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(ASKED)])
+def test_answers_are_what_it_says(client, document, each, question):
+    found = ask(client, each, question)
+    assert found.status_code == 200, found.text
+    path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", each.path)
+    told = document["paths"][path][each.method.lower()]
+    validator(document, told["responses"]["200"]["content"]["application/json"]["schema"]).validate(found.json)
+
+
+def test_each_parameter_is_asked_for(document):
+    for each in OPERATIONS:
+        fields = {field.alias or name for name, field in each.question.model_fields.items()}
+        used = {key for question in QUESTIONS[each.id] for key in question}
+        if each.method is Method.GET:
+            assert used == fields, each.id
+        else:
+            assert used <= fields, each.id
+
+
+@pytest.mark.parametrize("each", OPERATIONS, ids=[each.id for each in OPERATIONS])
+def test_a_parameter_that_it_does_not_name_is_refused(client, document, each):
+    question = {**QUESTIONS[each.id][0], "nonsense": "1"}
+    found = ask(client, each, question)
+    assert found.status_code == 400
+    assert "nonsense: no such key" in found.json["message"]
+    validator(document, {"$ref": "#/components/schemas/Problem"}).validate(found.json)
+
+
+@pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method is Method.GET], ids=lambda each: each.id)
+def test_a_parameter_is_written_once_even_if_empty_or_unknown(client, each):
+    path = re.sub(r"<int:\w+>", "1", each.path)
+    path = re.sub(r"<\w+>", "cores-range", path)
+    assert client.get(f"{PREFIX}{path}?nonsense=").status_code == 400
+    single = [
+        field.alias or name
+        for name, field in each.question.model_fields.items()
+        if not str(field.annotation).startswith("tuple")
+    ]
+    for name in single:
+        found = client.get(f"{PREFIX}{path}?{name}=1&{name}=2")
+        assert found.status_code == 400, name
+        assert name in found.json["message"]
+
+
+def test_what_stands_in_the_path_is_not_taken_from_elsewhere(client):
+    found = client.get(f"{PREFIX}/rules/cores-range?id=other")
+    assert found.status_code == 400
+    assert "in the path" in found.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "start"),
+    [
+        ("/fleet?family=tpu", "family: "),
+        ("/fleet?limit=0", "limit: "),
+        ("/fleet?limit=1e9", "limit: "),
+        ("/fleet?nmae=x", "nmae: no such key; did you mean 'name'?"),
+        (f"/rules?namespace={'a' * 300}", "namespace: "),
+        ("/health?wait=nan", "wait: "),
+        ("/health?wait=-1", "wait: "),
+        ("/health?wait=31", "wait: "),
+        ("/health?refresh=maybe", "refresh: "),
+    ],
+)
+def test_a_mistake_is_named(client, path, start):
+    found = client.get(PREFIX + path)
+    assert found.status_code == 400
+    assert found.json["message"].startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"null", "application/json", 400),
+        (b'{"manifest": 1}', "application/json", 400),
+        (b'{"manifest": NaN}', "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b'{"a":' * 100_000, "application/json", 400),
+        (b"\xff\xfe{}", "application/json", 400),
+        (b"{}", "text/plain", 415),
+        (b"{}", "application/x-www-form-urlencoded", 415),
+        (b"{}", "multipart/form-data", 415),
+        (b"{}", "", 415),
+    ],
+)
+def test_a_body_that_is_no_question_is_refused(client, content, kind, status):
+    """What a form of another site can send without being asked, no operation takes."""
+    for each in OPERATIONS:
+        if each.method is Method.POST:
+            found = client.post(PREFIX + each.path, data=content, content_type=kind)
+            assert found.status_code == status
+            assert found.json["message"]
+
+
+def test_questions_and_answers_are_of_two_kinds_of_models():
+    for each in OPERATIONS:
+        assert issubclass(each.question, Question)
+        assert issubclass(each.answer, Answer)
+        assert each.question.model_config["extra"] == "forbid"
+
+
+def test_any_text_and_any_number_can_be_answered():
+    class Hostile(Answer):
+        text: str
+        number: int
+
+    assert issubclass(Hostile, BaseModel)
+    found = json.loads(answer(Hostile(text="\ud800", number=10**30)))
+    assert found == {"text": "\ud800", "number": 10**30}
