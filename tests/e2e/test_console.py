@@ -1,0 +1,117 @@
+"""The console against a real API server, with no more rights than deploy/ gives it."""
+
+import json
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import Api
+from tests.e2e.changes import another_node, attach
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import Serve
+from tests.e2e.objects import pod, pods
+from tests.e2e.process import Daemon
+from tests.e2e.test_live import larger_node
+from tests.server.program import COMMAND, Authority, Program, free_port, until
+
+SECONDS = 8.0  # until a change is in use
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("audit") / "audit.jsonl"
+
+
+@pytest.fixture(scope="module")
+def ask(
+    cluster: Cluster, authority: Authority, audit_log: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ask]:
+    """Asks the API of a console that runs as deploy/ has it run."""
+    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+    address = f"127.0.0.1:{free_port()}"
+    settings = ["--cluster", "--kubeconfig", kubeconfig, "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
+    command = [
+        COMMAND,
+        "console",
+        "--bind",
+        address,
+        "--audit-log",
+        audit_log,
+        "--tls-cert",
+        authority.directory / "tls.crt",
+    ]
+    daemon = Daemon([*command, *settings], tmp_path_factory.mktemp("console") / "log")
+
+    def get(path: str, question: Any = None) -> Any:
+        data = None if question is None else json.dumps(question).encode()
+        request = urllib.request.Request(
+            f"http://{address}/api/v1{path}", data, {"Content-Type": "application/json"} if data else {}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def ready() -> bool:
+        try:
+            return bool(get("/fleet")["known"])
+        except OSError:
+            return False
+
+    daemon.wait(ready, 20)
+    yield get
+    daemon.close(10)
+
+
+def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: Ask, api: Api):
+    def names() -> set[str]:
+        families = ask("/fleet")["families"]
+        return {name for family in families for shape in family["shapes"] for name in shape["names"]}
+
+    assert "gpu-a" in names()
+    with another_node(api, larger_node()):
+        until(lambda: "larger" in names(), SECONDS)
+    until(lambda: "larger" not in names(), SECONDS)
+
+
+def test_it_judges_by_the_nodes_of_the_cluster(ask: Ask):
+    manifest = json.dumps(pod("greedy", {"volcano.sh/vgpu-number": "9"}))
+    (document,) = ask("/review", {"manifest": manifest})["documents"]
+    assert not document["allowed"]
+    assert "the largest node (gpu-a) has 8 cards" in document["message"]
+
+
+@pytest.fixture
+def recording(cluster: Cluster, serve: Serve, authority: Authority, audit_log: Path) -> Program:
+    """A webhook whose log the console reads."""
+    program = serve("--audit-log", str(audit_log))
+    attach(cluster, program.port, authority.ca.certificate, program)
+    return program
+
+
+@pytest.mark.usefixtures("recording")
+def test_what_the_webhook_decides_appears(ask: Ask, api: Api, namespace: str):
+    refused = api.post(pods(namespace), pod("greedy", {"volcano.sh/vgpu-number": "9"}))
+    assert refused.status == 403
+    until(lambda: ask(f"/decisions?namespace={namespace}&denied=true")["entries"] != [], SECONDS)
+    (entry,) = ask(f"/decisions?namespace={namespace}&denied=true")["entries"]
+    assert entry["rules"] == [{"rule": "card-count", "level": "deny"}]
+    again = ask("/replay", {"number": entry["number"]})
+    assert "same" in json.dumps(again)
+
+
+def test_it_tells_where_everything_comes_from(ask: Ask):
+    health = ask("/health")
+    origins = {source["name"]: source["origin"] for source in health["sources"]}
+    assert "volcano-vgpu-device-config" in origins["device config"]
+    assert "vgpu-webhook-policy" in origins["policy"]
+    assert all(source["problem"] is None for source in health["sources"])
+
+
+def test_the_doctor_tells_what_it_may_not_read(ask: Ask):
+    told = ask("/health/doctor")
+    assert told["counts"]["not checked"] > 0
+    assert any("get on" in line["remedy"] or "needs" in line["remedy"] for line in told["lines"])
