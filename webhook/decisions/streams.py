@@ -164,11 +164,12 @@ def seek_last(source: Source, most: int, start: bytes) -> int:
     """
     if any(source.file.peek(6).startswith(magic) for magic in _MAGIC):
         return 0
-    found, position = 0, os.fstat(source.file.fileno()).st_size
-    while position > 0 and found < most:
+    found, position, idle = 0, os.fstat(source.file.fileno()).st_size, 0
+    while position > 0 and found < most and idle < 16:  # MiB of rubbish: nobody looks behind it
         end, position = position, max(position - MAX_LINE, 0)
         chunk = os.pread(source.file.fileno(), end - position, position)
-        found += chunk.count(start)
+        here = chunk.count(start)
+        found, idle = found + here, 0 if here else idle + 1
         if found >= most:
             position += chunk.find(b"\n") + 1
     source.file.seek(position)
