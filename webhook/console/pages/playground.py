@@ -1,13 +1,132 @@
-"""A manifest, what the webhook would make of it, and what each kind of node says to it."""
+"""The playground: a manifest, what the webhook would do with it, and where its pods would lie."""
 
-from flask import Blueprint, render_template
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
+from flask import Blueprint, Response, render_template, request
+from werkzeug.exceptions import BadRequest, HTTPException, NotFound
+
+from webhook.console.api.explain import explained
+from webhook.console.api.explained_shapes import ExplainedShape
+from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
+from webhook.console.guard import computing
+from webhook.console.pages.examples import START, Example, choices, example
+from webhook.console.pages.listed import blocks
 from webhook.console.state import State
+from webhook.console.svg import svg
+from webhook.errors import RequestError, WebhookError
+from webhook.report.drawing import Drawing
+from webhook.report.manifest import to_json
+
+UNUSABLE = 422
+MAX_DRAWINGS = 40  # on a page; what more shapes say is told in words
+OPEN = 6  # shapes of a family that are seen at once
+
+# The verdict in words, and the class that colours it.
+VERDICTS = {
+    "denied": ("Refused", "bad", "✕"),
+    "mutated": ("Repaired", "repaired", "✎"),
+    "warned": ("Admitted with warnings", "warn", "▲"),
+    "allowed": ("Admitted as it is", "good", "✓"),
+    "untouched": ("Not the webhook's business", "", "·"),
+}
+PLACEMENTS = {
+    "fits": ("fits", "good", "✓"),
+    "tight": ("fits tightly", "warn", "▲"),
+    "never": ("never", "bad", "✕"),
+    "unknown": ("unknown", "", "?"),
+}
+FAMILIES = {
+    "vgpu": "vGPU nodes",
+    "gpushare": "gpushare nodes",
+    "ascend": "Ascend nodes",
+    "mindcluster": "MindCluster nodes",
+}
 
 
 def add(pages: Blueprint, state: State) -> None:
     """Add the page."""
 
     @pages.get("/")
-    def playground() -> str:
-        return render_template("playground.html")
+    def playground() -> Response:
+        name = request.args.get("example") or START
+        found = example(name)
+        if found is None:
+            raise NotFound(f"no example is called {name[:100]!r}; choose one of the list")
+        question = ReviewQuestion(manifest=found.manifest, settings=found.settings)
+        return _page(question.model_dump(), found, _answers(state, question))
+
+    @pages.post("/")
+    def try_out() -> Response:
+        values = _form()
+        try:
+            question = OPERATIONS[0].read(values)
+            with computing():
+                answers = _answers(state, question)
+        except (WebhookError, HTTPException) as error:
+            return _page(values, None, {"problem": _complaint(error)}, _status(error))
+        return _page(values, None, answers)
+
+
+def _answers(state: State, question: ReviewQuestion) -> dict[str, Any]:
+    """What the operations `review` and `explain` answer, of one review."""
+    examined = examine(state, question)
+    return {"found": told(examined), "explained": explained(examined)}
+
+
+def _form() -> dict[str, Any]:
+    """The question of the form; a file is taken before what stands in the editor."""
+    form = request.form
+    upload = request.files.get("file")
+    data = upload.read(MAX_MANIFEST + 1) if upload is not None and upload.filename else b""
+    manifest = data.decode(errors="replace") if data else form.get("manifest", "").replace("\r\n", "\n")
+    values: dict[str, Any] = {"manifest": manifest}
+    lines = [line.strip() for text in form.getlist("settings") for line in text.splitlines()]
+    values["settings"] = tuple(line for line in lines if line)
+    for key in ("namespace", "split"):
+        if written := form.get(key, "").strip():
+            values[key] = written
+    return values
+
+
+def _page(values: Mapping[str, Any], chosen: Example | None, answers: Mapping[str, Any], status: int = 200) -> Response:
+    return Response(
+        render_template(
+            "playground.html",
+            asked=values,
+            chosen=chosen,
+            choices=choices(),
+            verdicts=VERDICTS,
+            placements=PLACEMENTS,
+            families=FAMILIES,
+            blocks=blocks,
+            svg=svg,
+            picture=_picture,
+            spelled=to_json,
+            most_drawings=MAX_DRAWINGS,
+            open=OPEN,
+            **answers,
+        ),
+        status,
+    )
+
+
+def _picture(shape: ExplainedShape) -> Drawing | None:
+    """The drawing, without a note that stands beside it in words."""
+    picture = shape.picture
+    if picture is None or not any(picture.note and picture.note in sentence.text for sentence in shape.sentences):
+        return picture
+    return replace(picture, note="")
+
+
+def _complaint(error: Exception) -> str:
+    if isinstance(error, HTTPException):
+        return (error.description or error.name)[:2000]
+    return str(error)[:2000]
+
+
+def _status(error: Exception) -> int:
+    if isinstance(error, HTTPException):
+        return error.code or BadRequest.code
+    return error.status if isinstance(error, RequestError) else UNUSABLE
