@@ -13,7 +13,13 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, request
-from werkzeug.exceptions import Forbidden, MisdirectedRequest, RequestURITooLarge, ServiceUnavailable
+from werkzeug.exceptions import (
+    Forbidden,
+    MisdirectedRequest,
+    RequestEntityTooLarge,
+    RequestURITooLarge,
+    ServiceUnavailable,
+)
 
 MAX_BODY = 3 << 20  # bytes; an API server takes no larger object either
 MAX_QUERY = 4 << 10  # bytes; half of what gunicorn takes as a request line, beyond which its answer is less clear
@@ -61,6 +67,8 @@ def install(app: Flask, hosts: Sequence[str]) -> None:
     @app.before_request
     def look() -> None:
         check(request, known)
+        if request.content_length is None and request.environ.get("wsgi.input_terminated"):
+            count(request)
 
     @app.after_request
     def dress(response: Response) -> Response:
@@ -86,6 +94,16 @@ def check(asked: Request, hosts: frozenset[str]) -> None:
         raise Forbidden(_OTHERS)
     if len(asked.query_string) > MAX_QUERY:
         raise RequestURITooLarge(f"a query has at most {MAX_QUERY >> 10} KiB; ask for less at a time")
+
+
+def count(asked: Request) -> None:
+    """Read a body of unknown length, which Werkzeug would cut off at the limit without a word.
+
+    Raises:
+        RequestEntityTooLarge: it reaches the limit.
+    """
+    if len(asked.get_data(cache=True)) >= MAX_BODY:
+        raise RequestEntityTooLarge(f"a body has less than {MAX_BODY >> 20} MiB")
 
 
 def _is_foreign(asked: Request, host: str) -> bool:

@@ -24,6 +24,7 @@ SETTINGS: dict[str, Any] = {
     "limit_request_line": 8190,
     "limit_request_fields": 64,
     "limit_request_field_size": 8190,
+    "forwarded_allow_ips": "",  # nobody's X-Forwarded-Proto or SCRIPT_NAME is believed, least of all from this machine
     "control_socket_disable": True,
     # The heartbeat file: on a disk it could stall the worker.
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,

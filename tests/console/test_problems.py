@@ -1,0 +1,274 @@
+"""What is told when something is wrong, by the application and by the server that it really runs in."""
+
+import gzip
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+
+import pytest
+
+from webhook.console import guard
+from webhook.console.api import routes
+from webhook.console.api.operation import Answer, Method, Operation, Question
+from webhook.console.app import create_app
+from webhook.errors import ConfigError
+
+SECRET = "<b>what nobody may see</b>\x1b[31m"
+
+
+class Nothing(Question):
+    pass
+
+
+def failing(error):
+    def perform(state, question):
+        raise error
+
+    return perform
+
+
+@pytest.fixture
+def broken(state, monkeypatch):
+    """A console one of whose operations has a bug, and another one gets what it cannot use."""
+    operations = (
+        *routes.OPERATIONS,
+        Operation("bug", Method.GET, "/bug", "", Nothing, Answer, failing(KeyError(SECRET))),
+        Operation("deep", Method.GET, "/deep", "", Nothing, Answer, failing(RecursionError(SECRET))),
+        Operation("unusable", Method.GET, "/unusable", "", Nothing, Answer, failing(ConfigError(f"no {SECRET}"))),
+        Operation("busy", Method.GET, "/busy", "", Nothing, Answer, failing(guard.ServiceUnavailable(retry_after=7))),
+    )
+    monkeypatch.setattr(routes, "OPERATIONS", operations)
+    app = create_app(state)
+    app.add_url_rule("/bug", "bug", lambda: 1 // 0)
+    return app.test_client()
+
+
+@pytest.mark.parametrize("path", ["/bug", "/api/v1/bug", "/api/v1/deep"])
+def test_a_bug_gives_a_sentence_and_no_traceback(broken, caplog, path):
+    with caplog.at_level(logging.ERROR):
+        answer = broken.get(path)
+    assert answer.status_code == 500
+    assert "a bug in the console" in answer.text
+    for word in ("Traceback", "KeyError", "nobody may see", "test_problems", "division"):
+        assert word not in answer.text
+    assert f"GET {path}: a bug" in caplog.text
+    assert "Traceback" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
+def test_what_cannot_be_used_is_told_without_what_a_terminal_or_browser_would_obey(broken):
+    answer = broken.get("/api/v1/unusable")
+    assert answer.status_code == 422
+    assert answer.json["message"] == r"no <b>what nobody may see</b>\x1b[31m"
+
+
+def test_who_is_turned_away_is_told_when_to_come_back(broken):
+    answer = broken.get("/api/v1/busy")
+    assert answer.status_code == 503
+    assert answer.headers["Retry-After"] == "7"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/unknown", "/api/v2/rules", "/api/v1/", "/api/v1/rules/unknown", "/api/"])
+def test_a_program_is_told_in_json(client, path):
+    answer = client.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 404
+    assert answer.content_type == "application/json"
+    assert answer.json.keys() == {"status", "reason", "message"}
+
+
+def test_a_person_is_told_on_a_page_unless_they_prefer_json(client):
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    for headers in ({}, browser, {"Accept": "*/*"}, {"Accept": "image/png"}, {"Accept": "nonsense"}):
+        answer = client.get("/unknown", headers=headers)
+        assert (answer.status_code, answer.mimetype) == (404, "text/html")
+        assert 'role="alert"' in answer.text
+    answer = client.get("/unknown", headers={"Accept": "application/json"})
+    assert answer.json["status"] == 404
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{7*7}}", "\u202egnp.exe", "a\r\nSet-Cookie: x=1"],
+)
+def test_what_somebody_wrote_comes_back_as_text_only(client, text):
+    for path in ("/rules/", "/", "/static/"):
+        answer = client.get("/", environ_overrides={"PATH_INFO": path + text.encode().decode("latin-1")}, buffered=True)
+        assert answer.status_code == 404
+        check_harmless(answer.text)
+    for key, value in ((text, "1"), ("namespace", text), ("nonsense", text)):
+        for path in ("/rules", "/api/v1/rules", "/fleet", "/health"):
+            answer = client.get(path, query_string={key: value})
+            assert answer.status_code in (200, 400)
+            assert "Set-Cookie" not in answer.headers
+            if answer.mimetype == "text/html":
+                check_harmless(answer.text)
+
+
+def check_harmless(page):
+    page = re.sub(r'<img src="/static/icon.svg"|value="[^"]*"', "", page)  # a field keeps what was typed
+    for forbidden in ("<script>alert", "<img", "\u202e"):
+        assert forbidden not in page
+    assert ">49<" not in page
+
+
+def test_a_method_that_is_not_taken_is_told_with_those_that_are(client):
+    answer = client.delete("/rules")
+    assert answer.status_code == 405
+    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
+    answer = client.delete("/api/v1/rules")
+    assert answer.json["status"] == 405
+
+
+def test_head_says_what_get_does_without_its_body(client):
+    for path in ("/rules", "/api/v1/rules", "/unknown"):
+        full, head = client.get(path), client.head(path)
+        assert head.status_code == full.status_code
+        assert head.headers["Content-Type"] == full.headers["Content-Type"]
+        assert not head.data
+
+
+# --- a real server ------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+from tests.console.conftest import Fixed, sample_parts
+from webhook.console.serving import Console
+from webhook.console.state import State
+Console(lambda: State(Fixed(sample_parts())), sys.argv[1]).run()
+"""
+
+
+@pytest.fixture(scope="module")
+def port():
+    with closing(socket.create_server(("127.0.0.1", 0))) as found:
+        number = found.getsockname()[1]
+    child = subprocess.Popen(  # its own group, so that nothing of it stays
+        [sys.executable, "-c", PROGRAM, f"127.0.0.1:{number}"], stderr=subprocess.PIPE, start_new_session=True
+    )
+    until = time.monotonic() + 30
+    while time.monotonic() < until and child.poll() is None:
+        with suppress(OSError), closing(socket.create_connection(("127.0.0.1", number), 1)):
+            break
+        time.sleep(0.05)
+    yield number
+    child.terminate()
+    try:
+        _, complaints = child.communicate(timeout=15)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        raise
+    assert b"Traceback" not in complaints
+
+
+def exchange(port, *pieces):
+    """Send bytes, and read what comes until the server closes or is silent."""
+    with closing(socket.create_connection(("127.0.0.1", port), 5)) as connection:
+        connection.settimeout(5)
+        for piece in pieces:
+            with suppress(OSError):  # it may have closed already, with good reason
+                connection.sendall(piece)
+        found = b""
+        with suppress(OSError):
+            while chunk := connection.recv(1 << 16):
+                found += chunk
+    return found
+
+
+def asked(port, line, *headers, host="localhost", body=b""):
+    told = [f"Host: {host}:{port}", *headers] if host else list(headers)
+    return exchange(port, "\r\n".join([line, *told, "Connection: close", "", ""]).encode("latin-1") + body)
+
+
+def status(found):
+    return int(re.match(rb"HTTP/1\.[01] (\d+)", found)[1]) if found else 0
+
+
+def test_the_server_answers(port):
+    found = asked(port, "GET /api/v1/rules HTTP/1.1")
+    assert status(found) == 200
+    for name, value in guard.HEADERS.items():
+        assert f"{name}: {value}".encode() in found
+
+
+@pytest.mark.parametrize(
+    ("line", "headers", "host", "expected"),
+    [
+        ("GET http://evil.example/rules HTTP/1.1", [], "evil.example", {421}),
+        ("GET http://evil.example/rules HTTP/1.1", ["Host: localhost"], "", {200, 400}),
+        ("GET //evil.example/rules HTTP/1.1", [], "localhost", {404}),
+        ("GET /static/../app.py HTTP/1.1", [], "localhost", {404}),
+        ("GET /static/..%2f..%2fapp.py HTTP/1.1", [], "localhost", {404}),
+        ("GET /static/%2e%2e/app.py HTTP/1.1", [], "localhost", {404}),
+        ("GET /static/console.css%00 HTTP/1.1", [], "localhost", {400, 404}),
+        ("GET /rules%0d%0aSet-Cookie:%20x=1 HTTP/1.1", [], "localhost", {404}),
+        ("GET /rules HTTP/1.1", ["Host: evil.example"], "localhost", {400, 421}),
+        ("GET /rules HTTP/1.1", ["Host: localhost"], "evil.example", {400, 421}),
+        ("GET /rules HTTP/1.0", [], "", {421}),
+        ("GET /rules HTTP/1.1", [], "", {400, 421}),
+        ("TRACE /rules HTTP/1.1", ["X-Echo: mirrored"], "localhost", {405}),
+        ("CONNECT evil.example:443 HTTP/1.1", [], "localhost", {400, 404, 405}),
+        ("OPTIONS * HTTP/1.1", [], "localhost", {400, 404, 405}),
+        ("GET /rules HTTP/1.1", ["SCRIPT_NAME: /evil"], "localhost", {200}),
+        ("GET /evil/rules HTTP/1.1", ["SCRIPT_NAME: /evil"], "localhost", {404}),
+        ("GET /rules HTTP/1.1", ["Script-Name: /evil", "X-Forwarded-Prefix: /evil"], "localhost", {200}),
+        ("GET /rules HTTP/1.1", ["Transfer-Encoding: chunked", "Content-Length: 5"], "localhost", {400}),
+        ("GET /" + "a" * 20_000 + " HTTP/1.1", [], "localhost", {400, 414}),
+        ("GET /rules?namespace=" + "a" * 5_000 + " HTTP/1.1", [], "localhost", {414}),
+        ("GET /rules HTTP/1.1", ["X-Long: " + "a" * 20_000], "localhost", {400, 431}),
+        ("GET /rules HTTP/1.1", [f"X-{n}: 1" for n in range(100)], "localhost", {400, 431}),
+        ("nonsense", [], "localhost", {400}),
+    ],
+    ids=range(24),
+)
+def test_hostile_requests_get_a_clear_answer(port, line, headers, host, expected):
+    found = asked(port, line, *headers, host=host)
+    assert status(found) in expected, found[:300]
+    for word in (b"Traceback", b"Set-Cookie:", b"root:", b"mirrored", b"def create_app", b"/evil/"):
+        assert word not in found
+
+
+def test_a_body_in_chunks_is_counted_as_it_comes(port):
+    start = (
+        f"POST /api/v1/review HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n"
+        "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    )
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    question = b'{"manifest": ""}'
+    whole = b"%x\r\n%s\r\n" % (len(question), question)
+    found = exchange(port, start.encode(), whole, *[chunk] * 60, b"0\r\n\r\n")
+    assert status(found) == 413
+    assert json.loads(found.rpartition(b"\r\n\r\n")[2])["status"] == 413
+    found = exchange(port, start.encode(), whole, chunk, b"0\r\n\r\n")
+    assert status(found) in (200, 400, 422)
+    assert b"manifest" in found
+
+
+def test_a_body_that_is_said_to_be_huge_is_not_waited_for(port):
+    began = time.monotonic()
+    found = asked(port, "POST /api/v1/review HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 40}")
+    assert status(found) == 413
+    assert time.monotonic() - began < 5
+
+
+def test_a_compressed_body_is_no_way_around(port):
+    body = gzip.compress(b'{"manifest": "' + b"a" * (10 << 20) + b'"}')
+    found = asked(
+        port,
+        "POST /api/v1/review HTTP/1.1",
+        "Content-Type: application/json",
+        "Content-Encoding: gzip",
+        f"Content-Length: {len(body)}",
+        body=body,
+    )
+    assert status(found) == 400
+
+
+def test_the_server_lives_on(port):
+    assert status(asked(port, "GET /rules HTTP/1.1")) == 200
