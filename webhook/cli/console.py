@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gunicorn.util import parse_address
+
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
 from webhook.cluster.following import Following
 from webhook.cluster.following_thread import FollowingThread
 from webhook.cluster.options import ClusterOptions
+from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import State
 from webhook.decisions.journal import Journal
@@ -49,7 +52,10 @@ def main(argv: Sequence[str]) -> int:
 
     check_address(arguments.bind)
     console = Console(state, arguments.bind, arguments.allow_host)
-    logging.getLogger("vgpu-webhook").info("console on http://%s", arguments.bind)
+    log = logging.getLogger("vgpu-webhook")
+    log.info("console on http://%s", arguments.bind)
+    if parse_address(arguments.bind)[0] not in LOOPBACK:
+        log.warning("it listens beyond loopback: whoever reaches %s may look, without a password", arguments.bind)
     console.run()
     return 0
 

@@ -1,0 +1,136 @@
+"""`vgpu-webhook console`: how it starts, ends, and outlives what goes wrong around it."""
+
+import os
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.server.program import COMMAND, free_port, until
+
+SAMPLES = Path(__file__).parents[2] / "webhook" / "samples"
+
+Start = Callable[..., "Running"]
+
+
+class Running:
+    """A console in a process of its own."""
+
+    def __init__(self, port: int, process: subprocess.Popen[str]) -> None:
+        self.port, self.process = port, process
+
+    def get(self, path: str, host: str | None = None) -> bytes:
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers={"Host": host} if host else {})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            body: bytes = answer.read()
+            return body
+
+    def answers(self) -> bool:
+        try:
+            return self.get("/static/icon.svg") != b""
+        except OSError:
+            return False
+
+    def count(self) -> int:
+        found: int = orjson.loads(self.get("/api/v1/decisions"))["journal"]["count"]
+        return found
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    running: list[Running] = []
+
+    def run(*options: str, bind: str = "127.0.0.1") -> Running:
+        port = free_port()
+        command = [str(COMMAND), "console", "--bind", f"{bind}:{port}", *options]
+        found = Running(port, subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        running.append(found)
+        until(found.answers, 15)
+        return found
+
+    yield run
+    for each in running:
+        each.process.kill()
+        each.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it(start: Start, number: signal.Signals):
+    console = start("--sample")
+    console.process.send_signal(number)
+    _, errors = console.process.communicate(timeout=10)
+    assert console.process.returncode == 0
+    assert "Traceback" not in errors
+    assert not console.answers()
+
+
+def test_it_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
+    console = start("--sample", "--audit-log", str(log))
+    until(lambda: console.count() == 16)
+    children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    until(lambda: console.answers() and console.count() == 16, 15)
+
+
+def test_a_log_that_comes_later_is_followed(start: Start, tmp_path: Path):
+    log = tmp_path / "audit.jsonl"
+    console = start("--audit-log", str(log))
+    assert b"not there yet" in console.get("/health")
+    lines = (SAMPLES / "audit.jsonl").read_bytes().splitlines(keepends=True)
+    log.write_bytes(lines[0])
+    until(lambda: console.count() == 1)
+    with log.open("ab") as file:
+        file.write(b"\x00\xff binary\n" + lines[1] + lines[2][:50])
+    until(lambda: console.count() == 2)
+    assert b"not there yet" not in console.get("/health")
+
+
+def test_a_bad_file_ends_it_only_at_the_start(start: Start, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules: {card-count: warn}\n")
+    console = start("--sample", "--policy", str(policy))
+    policy.write_text("rulse: {}\n")
+    until(lambda: b"did you mean" in console.get("/health"))
+    rules = {rule["id"]: rule["level"] for rule in orjson.loads(console.get("/api/v1/rules"))["rules"]}
+    assert rules["card-count"] == "warn"
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        (["--policy", "/no/such/file"], "/no/such/file: No such file or directory"),
+        (["--bind", "127.0.0.1"], "give --bind HOST:PORT"),
+        (["--cluster", "--kubeconfig", "/no/such/file"], "no credentials for the API server"),
+    ],
+)
+def test_what_cannot_be_used_is_told(options: list[str], told: str):
+    done = subprocess.run([str(COMMAND), "console", *options], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_port_that_is_taken_is_told(start: Start):
+    taken = start("--sample")
+    command = [str(COMMAND), "console", "--bind", f"127.0.0.1:{taken.port}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 2
+    assert "name another address with --bind" in done.stderr
+
+
+def test_whoever_opens_it_to_the_world_is_warned(start: Start):
+    console = start("--sample", "--allow-host", "console.example.org", bind="0.0.0.0")
+    assert console.get("/rules", host="console.example.org") != b""
+    with pytest.raises(urllib.error.HTTPError, match="421"):
+        console.get("/rules", host="another.example.org")
+    console.process.terminate()
+    _, errors = console.process.communicate(timeout=10)
+    assert "whoever reaches" in errors
