@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flask import Flask, Response, render_template, request
-from werkzeug.exceptions import HTTPException, InternalServerError
+from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
 
 from webhook.console import guard
 from webhook.console.api import routes
@@ -47,6 +47,10 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
 
 
 def _http(error: HTTPException) -> Response:
+    if isinstance(error, RequestEntityTooLarge) and error.description == RequestEntityTooLarge.description:
+        return _told(
+            error, f"a request has less than {guard.MAX_BODY >> 20} MiB; the commands of vgpu-webhook read larger files"
+        )
     return _told(error, error.description or error.name)
 
 
