@@ -1,0 +1,271 @@
+"""The page of the fleet, and the operation behind it."""
+
+import re
+import time
+from datetime import UTC, datetime
+from html import unescape
+
+import pytest
+
+from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from webhook import names
+from webhook.cluster.files import load_device_config
+from webhook.cluster.snapshot import Parts
+from webhook.cluster.sources import SourceState
+from webhook.console.api.fleet import MAX_DRAWN
+from webhook.console.app import create_app
+from webhook.console.pages.words import ago, mebibytes
+from webhook.console.state import State
+from webhook.devices.nodes import Node
+from webhook.policy import default_policy, parse_policy
+
+GATES = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: 16_000, names.VGPU_CORES: 100}
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+def vgpu_node(name, *cards, offered=None):
+    register = "".join(
+        f"GPU-{name}-{at},{split},{memory},{kind},true,hami-core:" for at, (split, memory, kind) in enumerate(cards)
+    )
+    offers = GATES if offered is None else offered
+    return Node(name, {}, {names.NODE_VGPU_REGISTER: register}, offers, offers)
+
+
+def console(nodes, policy=None, settings=Fixed):
+    parts = Parts(load_device_config(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
+    return create_app(State(settings(parts))).test_client()
+
+
+def fleet(client, **question):
+    answer = client.get("/api/v1/fleet", query_string=question)
+    assert answer.status_code == 200, answer.text
+    return answer.json
+
+
+def family(client, which, **question):
+    found = fleet(client, **question)
+    return next((each for each in found["families"] if each["family"] == which), None)
+
+
+def test_the_sample_fleet(client):
+    found = fleet(client)
+    assert (found["known"], found["complete"], found["nodes"]) == (True, True, 8)
+    assert found["source"]["origin"] == "fleet.yaml"
+    assert found["digest"] == found["source"]["digest"]
+    assert [each["family"] for each in found["families"]] == ["vgpu", "gpushare", "ascend", "mindcluster"]
+    vgpu, gpushare, ascend, mindcluster = found["families"]
+    assert (vgpu["nodes"], vgpu["devices"], vgpu["slices"]) == (4, 18, 154)
+    assert vgpu["memory"] == 8 * 24_564 + 4 * 81_920 + 2 * 15_360 + 2 * 16_160 + 2 * 81_920
+    first = vgpu["shapes"][0]
+    assert (first["names"], first["nodes"], first["mode"], first["count"]) == (["gpu-a"], 1, "hami-core", 8)
+    assert first["devices"] == [
+        {"type": "NVIDIA GeForce RTX 4090", "memory": 24_564, "split": 10, "cores": None, "count": 8}
+    ]
+    assert first["offered"][names.VGPU_NUMBER] == 80
+    assert {shape["mode"] for shape in vgpu["shapes"]} == {"hami-core", "mig"}
+    assert (gpushare["unit"], gpushare["devices"]) == ("", 3)
+    assert ascend["unit"] == "MiB"
+    assert all(each["cores"] for shape in ascend["shapes"] for each in shape["devices"])
+    assert mindcluster["memory"] is None
+    assert mindcluster["shapes"][0]["offered"] == {names.NPU_CORE: 32}
+
+
+def test_the_page_draws_first_and_lists_second(client):
+    page = client.get("/fleet").text
+    assert page.count("<figure") == page.count("<svg") == 8
+    assert page.index("<figure") < page.index("<table")
+    for text in ("733.4 GiB", "154", "NVIDIA GeForce RTX 4090, 24,564 MiB, 10 slices", "fleet.yaml"):
+        assert text in page
+    assert 'href="/api/v1/fleet"' in page
+
+
+def test_models_are_counted_over_all_nodes():
+    t4, v100 = (5, 15_360, "NVIDIA-Tesla T4"), (5, 16_160, "NVIDIA-Tesla V100")
+    client = console([vgpu_node("a", t4, t4), vgpu_node("b", t4, v100), vgpu_node("c", t4, v100)])
+    found = family(client, "vgpu")
+    assert [(each["type"], each["count"], each["nodes"]) for each in found["types"]] == [
+        ("Tesla T4", 4, 3),
+        ("Tesla V100", 2, 2),
+    ]
+    assert [(shape["nodes"], shape["names"]) for shape in found["shapes"]] == [(2, ["b", "c"]), (1, ["a"])]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ({"name": "gpu-a"}, ["gpu-a"]),
+        ({"name": "GPU-A"}, ["gpu-a"]),
+        ({"name": "-a"}, ["gpu-a", "npu-a", "share-a"]),
+        ({"name": "gpu-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
+        ({"name": "*-[ab]", "family": "vgpu"}, ["gpu-a", "gpu-b"]),
+        ({"name": "gpu-[!ab]"}, ["gpu-c"]),
+        ({"name": "pu-"}, None),
+        ({"name": "["}, []),
+        ({"name": "nobody"}, []),
+        ({"type": "tesla"}, ["gpu-c"]),
+        ({"type": "tesla", "name": "gpu-a"}, []),
+        ({"family": "gpushare"}, ["share-a"]),
+    ],
+)
+def test_nodes_are_searched_for(client, question, expected):
+    found = sorted(
+        name for each in fleet(client, **question)["families"] for shape in each["shapes"] for name in shape["names"]
+    )
+    assert expected is None or found == expected
+    page = client.get("/fleet", query_string=question)
+    assert page.status_code == 200
+    if expected == []:
+        assert "No node matches" in page.text
+
+
+def test_a_search_counts_the_nodes_that_it_finds():
+    card = (10, 16_000, "A10")
+    client = console([vgpu_node(f"node-{at}", card) for at in range(100)])
+    found = family(client, "vgpu", name="node-1*")
+    assert (found["nodes"], found["devices"], found["slices"]) == (11, 11, 110)
+    assert found["shapes"][0]["names"][:2] == ["node-1", "node-10"]
+    assert len(found["shapes"][0]["names"]) == 10
+
+
+def test_a_hostile_pattern_is_quick():
+    client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
+    began = time.monotonic()
+    fleet(client, name="*a" * 120 + "b")
+    fleet(client, name="?*" * 120)
+    assert time.monotonic() - began < 10
+
+
+def test_skipped_nodes_are_told_with_what_they_lack():
+    card = (10, 16_000, "A10")
+    lacking = {name: amount for name, amount in GATES.items() if name != names.VGPU_MEMORY}
+    client = console([vgpu_node("fine", card), *(vgpu_node(f"lacks-{at}", card, offered=lacking) for at in range(12))])
+    (skipped,) = family(client, "vgpu")["skipped"]
+    assert (skipped["resource"], skipped["nodes"], len(skipped["names"])) == (names.VGPU_MEMORY, 12, 10)
+    page = client.get("/fleet").text
+    assert "The scheduler skips 12 nodes" in page
+    assert "and 2 more" in page
+    assert family(client, "vgpu", name="lacks-3")["skipped"][0]["nodes"] == 1
+    assert not family(client, "vgpu", name="fine")["skipped"]
+
+
+def test_an_unknown_fleet_says_what_to_do():
+    client = console(None)
+    found = fleet(client)
+    assert (found["known"], found["complete"], found["families"]) == (False, False, [])
+    page = client.get("/fleet").text
+    assert "The fleet is not known" in page
+    assert "--cluster" in page
+    assert "--fleet FILE" in page
+
+
+def test_declared_nodes_alone_are_no_whole_fleet():
+    policy = parse_policy(
+        {
+            "fleet": {
+                "declared": [
+                    {"name": "soon", "nodes": 3, "cards": [{"type": "H100", "memory": 81_920, "split": 10, "count": 8}]}
+                ]
+            }
+        },
+        "test",
+    )
+    client = console(None, policy)
+    found = fleet(client)
+    assert (found["known"], found["complete"]) == (True, False)
+    (vgpu,) = found["families"]
+    assert (vgpu["nodes"], vgpu["devices"], vgpu["declared"]) == (0, 0, 3)
+    assert vgpu["shapes"][0]["declared"]
+    page = client.get("/fleet").text
+    assert "Only declared nodes are known" in page
+    assert "3 declared nodes" in page
+
+
+def test_a_fleet_without_devices_refers_to_the_doctor():
+    page = console([]).get("/fleet").text
+    assert "No node has devices" in page
+    assert 'href="/health"' in page
+
+
+def test_many_kinds_are_bounded():
+    nodes = [vgpu_node(f"node-{at}", *[(10, 10_000 + at, f"card {at}")] * 8) for at in range(300)]
+    client = console(nodes)
+    found = family(client, "vgpu")
+    assert (len(found["shapes"]), found["moreShapes"]) == (100, 200)
+    assert (len(found["types"]), found["moreTypes"]) == (50, 250)
+    assert family(client, "vgpu", limit=300)["moreShapes"] == 0
+    page = client.get("/fleet")
+    assert page.text.count("<figure") == MAX_DRAWN
+    assert f"{MAX_DRAWN} of 300 kinds are drawn" in page.text
+    assert "and 100 stand in the table" in page.text
+    assert len(page.data) < 1_500_000
+
+
+def test_hostile_text_stays_text_and_hostile_numbers_stay_bounded():
+    card = (999_999_999_999_999_999, 999_999_999_999_999_999, HOSTILE.replace(",", "").replace(":", "") * 1_000)
+    offered = dict.fromkeys(GATES, 10**30)
+    client = console([vgpu_node(HOSTILE * 100, *[card] * 2_000, offered=offered)])
+    found = family(client, "vgpu")
+    assert found["slices"] == 2_000 * card[0]
+    page = client.get("/fleet")
+    assert page.status_code == 200
+    assert "<script>alert" not in page.text
+    assert "\u202e" not in page.text
+    assert len(page.data) < 300_000
+    assert r"\u202e" in unescape(page.text)
+
+
+def test_half_a_character_in_a_name_is_told():
+    client = console([vgpu_node("half\ud800", (10, 16_000, "A\udfff10"))])
+    assert family(client, "vgpu")["shapes"][0]["names"] == ["half\ud800"]
+    assert r"half\ud800" in client.get("/fleet").text
+
+
+def test_where_the_fleet_comes_from_and_what_is_wrong_with_it():
+    class Stale(Fixed):
+        def sources(self):
+            return (
+                SourceState("fleet", HOSTILE, datetime(2026, 7, 1, tzinfo=UTC), "abc", f"too old {HOSTILE}", 7_300.0),
+            )
+
+    page = console([vgpu_node("a", (10, 16_000, "A10"))], settings=Stale).get("/fleet").text
+    assert "up to date 2 h ago" in page
+    assert "too old" in page
+    assert "<script>alert" not in page
+    assert "\u202e" not in page
+    assert "too old" in console(None, settings=Stale).get("/fleet").text
+
+
+def test_a_large_fleet_is_quick():
+    card = (10, 16_000, "A10")
+    client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
+    client.get("/fleet")
+    began = time.monotonic()
+    page = client.get("/fleet?name=node-1*7")
+    assert page.status_code == 200
+    assert time.monotonic() - began < 3
+
+
+def test_the_page_says_json_by_the_same_query(client):
+    page = unescape(client.get("/fleet?name=gpu-*&family=vgpu").text)
+    address = re.search(r'href="(/api/v1/fleet\?[^"]*)"', page)[1]
+    assert client.get(address).json["families"][0]["nodes"] == 4
+
+
+def test_words():
+    assert [ago(seconds) for seconds in (0, 119, 120, 7199, 7200, 172_799, 172_800)] == [
+        "0 s",
+        "119 s",
+        "2 min",
+        "119 min",
+        "2 h",
+        "47 h",
+        "2 days",
+    ]
+    assert [mebibytes(amount) for amount in (0, 1023, 1024, 1_048_575, 1 << 20, 10**400)][:5] == [
+        "0 MiB",
+        "1,023 MiB",
+        "1.0 GiB",
+        "1,023.9 GiB",
+        "1.0 TiB",
+    ]
+    assert sample_parts().nodes

@@ -1,0 +1,116 @@
+"""The page of the rules: the whole rulebook, and the levels that hold in a namespace."""
+
+import re
+from html import unescape
+
+import pytest
+
+from tests.console.conftest import Fixed, sample_parts
+from webhook.console.app import create_app
+from webhook.console.state import State
+from webhook.offline.rulebook import rows
+from webhook.policy import parse_policy
+
+ROWS = rows()
+VALIDATIONS = [row for row in ROWS if row.level != "repair"]
+MUTATIONS = [row for row in ROWS if row.level == "repair"]
+DENIED = next(row for row in VALIDATIONS if row.level == "deny")
+OTHER = next(row for row in VALIDATIONS if row.level == "deny" and row.id != DENIED.id)
+
+POLICY = {
+    "rules": {DENIED.id: "warn"},
+    "namespaces": [
+        {"match": ["team-*"], "rules": {OTHER.id: "off"}},
+        {"match": ["kube-*"], "exempt": True},
+    ],
+}
+
+
+def with_policy(raw):
+    return create_app(State(Fixed(sample_parts(parse_policy(raw, "test"))))).test_client()
+
+
+def by_id(client, namespace=""):
+    found = client.get("/api/v1/rules", query_string={"namespace": namespace}).json
+    return found, {rule["id"]: rule for rule in found["rules"]}
+
+
+def test_it_is_the_rulebook_in_its_order(client):
+    found, _ = by_id(client)
+    assert [(rule["id"], rule["kind"], rule["default"], rule["what"], rule["why"]) for rule in found["rules"]] == [
+        (row.id, row.kind, row.level, row.what, row.why) for row in ROWS
+    ]
+    assert len(MUTATIONS) > 3
+    assert len(VALIDATIONS) > 10
+
+
+def test_the_page_lists_each_rule_with_its_level(client):
+    page = client.get("/rules").text
+    listed = re.findall(
+        r'<span class="level (\w+)">.*?<a href="/rules/([\w-]+)"><code>([\w-]+)</code>', page, re.DOTALL
+    )
+    assert [(name, level) for level, _, name in listed] == [(row.id, row.level) for row in ROWS]
+    for row in ROWS:
+        assert row.what in unescape(page)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_each_rule_has_a_page_with_an_example_in_which_it_speaks(client, row):
+    page = client.get(f"/rules/{row.id}")
+    assert page.status_code == 200
+    found = client.get(f"/api/v1/rules/{row.id}").json
+    assert found["text"] in unescape(page.text)
+    assert found["example"]["manifest"] in unescape(page.text).replace("\r", "")
+    if row.level == "repair":
+        assert {line["mark"] for line in found["example"]["diff"]} & {"+", "-"}
+    else:
+        assert found["example"]["messages"]
+        assert all(message["text"] in unescape(page.text) for message in found["example"]["messages"])
+
+
+def test_the_policy_sets_levels_for_all_namespaces():
+    found, rules = by_id(with_policy(POLICY))
+    assert (found["entry"], found["exempt"]) == (None, False)
+    assert (rules[DENIED.id]["level"], rules[DENIED.id]["source"]) == ("warn", "rules")
+    assert (rules[OTHER.id]["level"], rules[OTHER.id]["source"]) == ("deny", "default")
+    assert rules[DENIED.id]["default"] == "deny"
+
+
+def test_an_entry_sets_levels_for_some():
+    client = with_policy(POLICY)
+    found, rules = by_id(client, "team-a")
+    assert (found["entry"], found["exempt"]) == (0, False)
+    assert (rules[OTHER.id]["level"], rules[OTHER.id]["source"], rules[OTHER.id]["active"]) == (
+        "off",
+        "namespaces",
+        False,
+    )
+    assert (rules[DENIED.id]["level"], rules[DENIED.id]["source"]) == ("warn", "rules")
+    page = client.get("/rules?namespace=team-a").text
+    assert "Entry 1 of the policy" in page
+    assert f"/rules/{OTHER.id}?namespace=team-a" in page
+    assert by_id(client, "steam-a")[0]["entry"] is None
+
+
+def test_nothing_is_active_in_an_exempt_namespace():
+    client = with_policy(POLICY)
+    found, rules = by_id(client, "kube-system")
+    assert (found["entry"], found["exempt"]) == (1, True)
+    assert not any(rule["active"] for rule in rules.values())
+    assert "its pods pass untouched" in client.get("/rules?namespace=kube-system").text
+
+
+def test_a_mutation_whose_setting_is_off_is_not_in_use():
+    client = with_policy({"toleration": None})
+    _, rules = by_id(client)
+    unused = {name for name, rule in rules.items() if rule["kind"] == "mutation" and not rule["active"]}
+    _, before = by_id(with_policy({}))
+    assert unused - {name for name, rule in before.items() if not rule["active"]}
+    assert "not in use" in client.get("/rules").text
+
+
+def test_a_rule_that_is_not_there_is_told_where_to_look(client):
+    for path in ("/rules/no-such", "/api/v1/rules/no-such"):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert "/rules lists them" in answer.text
