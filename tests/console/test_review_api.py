@@ -1,0 +1,270 @@
+"""What the operations `review` and `explain` answer is what the command answers, and within bounds."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import jsonpatch
+import pytest
+import yaml
+
+from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from webhook.cluster.documents import parse_documents
+from webhook.console.api import explain
+from webhook.console.api import review as review_api
+from webhook.console.api.explained_shapes import ExplainedShape
+from webhook.console.app import create_app
+from webhook.console.state import State
+from webhook.offline.rulebook import rows
+from webhook.policy import parse_policy
+
+SAME = ("kind", "namespace", "name", "allowed", "findings", "warnings", "patch", "object")
+PODS = sorted(path.name for path in SAMPLES.glob("pod-*.yaml"))
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "train"},
+    "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-memory": 3000}}}]},
+}
+BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
+
+
+def told_by_the_command(text: str, *options: str) -> list[dict]:
+    command = [sys.executable, "-m", "webhook.cli.main", "review", "--sample", "-o", "json", *options, "-"]
+    ran = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
+    assert ran.returncode in (0, 1), ran.stderr
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+def ask(client, operation: str, manifest: object, **more: object):
+    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+    return client.post(f"/api/v1/{operation}", json={"manifest": text, **more})
+
+
+def reviewed(client, manifest: object, **more: object) -> dict:
+    answer = ask(client, "review", manifest, **more)
+    assert answer.status_code == 200, answer.text
+    return answer.json
+
+
+@pytest.fixture(scope="module")
+def every_manifest():
+    return [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
+
+
+def test_it_is_what_the_command_answers(client, every_manifest):
+    text = "\n---\n".join(every_manifest)
+    wanted = told_by_the_command(text, "--explain")
+    found = reviewed(client, text)
+    assert len(wanted) == len(every_manifest)
+    assert [{key: each[key] for key in SAME} for each in found["documents"]] == [
+        {key: each[key] for key in SAME} for each in wanted
+    ]
+    assert {each["outcome"] for each in found["documents"]} == {"denied", "mutated", "warned", "allowed"}
+
+
+def test_explanations_are_what_the_command_answers(client, every_manifest):
+    asked = 0
+    for start in range(0, len(every_manifest), explain.MAX_DOCUMENTS):
+        text = "\n---\n".join(every_manifest[start : start + explain.MAX_DOCUMENTS])
+        for wanted, found in zip(
+            told_by_the_command(text, "--explain"), ask(client, "explain", text).json["documents"], strict=True
+        ):
+            assert [family["family"] for family in found["families"]] == [each["family"] for each in wanted["explain"]]
+            for said, family in zip(wanted["explain"], found["families"], strict=True):
+                for shape, told in zip(said["shapes"], family["shapes"], strict=True):
+                    assert written(told, shape) == shape
+                    asked += 1
+    assert asked > 100
+
+
+def written(told: object, like: object) -> object:
+    """Only what the other one has, too."""
+    if isinstance(like, dict) and isinstance(told, dict):
+        return {key: written(told[key], like[key]) for key in like}
+    if isinstance(like, list) and isinstance(told, list) and len(told) == len(like):
+        return [written(one, other) for one, other in zip(told, like, strict=True)]
+    return told
+
+
+def test_patch_listing_and_object_agree(client, every_manifest):
+    for text in every_manifest:
+        (pod,) = parse_documents(text.encode(), "it")
+        (found,) = reviewed(client, text)["documents"]
+        assert jsonpatch.apply_patch(pod, found["patch"]) == found["object"]
+        for marks, side in ((" -", pod), (" +", found["object"])):
+            lines = [line["text"] for line in found["listing"] if line["mark"] in marks]
+            assert yaml.safe_load("\n".join(lines)) == side
+        hanging = sorted(index for line in found["listing"] for index in line["findings"])
+        assert hanging == list(range(len(found["findings"])))
+
+
+def test_a_refusal_is_told_as_kubectl_prints_it(client):
+    (found,) = reviewed(client, BAD)["documents"]
+    assert found["message"].startswith(
+        'Error from server (Forbidden): error when creating "manifest.yaml": admission webhook "pods.vgpu-webhook.svc" '
+        'denied the request: cores-range: container "main" asks for '
+    )
+    assert found["message"].endswith(")")
+    assert not found["allowed"]
+    assert found["outcome"] == "denied"
+    assert reviewed(client, POD)["documents"][0]["message"] is None
+
+
+def test_a_recorded_review_is_taken_as_it_is(client):
+    body = {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"},
+            "operation": "UPDATE",
+            "namespace": "",
+            "name": "train",
+            "userInfo": {"username": "eve"},
+            "object": {**POD, "metadata": {"name": "train", "annotations": {"volcano.sh/vgpu-ids-new": "x"}}},
+            "oldObject": POD,
+        },
+    }
+    (found,) = reviewed(client, body, namespace="else")["documents"]
+    assert (found["operation"], found["namespace"], found["allowed"]) == ("UPDATE", "", False)
+    assert 'admission webhook "assignments.vgpu-webhook.svc" denied' in found["message"]
+    assert found["object"] == body["request"]["object"]
+
+
+@pytest.mark.parametrize("metadata,namespace", [({}, "team"), ({"namespace": "own"}, "own"), (None, "team")])
+def test_the_namespace_holds_where_the_manifest_names_none(client, metadata, namespace):
+    pod = {**POD, "metadata": metadata} if metadata is not None else {k: v for k, v in POD.items() if k != "metadata"}
+    (found,) = reviewed(client, pod, namespace="team")["documents"]
+    assert found["namespace"] == namespace
+
+
+def test_a_workload_tells_how_its_pods_will_change(client):
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+    (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
+    assert found["allowed"]
+    assert found["podsRefused"] == ["cores-range"]
+    assert found["patch"] == []
+    (line,) = [line for line in found["listing"] if line["findings"]]
+    assert line["path"] == "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+    (pod,) = found["pods"]
+    assert pod["path"] == "spec.template"
+    assert "  schedulerName: volcano" in [line["text"] for line in pod["listing"] if line["mark"] == "+"]
+
+
+def test_settings_and_split_are_tried(client):
+    warned = reviewed(client, BAD, settings=["rules.cores-range=warn", "rules.fits-no-node=off"])["documents"][0]
+    assert warned["allowed"]
+    assert warned["warnings"]
+    slices = {**POD, "spec": {"containers": [{"name": f"c{n}", **POD["spec"]["containers"][0]} for n in range(3)]}}
+    for container in slices["spec"]["containers"]:
+        container["resources"] = {"limits": {"volcano.sh/vgpu-number": 8, "volcano.sh/vgpu-memory": 100}}
+    rule = "split-count"
+    assert rule not in [each["rule"] for each in reviewed(client, slices)["documents"][0]["findings"]]
+    assert rule in [each["rule"] for each in reviewed(client, slices, split=2)["documents"][0]["findings"]]
+
+
+@pytest.mark.parametrize(
+    "question,status,words",
+    [
+        ({}, 400, "manifest"),
+        ({"manifest": 1}, 400, "manifest"),
+        ({"manifest": "x: 1", "manifets": ""}, 400, "did you mean 'manifest'?"),
+        ({"manifest": ""}, 422, "no document in it"),
+        ({"manifest": "a: [", "namespace": "x"}, 422, "not YAML or JSON"),
+        ({"manifest": "x: 1", "settings": ["rules.nonsense=deny"]}, 422, "nonsense"),
+        ({"manifest": "x: 1", "settings": ["nonsense"]}, 422, "KEY=VALUE"),
+        ({"manifest": "x: 1", "settings": ["a=1"] * 101}, 400, "settings"),
+        ({"manifest": "x: 1", "split": 0}, 400, "split"),
+        ({"manifest": "x: 1", "split": 1001}, 400, "split"),
+        ({"manifest": "x" * 524_289}, 413, "larger than 512 KiB; `vgpu-webhook review FILE` takes"),
+        ({"manifest": "x: 1", "namespace": "n" * 254}, 400, "namespace"),
+    ],
+)
+@pytest.mark.parametrize("operation", ["review", "explain"])
+def test_a_bad_question_is_told_what_is_wrong(client, operation, question, status, words):
+    answer = client.post(f"/api/v1/{operation}", json=question)
+    assert answer.status_code == status
+    assert words in answer.json["message"]
+
+
+def test_what_cannot_be_reviewed_does_not_hide_what_can(client):
+    found = reviewed(client, "a: 1\n---\n- 1\n---\n" + json.dumps(POD) + "\n---\n" + json.dumps({**POD, "spec": []}))
+    assert [each["place"] for each in found["documents"]] == ["the manifest: document 3"]
+    assert [(each["place"], each["message"]) for each in found["problems"]] == [
+        ("the manifest: document 1", "this is not a Kubernetes object: it has no apiVersion and no kind"),
+        ("the manifest: document 2", "this is a list, not a Kubernetes object"),
+        ("the manifest: document 4", "spec must be an object, not a list"),
+    ]
+
+
+def test_only_so_many_documents_are_reviewed_and_explained(client):
+    text = "\n---\n".join([json.dumps(POD)] * 1000)
+    found = reviewed(client, text)
+    assert len(found["documents"]) == review_api.MAX_DOCUMENTS == 50
+    (problem,) = found["problems"]
+    assert problem["place"] == "the manifest: 1,000 documents"
+    assert problem["message"].startswith("only the first 50 are reviewed here; `vgpu-webhook review FILE`")
+    told = ask(client, "explain", text).json
+    assert len(told["documents"]) == explain.MAX_DOCUMENTS == 10
+    assert told["moreDocuments"] == 40
+
+
+def test_only_so_many_pods_of_a_document_are_explained(client):
+    task = {"replicas": 1, "template": {"spec": POD["spec"]}}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"tasks": [task] * 25}}
+    (told,) = ask(client, "explain", job).json["documents"]
+    assert len({family["pod"] for family in told["families"]}) == explain.MAX_PODS
+    assert told["morePods"] == 15
+
+
+def test_shapes_are_bounded_over_all_documents(client, monkeypatch):
+    monkeypatch.setattr(explain, "MAX_SHAPES", 5)
+    told = ask(client, "explain", "\n---\n".join([json.dumps(POD)] * 3)).json
+    shapes = [len(family["shapes"]) for each in told["documents"] for family in each["families"]]
+    assert shapes == [4, 1]
+    assert [family["more"] for each in told["documents"] for family in each["families"]] == [0, 3]
+    assert [each["morePods"] for each in told["documents"]] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("nodes,word", [(None, "unknown"), ([], "known")])
+def test_an_unknown_fleet_is_called_so(nodes, word):
+    client = create_app(State(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
+    told = ask(client, "explain", POD).json
+    assert told["fleet"] == word
+    assert all(family["shapes"] == [] for family in told["documents"][0]["families"])
+
+
+def test_declared_nodes_are_called_so():
+    document = yaml.safe_load((SAMPLES / "policy.yaml").read_text()) or {}
+    cards = {"name": "new", "cards": [{"type": "NVIDIA-A10", "memory": 24000, "count": 2}]}
+    document["fleet"] = {"declared": [cards]}
+    policy = parse_policy(document, "it")
+    client = create_app(State(Fixed(replace(sample_parts(policy), nodes=None)))).test_client()
+    told = ask(client, "explain", POD).json
+    assert told["fleet"] == "declared"
+    assert told["documents"][0]["families"][0]["shapes"][0]["declared"]
+
+
+def test_a_change_that_helps_helps(client):
+    asks = {"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": 60_000}
+    pod = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": asks}}]}}
+    shapes = ask(client, "explain", pod).json["documents"][0]["families"][0]["shapes"]
+    refused = [shape for shape in shapes if shape["placement"] == "never"]
+    assert refused
+    for shape in refused:
+        change = shape["change"]
+        asks_less = {**asks, change["resource"]: change["most"]}
+        pod["spec"]["containers"][0]["resources"]["limits"] = asks_less
+        again = ask(client, "explain", pod).json["documents"][0]["families"][0]["shapes"]
+        assert next(each for each in again if each["names"] == shape["names"])["placement"] == "fits"
+
+
+def test_the_document_of_the_api_knows_both(client):
+    found = client.get("/api/v1/openapi.json").json
+    for operation, answer in (("review", "Review"), ("explain", "Explained")):
+        post = found["paths"][f"/{operation}"]["post"]
+        assert post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith(f"/{answer}")
+    fields = found["components"]["schemas"]["ExplainedShape"]["properties"]
+    assert set(fields) == {field.alias for field in ExplainedShape.model_fields.values()}
