@@ -1,24 +1,22 @@
 """The audit log: decisions that match, summed up, and one in full."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
 from webhook.console.api.bounds import cut, shallow
 from webhook.console.api.decision_answers import (
-    Counted,
     DecisionInFull,
     Decisions,
     Finding,
     Listed,
-    OverTime,
     Reading,
-    RefusedTimes,
     Skipped,
     Spoke,
     Summed,
 )
+from webhook.console.api.decision_sums import summary
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.pairs import pair_of
@@ -26,13 +24,10 @@ from webhook.console.state import State
 from webhook.decisions.decision import Decision, spell_time
 from webhook.decisions.entries import Entry
 from webhook.decisions.journal import Journal
-from webhook.decisions.summary import OTHERS, Count, Summary
-from webhook.decisions.trend import Trend
 from webhook.outcome import Violation
 from webhook.rules.base import Level
 
 MAX_ENTRIES = 1000
-TOP = 100
 MAX_RULES = 50  # told of one entry
 NO_LOG = "no audit log is read; start the console with --audit-log FILE"
 
@@ -82,12 +77,6 @@ def decisions(state: State, question: DecisionsQuestion) -> Decisions:
         left_out=page.left_out,
         journal=reading(journal),
     )
-
-
-def summary(state: State, question: FilterQuestion) -> Summed:
-    """Decisions that match, summed up."""
-    wanted = question.filter()
-    return _summed(state.journal.summary(wanted) if state.journal else Summary())
 
 
 def decision(state: State, question: DecisionQuestion) -> DecisionInFull:
@@ -173,47 +162,6 @@ def _listed(entry: Entry) -> Listed:
         kind=cut(entry.kind),
         name=cut(entry.name),
         rules=tuple([Spoke(rule=cut(rule), level=level.value) for rule, level in worst.items()][:MAX_RULES]),
-    )
-
-
-def _summed(found: Summary) -> Summed:
-    tables = {"rules": found.rules, "namespaces": found.namespaces, "users": found.users}
-    left_out = {name: max(0, len(table) - TOP) for name, table in tables.items()}
-    left_out["refused"] = max(0, len(found.refused) - TOP)
-    refused = sorted(found.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:TOP]
-    tops = {name: _top(table) for name, table in tables.items()}
-    return Summed(
-        decisions=found.decisions,
-        first=found.first and spell_time(found.first),
-        last=found.last and spell_time(found.last),
-        outcomes=dict(found.words),
-        endpoints=dict(found.endpoints),
-        dry_runs=found.dry_runs,
-        rules=tops["rules"],
-        namespaces=tops["namespaces"],
-        users=tops["users"],
-        refused=tuple([RefusedTimes(**who._asdict(), times=times) for who, times in refused]),
-        left_out=left_out,
-        outcomes_over_time=_over_time(found.outcomes, found.words),
-        denials_by_rule=_over_time(found.denials_of, [each.name for each in tops["rules"] if each.denied]),
-        denials_by_namespace=_over_time(found.denials_in, [each.name for each in tops["namespaces"] if each.denied]),
-    )
-
-
-def _top(table: Mapping[str, Count]) -> tuple[Counted, ...]:
-    found = sorted(table.items(), key=lambda item: (-item[1].denied, -item[1].warned, -item[1].decisions, item[0]))
-    return tuple(
-        [
-            Counted(name=name, decisions=c.decisions, denied=c.denied, warned=c.warned, audited=c.audited)
-            for name, c in found[:TOP]
-        ]
-    )
-
-
-def _over_time(trend: Trend, names: Iterable[str]) -> OverTime:
-    begin = next(map(spell_time, trend.times()), None)
-    return OverTime(
-        step_seconds=trend.step, begin=begin, counts={name: tuple(trend.counts(name)) for name in names if begin}
     )
 
 

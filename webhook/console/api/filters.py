@@ -72,10 +72,21 @@ class FilterQuestion(Question):
         spelled = {("dryRun" if key == "dry_run" else key): value for key, value in found.items() if value is not None}
         return {key: str(value).lower() if isinstance(value, bool) else value for key, value in spelled.items()}
 
+    def only(self, **texts: str) -> dict[str, Any] | None:
+        """The query for these rules, namespaces, users, names alone; None if one of them cannot be asked for."""
+        globs = {key: exactly(text) for key, text in texts.items()}
+        return (
+            self.query(**{key: [glob] for key, glob in globs.items()}) if all(map(_askable, globs.values())) else None
+        )
+
 
 def exactly(text: str) -> str:
     """The glob that a text alone matches."""
     return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in text])
+
+
+def _askable(glob: str) -> bool:
+    return 0 < len(glob) <= MAX_GLOB and not glob.endswith("…")
 
 
 def _time(text: str, key: str) -> datetime | None:

@@ -5,7 +5,7 @@ from typing import Any
 from flask import Blueprint, render_template, request
 
 from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion
-from webhook.console.api.filters import WORDS, FilterQuestion, exactly
+from webhook.console.api.filters import WORDS, FilterQuestion
 from webhook.console.api.operation import Answer
 from webhook.console.api.replay import OPERATIONS as REPLAY
 from webhook.console.api.replay import ReplayQuestion
@@ -37,7 +37,7 @@ def add(pages: Blueprint, state: State) -> None:
         found = listing.ask(state, {"limit": ROWS, **values})
         summed = sums.ask(state, {key: value for key, value in values.items() if key not in _PLACE})
         drawn = history(summed, asked)
-        return render_template("decisions.html", found=found, summed=summed, drawn=drawn, **_form(asked))
+        return render_template("decisions.html", found=found, summed=summed, drawn=drawn, max_split=MAX_SPLIT, **_form(asked))
 
     @pages.post("/decisions/replay")
     def replayed() -> str:
@@ -61,7 +61,7 @@ def add(pages: Blueprint, state: State) -> None:
             kept=_cut(to_yaml(found.request)),
             raw=_cut(_raw(found)),
             rules=_rules(),
-            exactly=exactly,
+            asked=FilterQuestion(),
             max_shown=MAX_SHOWN,
             **_tried(asked),
         )
@@ -73,10 +73,8 @@ def _form(asked: FilterQuestion) -> dict[str, Any]:
         "asked": asked,
         "words": WORDS,
         "rules": _rules(),
-        "exactly": exactly,
         "top": REFUSED,
         "others": OTHERS,
-        "max_split": MAX_SPLIT,
     }
 
 

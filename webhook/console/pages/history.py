@@ -56,7 +56,7 @@ def history(found: Summed, asked: FilterQuestion) -> list[Drawn]:
     series += [Series(OTHERS, _cells(denials, rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
     second = chart(series, time)
     by_rule = [
-        Legend(f"r-{place}", rule, count, asked.query(rule=[exactly(rule)]), asked.rule == (exactly(rule),))
+        Legend(f"r-{place}", rule, count, asked.only(rule=rule), asked.rule == (exactly(rule),))
         for place, (rule, count) in enumerate(zip(rules[:TOP_RULES], second.totals, strict=False))
     ]
     by_rule += [Legend("r-others", OTHERS, second.totals[-1], None, chosen=False)] if len(rules) > TOP_RULES else []

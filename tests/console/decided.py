@@ -1,0 +1,74 @@
+"""Audit lines for tests, and what a browser makes of a page."""
+
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from webhook.console.app import create_app
+from webhook.console.state import State
+from webhook.decisions.journal import Journal
+
+LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
+HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\u2066\x00\x1b[31m\n*?[a]'
+
+
+_open: list[Journal] = []
+
+
+def write(file: Path, lines: list[Any]) -> Journal:
+    """A log of some lines, read."""
+    file.write_bytes(b"".join([orjson.dumps(line) + b"\n" for line in lines]))
+    return read(file)
+
+
+def read(file: Path) -> Journal:
+    """A log as it is, read."""
+    journal = Journal(str(file))
+    _open.append(journal)
+    journal.look()
+    return journal
+
+
+def close() -> None:
+    """Close all logs."""
+    while _open:
+        _open.pop().stop()
+
+
+def browse(journal: Journal | None) -> Any:
+    """A console on a journal, asked as a browser would."""
+    return create_app(State(Fixed(sample_parts()), journal)).test_client()
+
+
+class Page(HTMLParser):
+    """The elements of a page with their attributes, and its text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def links(self, start: str) -> list[str]:
+        return [at["href"] for tag, at in self.elements if tag == "a" and at.get("href", "").startswith(start)]
+
+    @property
+    def shape(self) -> set[tuple[str, str]]:
+        """Which elements have which attributes."""
+        return {(tag, name) for tag, attributes in self.elements for name in ("", *attributes)}
+
+
+def look(client: Any, address: str, status: int = 200) -> Page:
+    """A page, whatever it is."""
+    answer = client.get(address)
+    assert answer.status_code == status, answer.text[:2000]
+    return Page(answer.text)
