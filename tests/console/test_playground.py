@@ -1,0 +1,261 @@
+"""The playground's page: the editor, the answer beside it, and what a form without a script gets."""
+
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from webhook.console.app import create_app
+from webhook.console.pages import examples
+from webhook.console.state import State
+from webhook.offline.rulebook import rows
+
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+POD = """apiVersion: v1
+kind: Pod
+metadata:
+  name: train
+spec:
+  containers:
+  - name: main
+    resources:
+      limits:
+        volcano.sh/vgpu-cores: 150
+"""
+
+
+class Page(HTMLParser):
+    """The elements of a page, each with its text, and whether they are nested as they should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[dict] = []
+        self._open: list[dict] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag, attrs):
+        element = {"tag": tag, "text": "", **dict(attrs)}
+        self.elements.append(element)
+        if tag not in VOID:
+            self._open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append({"tag": tag, "text": "", **dict(attrs)})
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        for element in self._open:
+            element["text"] += data
+
+    def all(self, tag: str, classes: str = "") -> list[dict]:
+        wanted = set(classes.split())
+        return [
+            each for each in self.elements if each["tag"] == tag and wanted <= set((each.get("class") or "").split())
+        ]
+
+    def one(self, tag: str, classes: str = "") -> dict:
+        (found,) = self.all(tag, classes)
+        return found
+
+
+def shown(answer) -> Page:
+    assert answer.mimetype == "text/html"
+    return Page(answer.get_data(as_text=True))
+
+
+def words(element: dict) -> str:
+    return " ".join(element["text"].split())
+
+
+def post(client, manifest: str, **more: object) -> Page:
+    answer = client.post("/", data={"manifest": manifest, **more})
+    assert answer.status_code == 200
+    return shown(answer)
+
+
+def test_it_begins_with_a_pod_that_is_repaired_and_reviewed(client):
+    page = shown(client.get("/"))
+    editor = next(each for each in page.all("textarea") if each["name"] == "manifest")
+    assert editor["text"].removeprefix("\n") == (SAMPLES / "pod-repaired.yaml").read_text()
+    assert "Repaired" in words(page.one("section", "verdict repaired"))
+    assert "volcano.sh/vgpu-number: '1'" in [line["text"][1:].strip() for line in page.all("div", "line plus")]
+    assert [words(each) for each in page.all("span", "placement")] == ["✓ fits"] * 4
+    assert len(page.all("svg", "drawing")) == 4
+
+
+@pytest.mark.parametrize(
+    "name,headline",
+    [("pod-refused", "Refused"), ("pod-warned", "Repaired, with 1 warning"), ("pod-repaired", "Repaired")],
+)
+def test_a_sample_is_chosen_by_its_name(client, name, headline):
+    page = shown(client.get(f"/?example={name}"))
+    assert [words(each)[2:] for each in page.all("h2")] == [headline]
+    assert [each["value"] for each in page.all("option") if "selected" in each] == [name]
+
+
+def test_every_example_is_offered_and_opens(client):
+    offered = [each["value"] for each in shown(client.get("/")).all("option")]
+    assert sorted(offered) == sorted(name for group in examples.choices().values() for name in group)
+    assert set(offered) >= {row.id for row in rows()}
+    for name in offered:
+        page = shown(client.get(f"/?example={name}"))
+        assert page.all("section", "verdict")
+
+
+def test_an_example_of_other_settings_brings_them_or_says_so(client):
+    tight = shown(client.get("/?example=fits-tightly"))
+    (settings,) = [each["text"].strip() for each in tight.all("textarea") if each["name"] == "settings"]
+    assert settings == "target.devicePlugin=1.11.0"
+    assert "fits-tightly" in tight.one("div", "answer")["text"]
+    needing = shown(client.get("/?example=default-memory"))
+    assert "deviceConfig.nvidia.defaultMemory: 4000" in words(needing.one("p", "note warn"))
+
+
+def test_an_unknown_example_is_none(client):
+    answer = client.get("/?example=nonsense<b>")
+    assert answer.status_code == 404
+    assert "nonsense&lt;b&gt;" in answer.text
+
+
+def test_a_refusal_stands_where_it_stands(client):
+    page = post(client, POD)
+    assert "Refused" in words(page.one("section", "verdict bad"))
+    assert page.one("div", "line found deny")["text"].split() == ["volcano.sh/vgpu-cores:", "150"]
+    finding = page.one("p", "finding deny")
+    assert words(finding).startswith('deny cores-range: container "main" asks for volcano.sh/vgpu-cores 150')
+    assert '"pods.vgpu-webhook.svc" denied the request: cores-range' in page.one("pre", "terminal")["text"]
+    assert "/rules/cores-range" in [each.get("href") for each in page.all("a")]
+
+
+def test_what_would_help_is_told_of_each_kind_of_node(client):
+    limits = "volcano.sh/vgpu-number: 1\n        volcano.sh/vgpu-memory: 50000"
+    page = post(client, POD.replace("volcano.sh/vgpu-cores: 150", limits))
+    assert [words(each) for each in page.all("span", "placement")].count("✕ never") >= 1
+    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in [words(each) for each in page.all("p", "advice")]
+
+
+def test_the_form_keeps_what_was_written(client):
+    page = post(
+        client, POD, namespace="team-x", settings="rules.cores-range=warn\r\nrules.fits-no-node=off\r\n", split="3"
+    )
+    assert "Refused" not in words(page.one("section", "verdict"))
+    fields = {each["name"]: each.get("value", each["text"].strip()) for each in page.elements if each.get("name")}
+    assert (fields["namespace"], fields["split"]) == ("team-x", "3")
+    assert fields["settings"] == "rules.cores-range=warn\nrules.fits-no-node=off"
+    assert "in team-x" in words(page.one("p", "about"))
+
+
+def test_a_file_is_taken_before_the_editor(client):
+    data = {"manifest": "x: 1", "file": (io.BytesIO(POD.encode()), "pod.yaml")}
+    page = shown(client.post("/", data=data))
+    assert "Refused" in words(page.one("section", "verdict"))
+    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
+    assert editor.strip() == POD.strip()
+
+
+def test_a_large_file_is_refused_and_left_nowhere(client):
+    head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f.yaml"\r\n\r\n'
+    body = head + b"x" * 600_000 + b"\r\n--b--\r\n"  # by hand: the client's own file would stay open
+    answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
+    assert answer.status_code == 413
+    assert "larger than 512 KiB" in words(shown(answer).one("section", "verdict bad"))
+
+
+def test_an_empty_file_field_is_none(client):
+    page = shown(client.post("/", data={"manifest": POD, "file": (io.BytesIO(b""), "")}))
+    assert "Refused" in words(page.one("section", "verdict"))
+
+
+@pytest.mark.parametrize(
+    "data,status,complaint",
+    [
+        ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
+        ({"manifest": ""}, 422, "no document in it"),
+        ({}, 422, "no document in it"),
+        ({"manifest": "x: 1", "split": "many"}, 400, "split"),
+        ({"manifest": "x: 1", "settings": "nonsense"}, 422, "KEY=VALUE"),
+        ({"manifest": "x" * 600_000}, 413, "larger than 512 KiB"),
+    ],
+)
+def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, complaint):
+    answer = client.post("/", data=data)
+    assert answer.status_code == status
+    page = shown(answer)
+    assert complaint in words(page.one("section", "verdict bad"))
+    (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
+    assert editor.strip() == data.get("manifest", "").strip()
+
+
+def test_several_documents_are_listed(client):
+    page = post(client, f"{POD}\n---\n- 1\n---\n" + (SAMPLES / "pod-repaired.yaml").read_text())
+    assert [each["href"] for each in page.all("a") if each.get("href", "").startswith("#doc")] == [
+        "#document-1",
+        "#document-2",
+    ]
+    assert {each["id"] for each in page.all("article")} == {"document-1", "document-2"}
+    assert "this is a list, not a Kubernetes object" in page.one("div", "answer")["text"]
+
+
+def test_long_stretches_are_folded(client):
+    labels = "".join(f"    l{n}: x\n" for n in range(100))
+    page = post(client, POD.replace("  name: train\n", f"  name: train\n  labels:\n{labels}"))
+    fold = page.one("details", "fold")
+    assert fold["text"].startswith("… 107 unchanged lines")
+    assert "l50: x" in fold["text"]
+
+
+def test_a_workload_shows_how_its_pods_change(client):
+    spec = "".join(f"    {line}\n" for line in POD.partition("spec:\n")[2].splitlines())
+    page = post(client, f"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\nspec:\n  template:\n    spec:\n{spec}")
+    assert "Its pods will change" in page.one("div", "answer")["text"]
+    assert "its pods will be refused: put right cores-range" in words(page.one("section", "verdict"))
+
+
+def test_an_unknown_fleet_is_told_with_what_to_do():
+    client = create_app(State(Fixed(replace(sample_parts(), nodes=None)))).test_client()
+    page = shown(client.get("/"))
+    assert "--fleet FILE" in words(page.one("p", "note warn"))
+    assert page.all("svg", "drawing") == []
+
+
+def test_it_takes_no_device_for_no_question(client):
+    page = post(client, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}")
+    assert "Admitted as it is" in words(page.one("section", "verdict good"))
+    assert "Asks for no device." in words(page.one("section", "verdict good"))
+    assert page.all("section", "family") == []
+
+
+def test_what_is_none_of_its_business_is_called_so(client):
+    page = post(client, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}")
+    assert "Nothing to review: neither a pod nor a workload." in words(page.one("section", "verdict"))
+
+
+def test_every_rule_page_leads_here(client):
+    page = shown(client.get("/rules/cores-range"))
+    (hidden,) = [each for each in page.all("input") if each.get("type") == "hidden"]
+    opened = post(client, hidden["value"])
+    assert "cores-range" in opened.one("p", "finding deny")["text"]
+
+
+def test_the_page_can_be_used_without_a_mouse_and_without_seeing(client):
+    page = shown(client.get("/?example=pod-refused"))
+    labelled = {each["for"] for each in page.all("label") if "for" in each}
+    text = client.get("/?example=pod-refused").text
+    for field in [*page.all("textarea"), *page.all("select"), *page.all("input")]:
+        wrapped = re.search(rf'<label class="field">[^<]*<(?:\w+) name="{field["name"]}"', text.replace("\n      ", ""))
+        assert field.get("id") in labelled or wrapped, field["name"]
+    for region in [*page.all("div", "listing"), *page.all("pre")]:
+        assert region["tabindex"] == "0"
+        assert region["aria-label"]
+    assert not [each for each in page.elements if "style" in each or any(key.startswith("on") for key in each)]
+
+
+def test_the_footer_names_the_operations(client):
+    assert "/api/v1/review" in shown(client.get("/")).one("footer", "bottom")["text"]
