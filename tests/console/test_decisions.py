@@ -135,7 +135,7 @@ def test_the_summary(client: Any):
     assert sum(found["outcomesOverTime"]["counts"]["denied"]) == 4
     assert sum(found["denialsByRule"]["counts"]["card-count"]) == 4
     assert sum(found["denialsByNamespace"]["counts"]["team-vision"]) == 4
-    assert found["denialsByRule"]["from"] == "2026-11-20T08:00:00Z"
+    assert found["denialsByRule"]["from"] == "2026-11-20T08:04:00Z"
     assert ask(client, "/summary?user=chris*")["decisions"] == 2
 
 
@@ -178,7 +178,7 @@ def test_the_list(client: Any):
     assert "16 decisions" in page.text
     assert "/decisions?outcome=denied" in page.links("/decisions?")
     assert "/decisions?rule=card-count" in page.links("/decisions?")
-    assert "2026-11-20 08:00 to 2026-11-20 09:00 UTC: 1 denied, 3 mutated, 2 allowed" in page.text
+    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text
     assert all(look(client, link).text for link in set(page.links("/decisions")) - {"/decisions/0"})
     assert page.links("/api/v1/decisions")[0] == API
 

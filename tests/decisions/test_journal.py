@@ -308,7 +308,7 @@ def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
     assert journal.problem.startswith(f"{log} is not there yet")
     assert (journal.count, journal.first, journal.last, journal.oldest, journal.newest) == (0, None, 0, None, None)
     assert journal.latest() == ((), None, 0, 0)
-    assert journal.summary() == Summary()
+    assert journal.summary() == Summary.fine()
     assert list(journal.decisions()) == []
     Path(f"{log}.1").write_bytes(lines(0))
     journal.look()
@@ -514,7 +514,7 @@ def test_sums_are_right_remembered_and_gone_on_with(log: Path, filled: Journal, 
         file.write(lines(*range(1000, 1234)))
     filled.look()
     found = filled.summary(wanted)
-    expected = Summary()
+    expected = Summary.fine()
     for number in range(1234):
         if wanted.admits(decision := read(line(number))):
             expected.add(decision)

@@ -68,7 +68,7 @@ class _Sum:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.first = self.last = 0
-        self.summary = Summary()
+        self.summary = Summary.fine()
 
 
 class Sums:
@@ -89,7 +89,7 @@ class Sums:
             view = seen()
             if view and view[-1].last > held.last:
                 goes_on = view[0].first == held.first
-                summary = held.summary.copy() if goes_on else Summary()
+                summary = held.summary.copy() if goes_on else Summary.fine()
                 after = held.last if goes_on else 0
                 for block in view[bisect_right(view, after, key=lambda block: block.last) :]:
                     for entry in block.matches(wanted):

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from webhook.decisions.decision import Decided
-from webhook.decisions.trend import Trend
+from webhook.decisions.trend import MINUTE, Trend
 from webhook.rules.base import Level
 
 MAX_KEYS = 10_000  # of each table; names come from strangers
@@ -62,6 +62,11 @@ class Summary:
     outcomes: Trend = field(default_factory=Trend)
     denials_of: Trend = field(default_factory=Trend)
     denials_in: Trend = field(default_factory=Trend)
+
+    @classmethod
+    def fine(cls) -> "Summary":
+        """One that counts by the minute as long as the time is short."""
+        return cls(outcomes=Trend(MINUTE), denials_of=Trend(MINUTE), denials_in=Trend(MINUTE))
 
     def add(self, decision: Decided) -> None:
         """Take a decision."""

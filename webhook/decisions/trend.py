@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-_HOUR = 3600
+MINUTE = 60
+_HOUR = 60 * MINUTE
 _DAY = 24 * _HOUR
-STEPS = (_HOUR, _DAY, 7 * _DAY, 52 * 7 * _DAY, 5200 * 7 * _DAY)  # seconds
+STEPS = (MINUTE, 5 * MINUTE, 15 * MINUTE, _HOUR, _DAY, 7 * _DAY, 52 * 7 * _DAY, 5200 * 7 * _DAY)  # seconds
 
 MAX_CELLS = 50_000  # counts of one name in one step
 MAX_STEPS = 72  # from the first to the last: three days by the hour, then ten weeks by the day
@@ -23,7 +24,7 @@ class Trend:
         step: seconds in which events are put together.
     """
 
-    step: int = STEPS[0]
+    step: int = _HOUR
     _cells: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     _size: int = 0
     _first: int = 0
