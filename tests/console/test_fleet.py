@@ -120,10 +120,10 @@ def test_nodes_are_searched_for(client, question, expected):
 
 def test_a_search_counts_the_nodes_that_it_finds():
     card = (10, 16_000, "A10")
-    client = console([vgpu_node(f"node-{at}", card) for at in range(100)])
+    client = console([vgpu_node(f"Node-{at}", card) for at in range(100)])
     found = family(client, "vgpu", name="node-1*")
     assert (found["nodes"], found["devices"], found["slices"]) == (11, 11, 110)
-    assert found["shapes"][0]["names"][:2] == ["node-1", "node-10"]
+    assert found["shapes"][0]["names"][:2] == ["Node-1", "Node-10"]
     assert len(found["shapes"][0]["names"]) == 10
 
 

@@ -60,7 +60,7 @@ def test_a_bug_gives_a_sentence_and_no_traceback(broken, caplog, path):
         assert word not in answer.text
     assert f"GET {path}: a bug" in caplog.text
     assert "Traceback" in caplog.text
-    assert "\x1b" not in caplog.text
+    assert not [record for record in caplog.records if "\x1b" in record.getMessage()]  # caplog.text leaves these out
 
 
 def test_what_cannot_be_used_is_told_without_what_a_terminal_or_browser_would_obey(broken):
