@@ -1,0 +1,64 @@
+"""Debian's Chromium, headless, that knows no host but this one."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+
+REQUIRED = "VGPU_WEBHOOK_BROWSER"  # with the value `required`, tests without a browser fail
+REBOUND = "rebound.test"  # a name of somebody else's that resolves to this machine
+WIDTH, HEIGHT = 1240, 900
+PAGE_SECONDS = 30
+
+ARGUMENTS = (
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--disable-breakpad",
+    "--hide-scrollbars",
+    "--no-proxy-server",
+    f"--window-size={WIDTH},{HEIGHT}",
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+)
+
+
+def missing() -> str:
+    """What is wanting for a browser, and how to get it; nothing if all is there."""
+    lacking = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
+    if not lacking:
+        return ""
+    return f"no {' and no '.join(lacking)} here: apt-get install chromium chromium-driver"
+
+
+@contextmanager
+def chromium(home: Path) -> Iterator[Chrome]:
+    """Start it; it ends with the context.
+
+    Args:
+        home: an empty directory for all that it writes.
+    """
+    options = ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for argument in (*ARGUMENTS, f"--user-data-dir={home / 'profile'}"):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # which root cannot have
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    mine = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_CACHE_HOME": str(home / "cache")}
+    with patch.dict(os.environ, NO_PROXY="localhost,127.0.0.1", no_proxy="localhost,127.0.0.1"):
+        driver = Chrome(options, Service(str(shutil.which("chromedriver")), env=os.environ | mine))
+    try:
+        driver.set_page_load_timeout(PAGE_SECONDS)
+        yield driver
+    finally:
+        driver.quit()

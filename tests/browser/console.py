@@ -1,0 +1,59 @@
+"""`vgpu-webhook console` in a process of its own, on the samples."""
+
+import json
+import subprocess
+from http.client import HTTPException
+from pathlib import Path
+from urllib.request import ProxyHandler, build_opener
+
+from tests.console.conftest import SAMPLES
+from tests.server.program import COMMAND, START_SECONDS, free_port, until
+
+DIRECT = build_opener(ProxyHandler({}))
+
+
+class Console:
+    """A console, started; ends with `close`."""
+
+    def __init__(self, audit: Path, certificate: Path, log: Path, port: int | None = None) -> None:
+        """Start it, and wait until it answers.
+
+        Args:
+            audit: the audit log that it follows.
+            certificate: that of the webhook.
+            log: where standard error goes.
+            port: of the loopback address; a free one, if none is given.
+        """
+        self.audit = audit
+        self.port = port or free_port()
+        self.host = f"127.0.0.1:{self.port}"
+        self.address = f"http://{self.host}"
+        self.log = log
+        options = ["--sample", "--audit-log", audit, "--doctor-from", SAMPLES / "cluster", "--tls-cert", certificate]
+        with log.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                [COMMAND, "console", "--bind", self.host, *options], stdout=subprocess.DEVNULL, stderr=stderr
+            )
+        try:
+            until(self.answers, START_SECONDS)
+        except AssertionError:
+            self.close()
+            raise
+
+    def answers(self) -> bool:
+        """Whether it is there, and has read its log."""
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1", timeout=5) as answer:
+                return json.load(answer)["journal"]["caughtUp"]
+        except (OSError, HTTPException):
+            return False
+
+    def close(self) -> None:
+        """End it."""
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()

@@ -1,0 +1,88 @@
+"""The pages of the console, opened and walked through, by mouse and by keyboard."""
+
+import pytest
+from selenium.webdriver import Keys
+
+from tests.browser.user import User
+
+PAGES = {"Playground": "/", "Fleet": "/fleet", "Decisions": "/decisions", "Rules": "/rules", "Health": "/health"}
+MORE = ("/decisions/2", "/rules/card-count", "/?example=pod-refused", "/decisions?outcome=denied", "/rules?namespace=default")
+STOPS = 45  # of the Tab key on a page, at most
+
+# Where the focus is, and whether one sees it.
+FOCUS = """
+const at = document.activeElement, style = getComputedStyle(at), box = at.getBoundingClientRect();
+return {
+  name: `${at.tagName} ${at.className.baseVal ?? at.className} ${at.name ?? ""} ${at.innerText?.slice(0, 40) ?? ""}`,
+  ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+  seen: box.width > 0 && box.right > 0 && box.bottom > 0 && box.top < innerHeight,
+  body: at === document.body,
+};
+"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_click_opens_each_page(user: User, name: str):
+    user.open("/rules" if name != "Rules" else "/")
+    user.follow(name)
+    assert user.path == PAGES[name]
+    assert user.text("h1") == name
+    assert user.text("nav [aria-current='page']") == name
+    assert user.driver.title.startswith(name)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_keyboard_opens_each_page(user: User, name: str):
+    user.open("/rules" if name != "Rules" else "/")
+    for _ in range(10):
+        user.press(Keys.TAB)
+        if user.focused.text == name:
+            break
+    assert user.focused.text == name
+    assert user.js(FOCUS)["ring"] >= 2
+    user.press(Keys.ENTER)
+    user.until(lambda: user.text("h1") == name)
+    assert user.path == PAGES[name]
+
+
+@pytest.mark.parametrize("path", PAGES.values())
+def test_the_first_tab_offers_to_skip_to_the_content(user: User, path: str):
+    user.open(path)
+    user.press(Keys.TAB)
+    assert user.focused.text == "Skip to the content"
+    assert user.js(FOCUS)["seen"]
+    user.press(Keys.ENTER)
+    assert user.focused.get_attribute("id") == "main"
+    user.press(Keys.TAB)
+    assert user.js("return document.getElementById('main').contains(document.activeElement)")
+
+
+@pytest.mark.parametrize("path", [*PAGES.values(), *MORE])
+def test_the_focus_is_seen_wherever_it_goes_and_is_never_caught(user: User, path: str):
+    user.open(path)
+    stops = []
+    for _ in range(STOPS):
+        user.press(Keys.ESCAPE, Keys.TAB)  # the editor keeps Tab for itself until Escape
+        at = user.js(FOCUS)
+        if at["body"]:
+            break
+        assert at["ring"] >= 2, at
+        assert at["seen"], at
+        stops.append(user.focused.id)
+    assert len(stops) > 6
+    assert len(set(stops)) == len(stops)  # nothing sends it back
+
+
+@pytest.mark.parametrize("path", [*PAGES.values(), *MORE])
+def test_a_narrow_screen_needs_no_scrolling_sideways(user: User, path: str):
+    user.size(400, 800)
+    user.open(path)
+    assert user.js("return document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"])
+def test_an_error_page_says_what_is_wrong_and_leads_on(user: User, path: str):
+    user.open(path)
+    assert len(user.text("[role=alert]")) > 20
+    assert len(user.all("nav a")) == len(PAGES)
+    assert [line for line in user.complaints() if "Failed to load resource" not in line] == []
