@@ -12,6 +12,7 @@ from webhook.console.state import State
 from webhook.decisions.journal import Journal
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
+API = "/api/v1/decisions"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\u2066\x00\x1b[31m\n*?[a]'
 
 
@@ -41,6 +42,18 @@ def close() -> None:
 def browse(journal: Journal | None) -> Any:
     """A console on a journal, asked as a browser would."""
     return create_app(State(Fixed(sample_parts()), journal)).test_client()
+
+
+def ask(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
+    """What the API answers about decisions."""
+    answer = client.get(f"{API}{query}")
+    assert answer.status_code == status, answer.text
+    return answer.json
+
+
+def numbers(client: Any, query: str) -> list[int]:
+    """The numbers of those that match."""
+    return [entry["number"] for entry in ask(client, query)["entries"]]
 
 
 class Page(HTMLParser):

@@ -1,0 +1,133 @@
+"""Logs of hostile text, of rubbish, and such as change while they are read."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.console.decided import HOSTILE, LINES, ask, browse, close, look, numbers, read, write
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    close()
+
+
+def _hostile(text: str) -> list[Any]:
+    finding = {"rule": text, "level": "deny", "path": text, "message": text}
+    patch = [{"op": text, "path": text, "value": {text: text}}, {"op": "move", "from": text, "path": "/" + text}, {}]
+    names = dict.fromkeys(("id", "uid", "operation", "user", "namespace", "kind", "name"), text)
+    kept = {"pod": {"metadata": {"annotations": {text: text}}}, text: [text]}
+    line = {
+        **LINES[1],
+        **names,
+        "findings": [finding],
+        "patch": patch,
+        "request": kept,
+        "digests": {"policy": text, text: 1},
+    }
+    return [
+        line,
+        {**line, "findings": [finding] * (400 if len(text) < 1000 else 20)},
+        {**line, "allowed": True, "digests": {"config": {"a": [text]}}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HOSTILE,
+        HOSTILE * 100,
+        "javascript:alert(1)",
+        "../../%2e%2e/?a=b&c#d",
+        "\udfff\ud800".encode("utf-8", "replace").decode(),
+    ],
+)
+def test_hostile_text_is_only_text(tmp_path: Path, text: str):
+    tame = browse(write(tmp_path / "tame", _hostile("tame")))
+    client = browse(write(tmp_path / "log", _hostile(text)))
+    for address in (
+        "/decisions",
+        "/decisions/1",
+        "/decisions/2",
+        "/decisions/3",
+        "/decisions/1?settings=rules.card-count%3Dwarn",
+    ):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert CONTROL.search(answer.text) is None
+        assert look(client, address).shape <= look(tame, address).shape
+        assert len(answer.text) < 1_000_000
+    page = look(client, "/decisions")
+    for link in page.links("/decisions"):
+        assert client.get(link).status_code in (200, 404)
+    assert ask(client, "/1")["name"] == text
+
+
+def test_links_ask_for_the_very_name(tmp_path: Path):
+    lines = [{**LINES[1], "namespace": name} for name in ("team[a]*", "team[a]x", "teama")]
+    client = browse(write(tmp_path / "log", lines))
+    assert numbers(
+        client, look(client, "/decisions/1").links("/decisions?namespace")[0].removeprefix("/decisions")
+    ) == [1]
+
+
+def test_deep_and_large_requests(tmp_path: Path):
+    deep: Any = "end"
+    for _ in range(240):
+        deep = {"a": deep}
+    lines = [
+        {**LINES[0], "request": {"pod": deep}},
+        {**LINES[0], "request": {"pod": {"spec": "x" * 400_000}}},
+        {**LINES[0], "durationUs": 2**63},
+    ]
+    client = browse(write(tmp_path / "log", lines))
+    assert "…" in look(client, "/decisions/1").text
+    assert "more characters" in look(client, "/decisions/2").text
+    look(client, "/decisions/3")
+    assert ask(client, "/1")["number"] == 1
+
+
+@pytest.mark.parametrize("time", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+def test_times_at_the_end_of_all_times(tmp_path: Path, time: str):
+    client = browse(write(tmp_path / "log", [*LINES, {**LINES[1], "time": time}]))
+    page = look(client, "/decisions")
+    assert "17 decisions" in page.text
+    assert all(look(client, link) for link in page.links("/decisions?since"))
+    look(client, "/decisions/17")
+
+
+def test_a_binary_log(tmp_path: Path):
+    (tmp_path / "log").write_bytes(os.urandom(200_000))
+    journal = read(tmp_path / "log")
+    page = look(browse(journal), "/decisions")
+    assert "are no decision and left out" in page.text
+    assert "Nothing is recorded yet" in page.text
+
+
+def test_a_log_that_is_not_there(tmp_path: Path):
+    journal = read(tmp_path / "<b>log")
+    page = look(browse(journal), "/decisions")
+    assert "<b>log is not there yet" in page.text
+    assert ("b", "") not in page.shape
+
+
+def test_the_tail_goes_on_when_the_log_is_truncated_or_rotated(tmp_path: Path):
+    file = tmp_path / "log"
+    journal = write(file, LINES[:4])
+    client = browse(journal)
+    file.write_bytes(orjson.dumps(LINES[4]) + b"\n")  # truncated, and written anew
+    journal.look()
+    assert numbers(client, "?after=4") == [5]
+    file.rename(tmp_path / "log.1")
+    file.write_bytes(orjson.dumps(LINES[5]) + b"\n" + orjson.dumps(LINES[6])[:50])
+    journal.look()
+    journal.look()
+    assert numbers(client, "?after=5") == [6]
+    assert ask(client, "/6")["id"] == LINES[5]["id"]

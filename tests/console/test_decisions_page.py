@@ -1,0 +1,97 @@
+"""The audit log on a page: the list, its filters and links, one decision; a hundred thousand of them."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.console.decided import API, LINES, ask, browse, close, look, numbers, write
+from webhook.decisions.journal import Journal
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    close()
+
+
+@pytest.fixture
+def client(tmp_path: Path):
+    return browse(write(tmp_path / "audit.jsonl", LINES))
+
+
+def test_the_list(client: Any):
+    page = look(client, "/decisions")
+    assert page.links("/decisions/") == [f"/decisions/{number}" for number in range(16, 0, -1)] + ["/decisions/0"]
+    assert "16 decisions" in page.text
+    assert "/decisions?outcome=denied" in page.links("/decisions?")
+    assert "/decisions?rule=card-count" in page.links("/decisions?")
+    assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text
+    assert all(look(client, link).text for link in set(page.links("/decisions")) - {"/decisions/0"})
+    assert page.links("/api/v1/decisions")[0] == API
+
+
+def test_filters_are_kept_by_links_and_forms(client: Any):
+    page = look(client, "/decisions?user=anna*&user=b*&since=2026-11-20&dryRun=false&limit=2&before=16")
+    older = next(link for link in page.links("/decisions?") if "before=" in link)
+    assert [f in older for f in ("user=anna*&user=b*", "since=2026-11-20", "dryRun=false")] == [True] * 3
+    users = [at["value"] for tag, at in page.elements if tag == "input" and at.get("name") == "user"]
+    assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is asked for
+    assert not any("data-first" in at for _, at in page.elements)  # an older page is not followed
+    assert any("data-first" in at for _, at in look(client, "/decisions?user=anna*").elements)
+
+
+def test_a_decision_in_full(client: Any):
+    page = look(client, "/decisions/2")
+    assert '"HAMi-core", which equals no node\'s mode' in page.text
+    assert page.links("/rules/")[:2] == ["/rules/cores-range", "/rules/mode-invalid"]
+    assert "/decisions/1" in page.links("/decisions/")
+    assert "CUDA_DISABLE_CONTROL" in page.text
+    assert (
+        orjson.loads(page.text[page.text.index('{"time"') : page.text.index("}\n", page.text.index('{"time"')) + 1])
+        == LINES[1]
+    )
+    assert "spec.schedulerName" in look(client, "/decisions/1").text
+    look(client, "/decisions/99", 404)
+    look(client, "/decisions/-1", 404)
+
+
+def test_without_an_audit_log():
+    client = browse(None)
+    assert "--audit-log FILE" in look(client, "/decisions").text
+    assert "--audit-log FILE" in look(client, "/decisions/1", 404).text
+    assert ask(client)["journal"]["given"] is False
+    assert ask(client, "/summary")["decisions"] == 0
+
+
+def test_while_the_log_is_still_read(tmp_path: Path):
+    (tmp_path / "log").write_bytes(orjson.dumps(LINES[0]) + b"\n")
+    assert "Still reading the log: 0%" in look(browse(Journal(str(tmp_path / "log"))), "/decisions").text
+
+
+def test_a_hundred_thousand_decisions(tmp_path: Path):
+    """The bounds are many times what it takes, as the machine may be busy."""
+    begin = datetime(2026, 11, 17, tzinfo=UTC)
+
+    def line(number: int) -> dict[str, Any]:
+        at = (begin + timedelta(seconds=number * 2)).isoformat().replace("+00:00", "Z")
+        return {
+            **LINES[number % 2],
+            "time": at,
+            "namespace": f"n{number % 40}",
+            "user": f"u{number % 700}",
+            "request": {},
+        }
+
+    client = browse(write(tmp_path / "log", [line(number) for number in range(100_000)]))
+    for address, seconds in (("/decisions", 6.0), ("/decisions", 1.0), ("/decisions?user=u1*&since=2026-11-18", 6.0)):
+        asked = monotonic()
+        answer = client.get(address)
+        assert (answer.status_code, monotonic() - asked < seconds) == (200, True)
+        assert len(answer.data) < 500_000
+    asked = monotonic()
+    assert numbers(client, "?after=99999&denied=true") == [100_000]
+    assert monotonic() - asked < 0.25
