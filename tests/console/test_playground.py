@@ -162,10 +162,10 @@ def test_a_file_is_taken_before_the_editor(client):
 
 def test_a_large_file_is_refused_and_left_nowhere(client):
     head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="f.yaml"\r\n\r\n'
-    body = head + b"x" * 600_000 + b"\r\n--b--\r\n"  # by hand: the client's own file would stay open
+    body = head + b"x" * 300_000 + b"\r\n--b--\r\n"  # by hand: the client's own file would stay open
     answer = client.post("/", data=body, content_type="multipart/form-data; boundary=b")
     assert answer.status_code == 413
-    assert "larger than 512 KiB" in words(shown(answer).one("section", "verdict bad"))
+    assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
 
 
 def test_an_empty_file_field_is_none(client):
@@ -181,7 +181,7 @@ def test_an_empty_file_field_is_none(client):
         ({}, 422, "no document in it"),
         ({"manifest": "x: 1", "split": "many"}, 400, "split"),
         ({"manifest": "x: 1", "settings": "nonsense"}, 422, "KEY=VALUE"),
-        ({"manifest": "x" * 600_000}, 413, "larger than 512 KiB"),
+        ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
     ],
 )
 def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, complaint):

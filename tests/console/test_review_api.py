@@ -178,7 +178,7 @@ def test_settings_and_split_are_tried(client):
         ({"manifest": "x: 1", "settings": ["a=1"] * 101}, 400, "settings"),
         ({"manifest": "x: 1", "split": 0}, 400, "split"),
         ({"manifest": "x: 1", "split": 1001}, 400, "split"),
-        ({"manifest": "x" * 524_289}, 413, "larger than 512 KiB; `vgpu-webhook review FILE` takes"),
+        ({"manifest": "x" * 262_145}, 413, "larger than 256 KiB; `vgpu-webhook review FILE` takes"),
         ({"manifest": "x: 1", "namespace": "n" * 254}, 400, "namespace"),
     ],
 )

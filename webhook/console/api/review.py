@@ -20,7 +20,7 @@ from webhook.report.text import Reviewed
 from webhook.review import Snapshot, review
 
 SOURCE = "the manifest"
-MAX_MANIFEST = 512 << 10  # bytes; YAML of this size can keep a core busy for two seconds
+MAX_MANIFEST = 256 << 10  # bytes; YAML of this size can keep a core busy for a second
 MAX_EXPANDED = 3 << 20  # bytes of JSON, once aliases are followed; an API server takes no larger object either
 MAX_DOCUMENTS = 50
 MAX_LISTED = 2 * MAX_LINES  # lines of all documents together
@@ -36,7 +36,7 @@ class ReviewQuestion(Question):
     manifest: Annotated[
         str,
         Field(
-            description="YAML or JSON, at most 512 KiB: pods, workloads, Lists, recorded AdmissionReviews, the first 50 of them"
+            description="YAML or JSON, at most 256 KiB: pods, workloads, Lists, recorded AdmissionReviews, the first 50 of them"
         ),
     ]
     namespace: Annotated[

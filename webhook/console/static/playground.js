@@ -1,6 +1,6 @@
 // The editor: Tab indents, unless Escape came before; a file and an example are put into it. All of it works without this, too.
 
-const LARGEST = 512 * 1024; // bytes of a file; the server takes no more
+const LARGEST = 256 * 1024; // bytes of a file; the server takes no more
 
 const editor = document.getElementById("manifest");
 const settings = document.querySelector('textarea[name="settings"]');
@@ -47,7 +47,7 @@ file.addEventListener("change", async () => {
   const [chosen] = file.files;
   if (!chosen) return;
   if (chosen.size > LARGEST) {
-    file.setCustomValidity("This file is larger than 512 KiB; vgpu-webhook review FILE takes up to 10 MiB.");
+    file.setCustomValidity("This file is larger than 256 KiB; vgpu-webhook review FILE takes up to 10 MiB.");
     file.reportValidity();
   } else {
     fill(await chosen.text());
