@@ -37,7 +37,9 @@ def add(pages: Blueprint, state: State) -> None:
         found = listing.ask(state, {"limit": ROWS, **values})
         summed = sums.ask(state, {key: value for key, value in values.items() if key not in _PLACE})
         drawn = history(summed, asked)
-        return render_template("decisions.html", found=found, summed=summed, drawn=drawn, max_split=MAX_SPLIT, **_form(asked))
+        return render_template(
+            "decisions.html", found=found, summed=summed, drawn=drawn, max_split=MAX_SPLIT, **_form(asked)
+        )
 
     @pages.post("/decisions/replay")
     def replayed() -> str:
