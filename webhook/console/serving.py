@@ -1,20 +1,27 @@
 """gunicorn, arranged for the console: one process, some threads, nothing that a browser could hold up for long."""
 
+import contextlib
+import logging
+import socket
+import struct
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.workers.gthread import ThreadWorker
 
 from webhook.console.app import create_app
 from webhook.console.state import State
 
-THREADS = 8
+THREADS = 16
+SILENCE_SECONDS = 5  # of a peer in the midst of a request; a thread waits for it
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 SETTINGS: dict[str, Any] = {
-    "worker_class": "gthread",
+    "worker_class": f"{__name__}.ConsoleWorker",
     "workers": 1,  # one journal, one fleet
     "threads": THREADS,
     "worker_connections": 256,
@@ -31,6 +38,36 @@ SETTINGS: dict[str, Any] = {
     "loglevel": "warning",
     "proc_name": "vgpu-webhook-console",
 }
+
+
+class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
+    """The worker with threads, which by itself waits for ever for the rest of a request, or for its answer to be taken."""
+
+    def init_process(self) -> None:
+        """Serve."""
+        logging.getLogger("gunicorn.error").addFilter(_is_no_silence)
+        super().init_process()
+
+    def enqueue_req(self, conn: Any) -> None:
+        """Hand a connection to a thread; the kernel ends what takes too long there."""
+        patience = struct.pack("ll", SILENCE_SECONDS, 0)
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+        super().enqueue_req(conn)
+
+    def handle(self, conn: Any) -> Any:
+        """Serve a connection in a thread; a silent one is not said goodbye to, for which all others would wait."""
+        began = time.monotonic()
+        goes_on = super().handle(conn)
+        if not goes_on and time.monotonic() - began >= SILENCE_SECONDS:
+            with contextlib.suppress(OSError):
+                conn.sock.shutdown(socket.SHUT_RDWR)
+        return goes_on
+
+
+def _is_no_silence(record: logging.LogRecord) -> bool:
+    """Tell whether a record is about something else than a silent peer, who is nothing to log."""
+    return not (record.exc_info and isinstance(record.exc_info[1], BlockingIOError))
 
 
 class Console(BaseApplication):  # type: ignore[misc]

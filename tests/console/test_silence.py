@@ -1,0 +1,52 @@
+"""Peers that say nothing more: they hold a thread for some seconds, not for ever."""
+
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.program import COMMAND, free_port, until
+from webhook.console.serving import SILENCE_SECONDS, THREADS
+
+BEGUN = [
+    b"GET /rules HTTP/1.1\r\nHost: local",
+    b"POST /api/v1/review HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+    b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+]
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    found = free_port()
+    command = [str(COMMAND), "console", "--sample", "--bind", f"127.0.0.1:{found}"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    until(lambda: answers(found), 15)
+    yield found
+    process.terminate()
+    _, errors = process.communicate(timeout=15)
+    assert "Traceback" not in errors
+
+
+def answers(port: int, timeout: float = 5) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg", timeout=timeout) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def test_they_do_not_keep_the_others_out(port: int):
+    silent = []
+    for number in range(THREADS + 2):
+        silent.append(socket.create_connection(("127.0.0.1", port)))
+        silent[-1].sendall(BEGUN[number % len(BEGUN)])
+    began = time.monotonic()
+    assert answers(port, timeout=3 * SILENCE_SECONDS)
+    held = time.monotonic() - began
+    assert held < 2 * SILENCE_SECONDS
+    assert answers(port), "whoever was silent is gone, and takes nobody's time any more"
+    for each in silent:
+        each.close()
