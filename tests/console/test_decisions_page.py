@@ -47,7 +47,7 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
 def test_a_decision_in_full(client: Any):
     page = look(client, "/decisions/2")
     assert '"HAMi-core", which equals no node\'s mode' in page.text
-    assert page.links("/rules/")[:2] == ["/rules/cores-range", "/rules/mode-invalid"]
+    assert page.links("/rules/")[:2] == ["/rules/cores-range?kind=validation", "/rules/mode-invalid?kind=validation"]
     assert "/decisions/1" in page.links("/decisions/")
     assert "CUDA_DISABLE_CONTROL" in page.text
     assert (

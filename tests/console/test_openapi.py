@@ -43,7 +43,7 @@ QUESTIONS = {
     "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
     "replay": [{}, {"number": 1}, {"settings": [], "split": 4}],
     "rules": [{}, {"namespace": "team"}],
-    "rule": [{"id": "cores-range"}, {"id": "cores-range", "namespace": "team"}],
+    "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
 }

@@ -131,7 +131,7 @@ def test_a_refusal_stands_where_it_stands(client):
     finding = page.one("p", "finding deny")
     assert words(finding).startswith('deny cores-range: container "main" asks for volcano.sh/vgpu-cores 150')
     assert '"pods.vgpu-webhook.svc" denied the request: cores-range' in page.one("pre", "terminal")["text"]
-    assert "/rules/cores-range" in [each.get("href") for each in page.all("a")]
+    assert "/rules/cores-range?kind=validation" in [each.get("href") for each in page.all("a")]
 
 
 def test_what_would_help_is_told_of_each_kind_of_node(client):

@@ -47,18 +47,20 @@ def test_it_is_the_rulebook_in_its_order(client):
 def test_the_page_lists_each_rule_with_its_level(client):
     page = client.get("/rules").text
     listed = re.findall(
-        r'<span class="level (\w+)">.*?<a href="/rules/([\w-]+)"><code>([\w-]+)</code>', page, re.DOTALL
+        r'<span class="level (\w+)">.*?<a href="/rules/([\w-]+)(?:\?kind=\w+)?"><code>([\w-]+)</code>', page, re.DOTALL
     )
     assert [(name, level) for level, _, name in listed] == [(row.id, row.level) for row in ROWS]
     for row in ROWS:
         assert row.what in unescape(page)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}-{row.id}")
 def test_each_rule_has_a_page_with_an_example_in_which_it_speaks(client, row):
-    page = client.get(f"/rules/{row.id}")
+    kind = {"kind": row.kind}
+    page = client.get(f"/rules/{row.id}", query_string=kind)
     assert page.status_code == 200
-    found = client.get(f"/api/v1/rules/{row.id}").json
+    found = client.get(f"/api/v1/rules/{row.id}", query_string=kind).json
+    assert (found["kind"], found["what"]) == (row.kind, row.what)
     assert found["text"] in unescape(page.text)
     assert found["example"]["manifest"] in unescape(page.text).replace("\r", "")
     if row.level == "repair":

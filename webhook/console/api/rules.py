@@ -1,6 +1,6 @@
 """Every rule: what it does and why, its level in a namespace, an example and what the engine says to it."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from werkzeug.exceptions import NotFound
@@ -29,6 +29,10 @@ class RuleQuestion(Question):
     """Which rule is asked for."""
 
     id: Annotated[str, Field(max_length=100, description="the rule's id")]
+    kind: Annotated[
+        Literal["mutation", "validation"] | None,
+        Field(description="which, where a mutation and a validation share an id; without it the mutation"),
+    ] = None
     namespace: _Namespace = ""
 
 
@@ -131,7 +135,8 @@ def one_rule(state: State, question: RuleQuestion) -> RuleInFull:
     Raises:
         NotFound: there is none with that id.
     """
-    row = next((row for row in rows() if row.id == question.id), None)
+    named = [row for row in rows() if row.id == question.id and question.kind in (None, row.kind)]
+    row = next(iter(named), None)
     if row is None:
         raise NotFound(f"no rule is called {question.id!r}; /rules lists them")
     line = _line(row, state, state.snapshot.levels.decider(question.namespace))

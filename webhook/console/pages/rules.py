@@ -17,4 +17,5 @@ def add(pages: Blueprint, state: State) -> None:
     @pages.get("/rules/<rule>")
     def rule(rule: str) -> str:
         values = {**single.from_query(request.args), "id": rule}
-        return render_template("rule.html", rule=single.ask(state, values), namespace=values.get("namespace", ""))
+        asked = {key: values.get(key, "") for key in ("kind", "namespace")}
+        return render_template("rule.html", rule=single.ask(state, values), **asked)
