@@ -167,3 +167,14 @@ def _summary(ran: Ran) -> dict[str, object]:
 def _id(name: str, endpoint: str) -> str:
     records = map(json.loads, LOG.read_bytes().splitlines())
     return next(str(record["id"]) for record in records if (record["name"], record["endpoint"]) == (name, endpoint))
+
+
+def test_what_is_filtered_away_still_repairs(run):
+    """A pod is judged as other inputs would have repaired it, also where its line of /mutate is not asked for."""
+    tried = ("--set", "schedulerName=other", "--set", "schedulerNames=[other]", "-o", "json")
+
+    def judged(*filters: str) -> list[str]:
+        lines = run("replay", *INPUTS, *tried, *filters, LOG).lines[:-1]
+        return [line["id"] for line in lines if line["endpoint"] == "validate"]
+
+    assert judged("--endpoint", "validate") == judged() == [_id("inference", "validate")]  # its author wrote `volcano`

@@ -101,14 +101,25 @@ class Log:
         self.complaints = 0
         self._progress = Progress(sys.stderr, lambda: self.reader.share)
 
-    def each(self, take: Callable[[Decision], None], *, quiet: bool = False) -> None:
-        """Hand over every decision; `quiet` where that already writes to the terminal."""
+    def each(
+        self,
+        take: Callable[[Decision], None],
+        leave: Callable[[Decision], None] = lambda _: None,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        """Hand over every decision.
+
+        Args:
+            take: gets those that are asked for.
+            leave: gets the others.
+            quiet: where taking already writes to the terminal.
+        """
         admits, step = self.filter.admits, self._progress.step
         for decision in self.reader.read(self._files):
             if not quiet:
                 step()
-            if admits(decision):
-                take(decision)
+            (take if admits(decision) else leave)(decision)
         self._progress.clear()
 
     def tell_skipped(self) -> None:

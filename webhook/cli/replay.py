@@ -54,7 +54,8 @@ def _replay(arguments: argparse.Namespace) -> int:
         if arguments.output == "json" and replayed.verdict is not Verdict.SAME:
             print(json_change(replayed))
 
-    log.each(take, quiet=arguments.output == "json" and sys.stdout.isatty())
+    # A judgement that is asked for may be of a pod whose repair is not.
+    log.each(take, replayer.note, quiet=arguments.output == "json" and sys.stdout.isatty())
     if arguments.output == "json":
         print(json_changes(changes, base.digests))
     else:
