@@ -48,7 +48,8 @@ def main(argv: Sequence[str]) -> int:
         journal = Journal(arguments.audit_log) if arguments.audit_log else None
         if journal is not None:
             journal.start()
-        return State(following, journal, doctor, arguments.tls_cert)
+        examined = str(arguments.doctor_from or "the cluster")
+        return State(following, journal, doctor, arguments.tls_cert, examined)
 
     check_address(arguments.bind)
     console = Console(state, arguments.bind, arguments.allow_host)

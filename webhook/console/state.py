@@ -40,12 +40,14 @@ class State:
         journal: the audit log; None if none is read.
         doctor: looks at the cluster, or at files; None if there is nothing to look at.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not to be seen.
+        examined: what the doctor looks at, for people.
     """
 
     settings: Settings
     journal: Journal | None = None
     doctor: Callable[[], tuple[Facts, list[str]]] | None = None
     certificate: Path | None = None
+    examined: str = "the cluster"
 
     @property
     def snapshot(self) -> Snapshot:

@@ -67,6 +67,7 @@ class Doctor(Answer):
     """What the doctor found when it looked last.
 
     Attributes:
+        subject: what it looks at: the cluster, or files.
         available: False if it has nothing to look at; `problem` then says how that is changed.
         looking: it is looking right now; what is told is older, or nothing yet.
         looking_seconds: for how long; 0 if it is not.
@@ -80,6 +81,7 @@ class Doctor(Answer):
     """
 
     available: bool
+    subject: str = ""
     looking: bool = False
     looking_seconds: float = 0.0
     at: datetime | None = None
@@ -161,7 +163,7 @@ def last_look(state: State, *, refresh: bool, wait: float) -> Doctor:
         return Doctor(available=False, problem=UNAVAILABLE)
     with _making:
         examiner = _examiner(state.doctor)
-    return examiner.ask(refresh=refresh, wait=wait)
+    return examiner.ask(refresh=refresh, wait=wait).model_copy(update={"subject": short(state.examined, MAX_MESSAGE)})
 
 
 _making = threading.Lock()

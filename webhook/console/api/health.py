@@ -183,7 +183,7 @@ def _doctor(said: Doctor) -> Part:
         return Part(name="doctor", status=Status.UNCHECKED, message="still looking")
     worst = next((status for status in WORST_FIRST if said.counts[status]), Status.UNCHECKED)
     counts = ", ".join(f"{said.counts[status]} {status}" for status in WORST_FIRST if said.counts[status])
-    return Part(name="doctor", status=worst, message=counts or "no check said anything")
+    return Part(name="doctor", status=worst, message=f"{said.subject}: {counts or 'no check said anything'}")
 
 
 OPERATIONS = (
