@@ -1,7 +1,9 @@
 """`vgpu-webhook console` in a process of its own, on the samples."""
 
 import json
+import signal
 import subprocess
+from collections.abc import Sequence
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
@@ -15,7 +17,9 @@ DIRECT = build_opener(ProxyHandler({}))
 class Console:
     """A console, started; ends with `close`."""
 
-    def __init__(self, audit: Path, certificate: Path, log: Path, port: int | None = None) -> None:
+    def __init__(
+        self, audit: Path, certificate: Path, log: Path, port: int | None = None, more: Sequence[str] = ()
+    ) -> None:
         """Start it, and wait until it answers.
 
         Args:
@@ -23,6 +27,7 @@ class Console:
             certificate: that of the webhook.
             log: where standard error goes.
             port: of the loopback address; a free one, if none is given.
+            more: options.
         """
         self.audit = audit
         self.port = port or free_port()
@@ -32,7 +37,7 @@ class Console:
         options = ["--sample", "--audit-log", audit, "--doctor-from", SAMPLES / "cluster", "--tls-cert", certificate]
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [COMMAND, "console", "--bind", self.host, *options], stdout=subprocess.DEVNULL, stderr=stderr
+                [COMMAND, "console", "--bind", self.host, *options, *more], stdout=subprocess.DEVNULL, stderr=stderr
             )
         try:
             until(self.answers, START_SECONDS)
@@ -50,8 +55,8 @@ class Console:
             return False
 
     def close(self) -> None:
-        """End it."""
-        self.process.terminate()
+        """End it at once: the connections that a browser keeps would be waited for."""
+        self.process.send_signal(signal.SIGQUIT)
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:

@@ -6,13 +6,22 @@ from selenium.webdriver import Keys
 from tests.browser.user import User
 
 PAGES = {"Playground": "/", "Fleet": "/fleet", "Decisions": "/decisions", "Rules": "/rules", "Health": "/health"}
-MORE = ("/decisions/2", "/rules/card-count", "/?example=pod-refused", "/decisions?outcome=denied", "/rules?namespace=default")
+MORE = (
+    "/decisions/2",
+    "/rules/card-count",
+    "/?example=pod-refused",
+    "/decisions?outcome=denied",
+    "/rules?namespace=default",
+)
 STOPS = 45  # of the Tab key on a page, at most
 
 # Where the focus is, and whether one sees it.
 FOCUS = """
-const at = document.activeElement, style = getComputedStyle(at), box = at.getBoundingClientRect();
+window.visited ??= new Set();
+const at = document.activeElement, again = visited.has(at), style = getComputedStyle(at), box = at.getBoundingClientRect();
+visited.add(at);
 return {
+  again,
   name: `${at.tagName} ${at.className.baseVal ?? at.className} ${at.name ?? ""} ${at.innerText?.slice(0, 40) ?? ""}`,
   ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
   seen: box.width > 0 && box.right > 0 && box.bottom > 0 && box.top < innerHeight,
@@ -60,7 +69,7 @@ def test_the_first_tab_offers_to_skip_to_the_content(user: User, path: str):
 @pytest.mark.parametrize("path", [*PAGES.values(), *MORE])
 def test_the_focus_is_seen_wherever_it_goes_and_is_never_caught(user: User, path: str):
     user.open(path)
-    stops = []
+    stops = 0
     for _ in range(STOPS):
         user.press(Keys.ESCAPE, Keys.TAB)  # the editor keeps Tab for itself until Escape
         at = user.js(FOCUS)
@@ -68,9 +77,9 @@ def test_the_focus_is_seen_wherever_it_goes_and_is_never_caught(user: User, path
             break
         assert at["ring"] >= 2, at
         assert at["seen"], at
-        stops.append(user.focused.id)
-    assert len(stops) > 6
-    assert len(set(stops)) == len(stops)  # nothing sends it back
+        assert not at["again"], at  # nothing sends it back
+        stops += 1
+    assert stops > 6
 
 
 @pytest.mark.parametrize("path", [*PAGES.values(), *MORE])
@@ -80,9 +89,11 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(user: User, path: str):
     assert user.js("return document.documentElement.scrollWidth") <= 400
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"]
+)
 def test_an_error_page_says_what_is_wrong_and_leads_on(user: User, path: str):
     user.open(path)
     assert len(user.text("[role=alert]")) > 20
     assert len(user.all("nav a")) == len(PAGES)
-    assert [line for line in user.complaints() if "Failed to load resource" not in line] == []
+    user.forgive(400, 404)

@@ -76,12 +76,17 @@ class User:
         try:
             self.until(lambda: words in self.text(css), seconds)
         except AssertionError:
-            raise AssertionError(f"{words!r} is not to be read in {self.text()[:2000]!r}") from None
+            shown = self.text("main" if css == "body" else "#result" if self.all("#result") else "main")
+            raise AssertionError(f"{words!r} is not to be read at {css} of {self.path}:\n{shown[:2000]}") from None
 
     # --- doing ----------------------------------------------------------------------------------------------------
 
     def click(self, css: str) -> None:
         self.find(css).click()
+
+    def point(self, css: str) -> None:
+        """Click where an element is, whatever lies on it."""
+        ActionChains(self.driver, duration=0).move_to_element(self.find(css)).click().perform()
 
     def follow(self, words: str) -> None:
         """Click a link."""
@@ -126,6 +131,11 @@ class User:
     def complaints(self) -> list[str]:
         """Errors of scripts, breaches of the Content-Security-Policy, loads that failed; since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def forgive(self, *statuses: int) -> None:
+        """Whatever was complained of so far must be answers with such statuses."""
+        found = self.complaints()
+        assert [line for line in found if not any(f"a status of {status} " in line for status in statuses)] == []
 
     def requests(self) -> list[tuple[str, str]]:
         """Method and address of whatever was asked for since the last call."""

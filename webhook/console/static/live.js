@@ -45,7 +45,8 @@ for (const form of document.querySelectorAll("form[data-live]")) {
 function request(form, signal) {
   const data = new FormData(form);
   if (form.method === "post") return [form.action, { method: "POST", body: data, signal }];
-  const query = new URLSearchParams([...data].filter(([, value]) => value !== ""));
+  const whole = form.hasAttribute("data-whole"); // fields that are empty ask something, too
+  const query = new URLSearchParams([...data].filter(([, value]) => whole || value !== ""));
   const address = `${form.action.split("?")[0]}?${query}`;
   history.replaceState(null, "", address);
   return [address, { signal }];

@@ -125,8 +125,16 @@ function label(tag, classes, text) {
   return made;
 }
 
+// As the server's rows have it.
+function spell(letter) {
+  const known = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[letter];
+  const code = letter.codePointAt(0);
+  const [mark, width] = code < 0x100 ? ["x", 2] : code < 0x10000 ? ["u", 4] : ["U", 8];
+  return known ?? `\\${mark}${code.toString(16).padStart(width, "0")}`;
+}
+
 function shown(text, length) {
-  const spelled = text.replace(HIDDEN, (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`);
+  const spelled = text.replace(HIDDEN, spell);
   return spelled.length > length ? `${spelled.slice(0, length - 1)}…` : spelled;
 }
 

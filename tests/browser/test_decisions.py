@@ -1,0 +1,119 @@
+"""The audit log in the console: filters, charts, one decision in full, its replay, the way through many."""
+
+from selenium.webdriver import Keys
+from selenium.webdriver.support.select import Select
+
+from tests.browser.console import Console
+from tests.browser.lines import append, refused
+from tests.browser.user import User
+
+ROWS = "[data-rows] tr"
+NAMESPACES = f"{ROWS} td:nth-child(3)"
+OBJECTS = f"{ROWS} td:nth-child(4)"
+
+
+def test_typing_into_a_filter_leaves_what_matches(user: User):
+    user.open("/decisions")
+    assert {"team-vision", "team-speech"} <= set(user.texts(NAMESPACES))
+    user.write("input[name=namespace]", "team-sp*")
+    user.until(lambda: set(user.texts(NAMESPACES)) == {"team-speech"})
+    assert user.focused.get_attribute("name") == "namespace"
+    user.find("select[name=outcome]").send_keys("warned")
+    user.until(lambda: set(user.texts(f"{ROWS} .outcome")) == {"warned"})
+    assert "host-access" in user.texts(ROWS)[0]
+    assert "that match" in user.text("#list")
+    assert "namespace=team-sp" in user.path  # to be handed on, and to come back to
+    user.driver.refresh()
+    assert set(user.texts(f"{ROWS} .outcome")) == {"warned"}
+    user.write("input[name=namespace]", "no-such-team")
+    user.sees("Nothing matches")
+    user.follow("Clear the filters")
+    assert {"team-vision", "team-speech"} <= set(user.texts(NAMESPACES))
+
+
+def test_a_time_that_cannot_be_read_is_told_and_the_form_stays(user: User):
+    user.open("/decisions")
+    user.write("input[name=since]", "yesterdayish")
+    user.sees("yesterdayish")
+    user.write("input[name=since]", "2000-01-01")
+    user.until(lambda: len(user.all(ROWS)) > 10)
+    user.forgive(400, 422)
+
+
+def test_bars_have_titles_and_lead_to_their_time(user: User):
+    user.open("/decisions")
+    titles = user.js("return [...document.querySelectorAll('.bars a title')].map((each) => each.textContent)")
+    counted = [title for title in titles if "denied" in title]
+    assert counted
+    assert all("UTC" in title for title in titles)
+    heights = user.js(
+        "return [...document.querySelectorAll('.bars .s-denied')].map((e) => e.getBoundingClientRect().height)"
+    )
+    assert max(heights) > 3
+    before = len(user.all(ROWS))
+    bars = user.all(".bars a")
+    bars[titles.index(counted[0])].click()
+    user.until(lambda: "since=" in user.path and "until=" in user.path)
+    assert 1 <= len(user.all(ROWS)) <= before
+    assert "denied" in user.texts(f"{ROWS} .outcome")
+
+
+def test_a_row_opens_the_decision_and_replay_shows_what_would_change(user: User):
+    user.open("/decisions?rule=card-count&outcome=denied&namespace=team-vision")
+    address = user.find(f"{ROWS} a").get_attribute("href")
+    user.point(f"{ROWS} td:nth-child(5)")  # anywhere in the row
+    user.until(lambda: user.driver.current_url == address)
+    assert "denied" in user.text("h1")
+    assert "card-count" in user.text(".findings")
+    assert "team-vision" in user.text(".facts")
+    user.click("form.try button")
+    user.sees("The same")
+    user.write("textarea[name=settings]", "rules.card-count=warn")
+    user.sees("Changed")
+    assert user.texts("#result .columns .outcome") == ["denied", "allowed"]
+    user.driver.refresh()
+    user.sees("Changed")
+
+
+def test_what_if_for_all_that_match(user: User):
+    user.open("/decisions?rule=card-count&outcome=denied&namespace=team-vision")
+    user.driver.find_element("xpath", "//summary[contains(., 'What if')]").click()
+    user.write("details[open] textarea[name=settings]", "rules.card-count=warn")
+    user.click("details[open] form.try button")
+    user.sees("What changes")
+    assert "card-count" in user.text("#result table")
+
+
+def test_many_decisions_have_pages_and_the_way_back_leads_back(user: User, console: Console):
+    append(console.audit, *[refused(name=f"many-{number}", namespace="many") for number in range(230)])
+    user.open("/decisions?namespace=many")
+    user.until(lambda: "230" in user.text("#list") or user.driver.refresh())
+    seen = []
+    for _ in range(3):
+        seen += user.texts(OBJECTS)
+        if user.all("[rel=next]"):
+            user.click("[rel=next]")
+    assert seen == [f"Pod/many-{number}" for number in reversed(range(230))]
+    user.click("[rel=prev]")
+    assert user.texts(OBJECTS) == seen[100:200]
+    first = user.path
+    user.click(f"{ROWS} a")
+    user.until(lambda: user.text("h1").endswith("many-129"))
+    user.driver.back()
+    user.until(lambda: user.path == first)
+    assert user.texts(OBJECTS) == seen[100:200]
+
+
+def test_without_javascript_filters_and_replay_work_by_their_buttons(user: User):
+    user.scripts(run=False)
+    user.open("/decisions")
+    assert not user.find("[data-follow]").is_displayed()  # it could do nothing
+    user.write("input[name=namespace]", "team-speech")
+    Select(user.find("select[name=outcome]")).select_by_visible_text("warned")
+    user.press(Keys.ENTER)
+    user.click("form.filters button")
+    user.until(lambda: set(user.texts(f"{ROWS} .outcome")) == {"warned"})
+    user.click(f"{ROWS} a")
+    user.write("textarea[name=settings]", "rules.host-access=off")
+    user.click("form.try button")
+    user.sees("Changed")

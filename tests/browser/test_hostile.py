@@ -1,0 +1,102 @@
+"""Manifests that would rather be a script, or too much for anybody."""
+
+import pytest
+
+from tests.browser.test_playground import TOO_MANY, VERDICT, editor
+from tests.browser.user import User
+from webhook.report.terminal import visible
+
+SCRIPT = "<script>window.hacked=1;alert(1)</script>"
+TEXTS = (
+    SCRIPT,
+    "<img src=x onerror=window.hacked=1>",
+    "<svg onload=window.hacked=1>",
+    '" autofocus onfocus="window.hacked=1',
+    "javascript:window.hacked=1",
+    f"</textarea>{SCRIPT}",
+    f"</title></pre>{SCRIPT}",
+    "{{7*7}}${7*7}",
+    "safe\u202egnp.exe\u2066",
+)
+SENT_AS_A_PAGE = "window.before = true; document.querySelector('form[data-live]').submit()"
+FILL = """
+const editor = document.getElementById("manifest");
+editor.value = arguments[0];
+editor.dispatchEvent(new Event("input", { bubbles: true }));
+"""
+# Elements and attributes that the manifest could have brought; the page itself has none of them in the answer.
+BROUGHT = """
+const found = [...document.querySelectorAll("#result *")].filter((each) =>
+  ["SCRIPT", "IMG", "IFRAME", "OBJECT", "STYLE"].includes(each.tagName) ||
+  each.getAttributeNames().some((name) => name.startsWith("on") || name === "autofocus" || name === "style") ||
+  /^javascript:/i.test(each.getAttribute("href") ?? ""));
+return [window.hacked ?? null, document.querySelectorAll("script").length, found.map((each) => each.outerHTML)];
+"""
+
+
+def hostile(text: str) -> str:
+    """A pod that has a text wherever one can be, and whose faults make the webhook quote it."""
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f"""\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {quoted}
+  namespace: {quoted}
+  annotations: {{volcano.sh/vgpu-mode: {quoted}, {quoted}: {quoted}}}
+spec:
+  nodeSelector: {{{quoted}: {quoted}}}
+  containers:
+  - name: {quoted}
+    image: {quoted}
+    env: [{{name: CUDA_DISABLE_CONTROL, value: {quoted}}}]
+    resources: {{limits: {{volcano.sh/vgpu-number: 9, volcano.sh/vgpu-cores: {quoted}, {quoted}: {quoted}}}}}
+  - name: second
+    resources: {{limits: {{volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 3000}}}}
+"""
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_hostile_text_is_text(user: User, text: str):
+    user.open("/")
+    scripts = user.js(BROUGHT)[1]
+    manifest = hostile(text)
+    for send in (FILL, SENT_AS_A_PAGE):  # by the script of the page, and as a page of its own
+        user.js(send, manifest)
+        user.until(lambda send=send: send == FILL or not user.js("return window.before"))
+        user.sees("Refused", VERDICT)
+        assert user.js(BROUGHT) == [None, scripts, []]
+        assert visible(text) in user.text("#result .about")
+        assert visible(text) in user.text("#result .listing")
+        assert "\u202e" not in user.text("#result")
+        assert editor(user) == manifest
+
+
+def test_a_hostile_address_is_text_too(user: User):
+    for path in ("/?example=", "/rules/", "/rules?namespace=", "/fleet?name=", "/decisions?user=", "/decisions?since="):
+        user.open(path + "%3Cimg%20src=x%20onerror=window.hacked=1%3E%22%20autofocus%20onfocus=%22window.hacked=1")
+        assert user.js("return window.hacked ?? null") is None
+        assert user.all("main img") == []
+    user.forgive(400, 404)
+
+
+def test_what_is_too_large_is_refused_in_words_and_the_page_goes_on(user: User):
+    user.open("/")
+    user.js(FILL, "# " + "x" * (4 << 20))
+    user.sees("less than 3 MiB", "#result", 15)
+    user.forgive(413)
+    user.js(FILL, TOO_MANY)
+    user.sees("Refused", VERDICT)
+
+
+def test_yaml_that_explodes_is_refused_in_words(user: User):
+    user.open("/")
+    lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
+    lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
+    user.js(FILL, "\n".join(lines))
+    user.sees("Cannot be reviewed")
+    user.js(FILL, "[" * 100_000)
+    user.sees("Cannot be reviewed")
+    user.js(FILL, TOO_MANY)
+    user.sees("Refused", VERDICT)
+    user.forgive(422)

@@ -1,0 +1,105 @@
+"""Fleet, rules and health, as somebody uses them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.browser.console import Console
+from tests.browser.test_playground import VERDICT, editor
+from tests.browser.user import User
+from tests.console.conftest import SAMPLES
+
+RULES = "#result tbody tr"
+
+
+def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
+    user.open("/fleet")
+    whole = user.text("#result")
+    assert "gpu-a" in whole
+    assert "gpu-b" in whole
+    drawings = len(user.all("#result svg.drawing"))
+    user.write("input[name=name]", "gpu-b")
+    user.until(lambda: "gpu-a" not in user.text("#result"))
+    assert "gpu-b" in user.text("#result table")
+    assert 1 <= len(user.all("#result svg.drawing")) < drawings
+    user.write("input[name=name]", "nothing-like-it")
+    user.sees("No node matches")
+    user.follow("Show all")
+    assert user.text("#result .family") in whole
+
+
+def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
+    user.open("/fleet")
+    for family in user.all("#result .family"):
+        drawing, table = (
+            family.find_element("css selector", "svg.drawing"),
+            family.find_element("css selector", "table"),
+        )
+        assert drawing.size["width"] > 100
+        assert drawing.location["y"] < table.location["y"]
+
+
+@pytest.fixture
+def governed(user: User, console: Console, certificate: Path, tmp_path: Path) -> Iterator[User]:
+    """Somebody at a console with the sample policy."""
+    policy = ("--policy", str(SAMPLES / "policy.yaml"))
+    other, usual = Console(console.audit, certificate, tmp_path / "stderr", more=policy), (user.address, user.host)
+    user.address, user.host = other.address, other.host
+    yield user
+    assert user.strangers() == []
+    user.driver.get("about:blank")
+    user.address, user.host = usual
+    other.close()
+
+
+def test_rules_tell_their_levels_by_namespace(governed: User):
+    governed.open("/rules")
+    assert len(governed.all(RULES)) > 20
+    governed.write("input[name=namespace]", "kube-system")
+    governed.sees("exempts this namespace")
+    governed.write("input[name=namespace]", "team-vision")
+    governed.until(lambda: "exempts" not in governed.text("#result"))
+    (row,) = [text for text in governed.texts(RULES) if "several-device-containers" in text]
+    assert row.startswith("deny")
+    assert "instead of warn" in row
+    governed.follow("several-device-containers")
+    assert governed.path.startswith("/rules/several-device-containers?")
+    assert "deny" in governed.text("h1")
+
+
+def test_an_example_of_a_rule_opens_in_the_playground(user: User):
+    user.open("/rules")
+    user.follow("cores-range")
+    manifest = user.text("main pre.code")
+    user.driver.find_element("xpath", "//button[text()='Open it in the playground']").click()
+    user.until(lambda: user.text("h1") == "Playground")
+    assert editor(user).strip() == manifest.strip()
+    assert "Refused" in user.text(VERDICT)
+    user.follow("cores-range")
+    assert user.path.startswith("/rules/cores-range")
+
+
+def test_health_says_what_the_doctor_says_and_looks_again(user: User):
+    user.open("/health?wait=20")
+    user.until(lambda: user.all(".lines dt"), 15)
+    assert "certificate" in user.text(".parts").lower()
+    summaries = user.all("details.group summary")
+    closed = [each for each in summaries if not each.find_element("xpath", "..").get_attribute("open")]
+    closed[0].click()
+    assert all(text.strip() for text in user.texts("details.group[open] dd"))
+    before = user.js("return document.querySelector('#result time')?.dateTime")
+    user.driver.find_element("xpath", "//button[text()='Look again']").click()
+    user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"), 15)
+    assert before
+    user.until(lambda: user.js("return document.querySelector('#result time')?.dateTime") >= before)
+
+
+def test_every_page_with_an_answer_links_to_it_as_json(user: User):
+    for path in ("/fleet", "/decisions", "/rules", "/rules/card-count", "/decisions/2", "/health"):
+        user.open(path)
+        user.follow("This page as JSON")
+        assert user.path.startswith("/api/v1/")
+        assert user.js("return document.contentType") == "application/json"
+        assert user.js("return JSON.parse(document.body.innerText) !== null")
+    user.forgive(404)  # of an icon for what is no page
