@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -169,27 +171,59 @@ def test_bad_options(run, capsys, options: list[str], message: str):
     assert message in capsys.readouterr().err
 
 
-def test_following(tmp_path: Path):
+@pytest.fixture
+def follow(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Follow the file `log`; what it tells goes to `out`. It hears Ctrl-C, which a job in the background may not."""
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with ExitStack() as running:
+
+        def start(*options: str) -> subprocess.Popen[bytes]:
+            command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", *options, str(tmp_path / "log")]
+            out = running.enter_context((tmp_path / "out").open("wb"))
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=heard)  # noqa: PLW1509
+            running.enter_context(process)
+            running.callback(process.kill)
+            return process
+
+        yield start
+
+
+def test_following(tmp_path: Path, follow: Callable[..., subprocess.Popen[bytes]]):
     log, out = tmp_path / "log", tmp_path / "out"
     log.write_bytes(LINES[0])
-    command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", "--denied", "-o", "json", str(log)]
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job would pass on that it hears none
-    with (
-        out.open("wb") as stdout,
-        subprocess.Popen(command, stdout=stdout, stderr=subprocess.PIPE, preexec_fn=heard) as process,  # noqa: PLW1509
-    ):
+    process = follow("--denied", "-o", "json")
 
-        def write(line: bytes) -> bool:
-            with log.open("ab") as file:
-                file.write(line)
-            return bool(out.read_bytes())
+    def write(line: bytes) -> bool:
+        with log.open("ab") as file:
+            file.write(line)
+        return bool(out.read_bytes())
 
-        until(lambda: write(LINES[1]))  # it may not yet have begun
-        log.rename(tmp_path / "log.1")
-        log.write_bytes(LINES[2] + LINES[7])
-        until(lambda: b"card-count" in out.read_bytes().splitlines()[-1] and b'"Pod","name":"nine"' in out.read_bytes())
-        process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
-        assert process.stderr is not None
-        assert process.stderr.read() == b""
+    until(lambda: write(LINES[1]))  # it may not yet have begun
+    log.rename(tmp_path / "log.1")
+    log.write_bytes(LINES[2] + LINES[7])
+    until(lambda: b"card-count" in out.read_bytes().splitlines()[-1] and b'"Pod","name":"nine"' in out.read_bytes())
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=10)[1] == b""
+    assert process.returncode == 130
     assert {json.loads(line)["allowed"] for line in out.read_bytes().splitlines()} == {False}
+
+
+def test_following_with_an_age_tells_what_was_before_too(tmp_path: Path, follow: Callable[..., Any]):
+    log, out = tmp_path / "log", tmp_path / "out"
+    (tmp_path / "log.2.gz").write_bytes(b"\x1f\x8b\x08 damaged")
+    (tmp_path / "log.1").write_bytes(b"".join(LINES[:3]))
+    log.write_bytes(b"".join(LINES[3:5]))
+    process = follow("--since", "2026-11-20", "-o", "json")
+    until(lambda: out.read_bytes().splitlines(keepends=True) == LINES[:5])
+    with log.open("ab") as file:
+        file.write(LINES[5])
+    until(lambda: out.read_bytes().splitlines(keepends=True) == LINES[:6])
+    process.send_signal(signal.SIGINT)
+    told = process.communicate(timeout=10)[1].decode().splitlines()
+    assert [line.partition("log.2.gz: ")[1] for line in told] == ["log.2.gz: "]
+
+
+def test_what_cannot_be_followed(run, tmp_path: Path):
+    ran = run("audit", "--follow", tmp_path)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith(f"vgpu-webhook audit: {tmp_path} is no regular file")

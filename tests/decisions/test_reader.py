@@ -1,13 +1,11 @@
-"""Reading audit logs: rotated, compressed, torn, foreign, hostile, and while they are written to."""
+"""Reading audit logs: rotated, compressed, torn, foreign, hostile."""
 
 import bz2
 import gzip
 import json
 import lzma
 import os
-import threading
 import tracemalloc
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.decisions import sample
 from tests.decisions.recording import record, request, snapshot
-from webhook.decisions.decision import Decision, parse_decision, read_decision, to_record
-from webhook.decisions.follow import follow
+from webhook.decisions.decision import parse_decision, read_decision, to_record
 from webhook.decisions.reader import GIVE_UP, Reader, Skipped
 from webhook.decisions.replay import Replayer
 from webhook.decisions.streams import CHUNK, MAX_LINE, Lines
@@ -220,56 +217,3 @@ def test_how_much_is_read(tmp_path: Path):
     assert shares[0] is not None
     assert 0 < shares[0] < 0.6
     assert reader.share == 1.0
-
-
-# --- following ------------------------------------------------------------------------------------------------------
-
-
-def take(found: Iterator[Decision | None], count: int) -> list[str]:
-    """The uids of so many decisions; None while nothing comes is passed over."""
-    stop = threading.Event()
-    timer = threading.Timer(10, stop.set)
-    timer.start()
-    read: list[str] = []
-    for decision in found:
-        assert not stop.is_set(), read
-        if decision is not None:
-            read.append(decision.uid)
-        if len(read) == count:
-            break
-    timer.cancel()
-    return read
-
-
-def test_following_begins_at_the_end_and_goes_on_after_rotation_and_truncation(tmp_path: Path):
-    log = tmp_path / "log"
-    log.write_bytes(line("before"))
-    skipped = Skipped()
-    found = follow(str(log), skipped)
-    assert next(found) is None
-    with log.open("ab") as file:
-        file.write(line("a") + line("b")[:50])
-        file.flush()
-        assert take(found, 1) == ["a"]
-        file.write(line("b")[50:] + b"foreign\n")
-        file.flush()
-        assert take(found, 1) == ["b"]
-        log.rename(tmp_path / "log.1")
-        assert next(found) is None
-        file.write(line("c"))
-    log.write_bytes(line("d") + line("e"))
-    assert take(found, 3) == ["c", "d", "e"]
-    assert next(found) is None
-    log.write_bytes(b"")
-    assert next(found) is None
-    log.write_bytes(line("f"))
-    assert take(found, 1) == ["f"]
-    assert skipped == Skipped(foreign=1)
-
-
-def test_a_file_that_is_not_there_is_waited_for(tmp_path: Path):
-    log = tmp_path / "log"
-    found = follow(str(log), Skipped())
-    assert next(found) is None
-    log.write_bytes(line("a"))
-    assert take(found, 1) == ["a"]

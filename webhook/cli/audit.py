@@ -3,14 +3,16 @@
 import argparse
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
 from webhook.decisions.decision import Decision
-from webhook.decisions.follow import follow
 from webhook.decisions.streams import STANDARD_INPUT
 from webhook.decisions.summary import Summary
+from webhook.decisions.tail import POLL, Tail
+from webhook.errors import ConfigError
 from webhook.report.audit import JsonLines, Listing
 from webhook.report.audit_summary import json_summary, show_summary
 from webhook.report.terminal import Terminal
@@ -57,10 +59,10 @@ class _Run:
             self._sum_up()
         else:
             listing: JsonLines | Listing = JsonLines(sys.stdout) if self._json else Listing(self._terminal)
-            if not self._arguments.follow or self._arguments.since:
-                self._log.each(listing.add, quiet=sys.stdout.isatty())
             if self._arguments.follow:
                 self._follow(listing.add)
+            else:
+                self._log.each(listing.add, quiet=sys.stdout.isatty())
         self._log.tell_skipped()
         return EXIT_BAD_INPUT if self._log.complaints else EXIT_GOOD
 
@@ -73,13 +75,23 @@ class _Run:
             show_summary(summary, self._terminal, unicode=(sys.stdout.encoding or "").lower().startswith("utf"))
 
     def _follow(self, tell: Callable[[Decision], None]) -> None:
-        """Until somebody interrupts it."""
+        """Until somebody interrupts it; a log that is not there yet is waited for."""
         (path,) = self._arguments.files
-        for decision in follow(path, self._log.reader.skipped):
-            if decision is None:
-                sys.stdout.flush()
-            elif self._log.filter.admits(decision):
-                tell(decision)
+        tail = Tail(path, None if self._arguments.since else 0)
+        told: set[str] = set()
+        while True:
+            for batch in tail.look():
+                for _, decision in batch:
+                    if self._log.filter.admits(decision):
+                        tell(decision)
+            if tail.problem and not tail.missing:
+                raise ConfigError(tail.problem)
+            for complaint in (*tail.complaints, *filter(None, [tail.problem])):
+                if complaint not in told:
+                    told.add(complaint)
+                    self._log.complain(complaint)
+            sys.stdout.flush()
+            time.sleep(POLL)
 
 
 def _parser() -> argparse.ArgumentParser:

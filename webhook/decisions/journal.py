@@ -14,11 +14,10 @@ from webhook.decisions.filters import EVERY, Filter
 from webhook.decisions.held import Held, Sums
 from webhook.decisions.reader import Skipped
 from webhook.decisions.summary import Summary
-from webhook.decisions.tail import Tail
+from webhook.decisions.tail import POLL, Tail
 
 MOST = 200_000  # decisions
 MOST_BYTES = 256 << 20
-POLL = 0.25  # seconds between two looks
 REST = 50e-6  # seconds after each bit, in which other threads get on
 
 log = logging.getLogger(__name__)

@@ -155,14 +155,14 @@ def seek_last(source: Source, most: int, start: bytes) -> int:
     """Place a file where the latest lines begin.
 
     Args:
-        source: nothing is read of it yet; a compressed one stays where it is.
+        source: nothing is read of it yet; a compressed one stays where it is, unless none of its lines is wanted.
         most: how many lines are wanted.
         start: what stands where each of them begins, with the line break before it.
 
     Returns:
         How many there are behind that place, at least; 0 if that is not known.
     """
-    if any(source.file.peek(6).startswith(magic) for magic in _MAGIC):
+    if most and any(source.file.peek(6).startswith(magic) for magic in _MAGIC):
         return 0
     found, position, idle = 0, os.fstat(source.file.fileno()).st_size, 0
     while position > 0 and found < most and idle < 16:  # MiB of rubbish: nobody looks behind it

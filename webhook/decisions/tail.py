@@ -13,6 +13,7 @@ from webhook.decisions.reader import GIVE_UP, Skipped
 from webhook.decisions.streams import Lines, Source, chunks, open_sources
 from webhook.errors import ConfigError
 
+POLL = 0.25  # seconds between two looks
 LINGER = 10.0  # seconds that a renamed file is still looked at: another process may be about to end a line there
 MAX_KNOWN = 1100  # files; a row has at most 1,000
 
@@ -27,14 +28,16 @@ class Tail:
 
     Attributes:
         problem: what keeps the log from being read, and what to do about it; None if nothing does.
+        missing: whether that is because it is not there yet.
         complaints: about rotated files that could not be read, or not to their end.
         skipped: the lines that are no decisions.
         share: of what there was at the beginning, how much is read, from 0 to 1.
     """
 
-    def __init__(self, path: str, most: int) -> None:
-        """Take the log's name, and how many of the latest lines are wanted of those that are there."""
+    def __init__(self, path: str, most: int | None = None) -> None:
+        """Take the log's name, and how many of the latest lines are wanted of those that are there; None is all."""
         self.problem: str | None = None
+        self.missing = False
         self.complaints: deque[str] = deque(maxlen=10)
         self.skipped = Skipped()
         self.share = 0.0
@@ -49,19 +52,18 @@ class Tail:
         try:
             if self._former and time.monotonic() > self._linger:
                 self._forget_former()
-            replaced = self._live is None or self._is_replaced(
-                self._live
-            )  # asked before reading: no line comes between
+            # Asked before reading: what is written before the renaming is read after it.
+            replaced = self._live is None or self._is_replaced(self._live)
             for live in (self._former, self._live):
                 if live is not None:
                     yield from self._read(live)
             if replaced:
                 yield from self._go_on()
-            self.problem = None
+            self.problem, self.missing = None, False
         except OSError as error:
-            self.problem = explain(self._path, error)
+            self.problem, self.missing = explain(self._path, error), isinstance(error, FileNotFoundError)
         except ConfigError as error:
-            self.problem = str(error)
+            self.problem, self.missing = str(error), False
 
     def close(self) -> None:
         """Close the files."""
@@ -103,8 +105,9 @@ class Tail:
         sources = open_sources([self._path], told.append)
         try:
             fresh = self._unread(sources)
-            if self._live is None and not self._known:
+            if self._live is None and not self._known and self._most is not None:
                 fresh = latest(fresh, self._most)
+                self._most = self._most or None  # all that comes after the first look is new
             self._complain(*[text for text in told if not text.startswith(f"{self._path}: ")])
             if sources and sources[-1].name == self._path and sources[-1] not in [source for source, _ in fresh]:
                 self._take_over(sources[-1].file)
