@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench e2e lock clean
+.PHONY: help run test check bench e2e screenshots lock clean
 
 help: ## list the targets
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 run: $(READY) ## start a standalone webhook, send it three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
@@ -28,6 +28,9 @@ bench: $(READY) ## measure engine, throughput, latency, memory
 
 e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
 	@$(BIN)/pytest -m e2e tests/e2e
+
+screenshots: $(READY) ## take the README's pictures anew; needs chromium and chromium-driver
+	@$(BIN)/python -m tests.browser.screenshots
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast]'

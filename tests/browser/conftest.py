@@ -9,9 +9,8 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser.chromium import REQUIRED, chromium, missing
-from tests.browser.console import Console
+from tests.browser.console import SAMPLES, Console
 from tests.browser.user import User
-from tests.console.conftest import SAMPLES
 from tests.server.program import Authority
 
 

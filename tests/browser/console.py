@@ -8,9 +8,11 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
-from tests.console.conftest import SAMPLES
 from tests.server.program import COMMAND, START_SECONDS, free_port, until
 
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "webhook" / "samples"
+SAMPLE = ("--sample", "--doctor-from", str(SAMPLES / "cluster"))
 DIRECT = build_opener(ProxyHandler({}))
 
 
@@ -18,7 +20,7 @@ class Console:
     """A console, started; ends with `close`."""
 
     def __init__(
-        self, audit: Path, certificate: Path, log: Path, port: int | None = None, more: Sequence[str] = ()
+        self, audit: Path, certificate: Path, log: Path, port: int | None = None, options: Sequence[str] = SAMPLE
     ) -> None:
         """Start it, and wait until it answers.
 
@@ -27,17 +29,20 @@ class Console:
             certificate: that of the webhook.
             log: where standard error goes.
             port: of the loopback address; a free one, if none is given.
-            more: options.
+            options: what else it shows.
         """
         self.audit = audit
         self.port = port or free_port()
         self.host = f"127.0.0.1:{self.port}"
         self.address = f"http://{self.host}"
         self.log = log
-        options = ["--sample", "--audit-log", audit, "--doctor-from", SAMPLES / "cluster", "--tls-cert", certificate]
+        read = ["--audit-log", audit, "--tls-cert", certificate]
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
-                [COMMAND, "console", "--bind", self.host, *options, *more], stdout=subprocess.DEVNULL, stderr=stderr
+                [COMMAND, "console", "--bind", self.host, *read, *options],
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                cwd=ROOT,
             )
         try:
             until(self.answers, START_SECONDS)

@@ -38,12 +38,12 @@ let looked = 0;
 for (const element of document.querySelectorAll("body, body *")) {
   const words = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
   const box = element.getBoundingClientRect();
-  if ((!words.length && element.tagName !== "INPUT") || !box.width || !box.height || element.closest("title, desc, [hidden]")) continue;
+  if ((!words.length && !element.placeholder) || !box.width || !box.height || element.closest("title, desc, [hidden]")) continue;
   const style = getComputedStyle(element);
-  const colour = channels(element.closest("svg") ? style.fill : style.color);
+  const colour = channels(element.closest("svg") ? style.fill : words.length ? style.color : getComputedStyle(element, "::placeholder").color);
   const below = slice(element) ?? behind(element);
   const found = contrast(over(colour, below), below);
   looked += 1;
-  if (found < least) faint.push(`${found.toFixed(2)} ${element.tagName} ${element.className.baseVal ?? element.className}: ${words[0]?.data.trim().slice(0, 40)}`);
+  if (found < least) faint.push(`${found.toFixed(2)} ${element.tagName} ${element.className.baseVal ?? element.className}: ${(words[0]?.data ?? element.placeholder).trim().slice(0, 40)}`);
 }
 return { looked, faint };

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from tests.console.conftest import SAMPLES
+from tests.browser.console import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
 PAIRS = list(zip(LINES[::2], LINES[1::2], strict=True))  # what mutate said of a pod, and validate after it

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.console import Console
+from tests.browser.console import SAMPLES, Console
 from tests.browser.lines import append, refused
 from tests.browser.test_decisions import OBJECTS, ROWS
 from tests.browser.test_hostile import BROUGHT, TEXTS
 from tests.browser.test_playground import EDITOR, TOO_MANY
 from tests.browser.user import User
-from tests.console.conftest import SAMPLES
 from tests.server.program import free_port
 from webhook.report.terminal import visible
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.console import Console
+from tests.browser.console import SAMPLE, SAMPLES, Console
 from tests.browser.test_playground import VERDICT, editor
 from tests.browser.user import User
-from tests.console.conftest import SAMPLES
 
 RULES = "#result tbody tr"
 
@@ -43,8 +42,8 @@ def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
 @pytest.fixture
 def governed(user: User, console: Console, certificate: Path, tmp_path: Path) -> Iterator[User]:
     """Somebody at a console with the sample policy."""
-    policy = ("--policy", str(SAMPLES / "policy.yaml"))
-    other, usual = Console(console.audit, certificate, tmp_path / "stderr", more=policy), (user.address, user.host)
+    policy = (*SAMPLE, "--policy", str(SAMPLES / "policy.yaml"))
+    other, usual = Console(console.audit, certificate, tmp_path / "stderr", options=policy), (user.address, user.host)
     user.address, user.host = other.address, other.host
     yield user
     assert user.strangers() == []

@@ -1,0 +1,98 @@
+"""The pictures in the README: `make screenshots` takes them anew."""
+
+import sys
+import tempfile
+from base64 import b64decode
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.browser import png
+from tests.browser.chromium import chromium, missing
+from tests.browser.console import Console
+from tests.browser.lines import append, history
+from tests.browser.user import User
+from tests.server.program import Authority
+
+PICTURES = Path(__file__).parent / "screenshots"
+WIDTH = 1200  # pixels
+MARGIN = 6  # pixels around what is shown
+# As somebody in a clone would name them: what is shown then is the same for everybody.
+SAMPLES = Path("webhook/samples")
+SETTINGS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
+OPTIONS = tuple(map(str, (*SETTINGS, "--doctor-from", SAMPLES / "cluster")))
+BOX = """
+const [first, last] = [...arguments].map((css) => document.querySelector(css).getBoundingClientRect());
+return [first.top + scrollY, last.bottom + scrollY];
+"""
+
+
+class Picture(NamedTuple):
+    """What one shows, in the whole width.
+
+    Attributes:
+        path: of the page.
+        first: where it begins.
+        last: where it ends.
+        click: what is clicked before.
+        scheme: light or dark.
+    """
+
+    path: str
+    first: str
+    last: str
+    click: str = ""
+    scheme: str = "light"
+
+
+NODE = ".shapes .shape"
+SHOWN = {
+    "playground": Picture("/", ".playground", NODE),
+    "playground-refused": Picture("/?example=pod-refused", ".playground", ".listing"),
+    "playground-dark": Picture("/", ".document > details + h3", NODE, scheme="dark"),
+    "fleet": Picture("/fleet", "body", NODE),
+    "decisions": Picture("/decisions", "body", "[data-rows] tr:nth-child(6)", "details.card > summary"),
+    "health": Picture("/health?wait=20", "body", "details.group"),
+}
+
+
+def take(user: User, picture: Picture) -> bytes:
+    """One picture, as PNG."""
+    user.size(WIDTH, 1000)
+    user.prefers(picture.scheme)
+    user.open(picture.path)
+    user.until(lambda: user.all(picture.last))
+    if picture.click:
+        user.click(picture.click)
+    first, last = user.js(BOX, picture.first, picture.last)
+    top = max(first - MARGIN, 0)
+    user.size(WIDTH, ceil(last + MARGIN - top))
+    user.js("scrollTo(0, arguments[0])", top)
+    taken = user.cdp("Page.captureScreenshot", format="png")
+    return png.small(b64decode(taken["data"]))
+
+
+def main() -> int:
+    """Take all."""
+    if lacking := missing():
+        sys.stderr.write(f"{lacking}\n")
+        return 1
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory:
+        home = Path(directory)
+        audit = home / "audit.jsonl"
+        append(audit, *history(days=3, a_day=150))
+        console = Console(audit, Authority(home).certificate, home / "stderr", options=OPTIONS)
+        try:
+            with chromium(home / "chromium") as driver:
+                for name, picture in SHOWN.items():
+                    data = take(User(driver, console.address), picture)
+                    (PICTURES / f"{name}.png").write_bytes(data)
+                    sys.stdout.write(f"{name}.png: {len(data) / 1000:.0f} kB\n")
+        finally:
+            console.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
