@@ -36,7 +36,11 @@ def run(command):
 run_once = cache(run)
 
 
-@pytest.mark.parametrize("block", blocks(README, "console"), ids=lambda block: block.text.partition("\n")[0])
+# What asks a running console is tried in tests/readme/test_console.py.
+SHOWN = [block for block in blocks(README, "console") if not block.text.startswith("$ curl ")]
+
+
+@pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.text.partition("\n")[0])
 def test_a_shown_command_prints_what_is_shown(block):
     command, _, printed = block.text.removeprefix("$ ").partition("\n")
     assert run(command).stdout == printed

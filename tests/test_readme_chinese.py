@@ -94,6 +94,13 @@ def test_what_can_be_translated_is():
         assert all(re.search(r"[\u4e00-\u9fff]", " ".join(row)) for row in table if "Prometheus" not in row)
 
 
+def test_what_a_screenshot_shows_is_told_in_chinese():
+    told = [re.findall(r"!\[([^]]*)\]\((.*?)\)", page) for page in (ENGLISH, CHINESE)]
+    assert [path for _, path in told[0]] == [path for _, path in told[1]] != []
+    assert all(re.search(r"[\u4e00-\u9fff]", words) for words, _ in told[1])
+    assert all(words for words, _ in told[0])
+
+
 def test_lines_are_not_broken_within_a_sentence():
     """A browser shows a broken line as a space, which Chinese has none of."""
     for section in sections(CHINESE):

@@ -5,7 +5,10 @@ from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Iterator
 from typing import Any
 
+from webhook.cli.console import _parser as parser_of_console
 from webhook.cli.serve import _parser as parser_of_serve
+from webhook.console.api.openapi import PREFIX, document
+from webhook.console.api.routes import OPERATIONS
 from webhook.observe import metrics
 from webhook.offline.rulebook import rows
 from webhook.report.manifest import to_json
@@ -22,6 +25,8 @@ def made() -> dict[str, str]:
         "rules": "\n".join(markdown(list(rows()))) + "\n",
         "settings": _table(("key", "default", "what"), _settings()),
         "options": _table(("option", "what"), _options(parser_of_serve())),
+        "console": _table(("option", "what"), _options_of_console()),
+        "operations": _table(("method", "path", "what it answers"), _operations()),
         "metrics": metrics.markdown(),
     }
 
@@ -92,3 +97,16 @@ def _options(parser: ArgumentParser) -> Iterator[tuple[str, str]]:
         if action.help not in (None, SUPPRESS) and action.dest != "help":
             spelled = " ".join(filter(None, (action.option_strings[-1], action.metavar)))
             yield f"`{spelled}`", cell(action.help % {"default": action.default})
+
+
+def _options_of_console() -> Iterator[tuple[str, str]]:
+    """Those that say something else than `serve` says of them."""
+    told = set(_options(parser_of_serve()))
+    return (option for option in _options(parser_of_console()) if option not in told)
+
+
+def _operations() -> Iterator[tuple[str, str, str]]:
+    """What the API's own document lists."""
+    for path, methods in document(OPERATIONS)["paths"].items():
+        for method, operation in methods.items():
+            yield f"`{method.upper()}`", f"`{PREFIX}{path}`", cell(operation["summary"])
