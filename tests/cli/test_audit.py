@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,10 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
+from webhook.cluster.files import SAMPLES
 from webhook.report.audit import cut
 
-SAMPLE = Path(str(files("webhook") / "samples" / "audit.jsonl"))
+SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
 
 

@@ -12,8 +12,7 @@ import orjson
 import pytest
 
 from tests.server.program import COMMAND, free_port, until
-
-SAMPLES = Path(__file__).parents[2] / "webhook" / "samples"
+from webhook.cluster.files import SAMPLES
 
 Start = Callable[..., "Running"]
 

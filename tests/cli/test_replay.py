@@ -1,7 +1,6 @@
 """`vgpu-webhook replay` as a user runs it, and of what a real webhook recorded."""
 
 import json
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,8 @@ from tests.cli.conftest import Ran
 from tests.decisions import sample
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
+from webhook.cluster.files import SAMPLES, SettingsFiles
 
-SAMPLES = Path(str(files("webhook") / "samples"))
 LOG = SAMPLES / "audit.jsonl"
 INPUTS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
 
@@ -55,7 +54,7 @@ def test_what_if_the_split_count_were_another(run, write):
     from tests.decisions.recording import record, request
     from webhook.decisions.inputs import Inputs
 
-    base, _ = Inputs(INPUTS[3], None, INPUTS[1]).load()
+    base, _ = Inputs(SettingsFiles(INPUTS[3], fleet=INPUTS[1])).load()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
     many = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(60)]
     spec = {"schedulerName": "volcano", "containers": many}

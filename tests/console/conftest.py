@@ -2,19 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
-from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.files import SAMPLES, load_device_config, load_nodes
 from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.policy import Policy, default_policy
 
-SAMPLES = Path(str(files("webhook") / "samples"))
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
 
 

@@ -4,22 +4,19 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import orjson
 import yaml
 
-import webhook
 from tests.decisions.recording import request
-from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.files import SAMPLES, load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.observe import audit
 from webhook.policy import default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.wire.models import Request
 
-SAMPLES = Path(webhook.__file__).parent / "samples"
 LOG = SAMPLES / "audit.jsonl"
 
 _BEGIN = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)

@@ -8,6 +8,7 @@ import pytest
 from tests import strategies
 from tests.decisions.recording import CONFIG, NODES
 from webhook import names
+from webhook.cluster.files import SettingsFiles
 from webhook.cluster.snapshot import build_snapshot
 from webhook.decisions.inputs import Inputs, with_setting, with_split
 from webhook.devices.nodes import read_node
@@ -71,14 +72,14 @@ def test_settings(document: Any, setting: str, found: Any):
 )
 def test_bad_settings(settings: list[str], message: str):
     with pytest.raises(ConfigError) as raised:
-        Inputs(settings=tuple(settings)).load()
+        Inputs(SettingsFiles(), settings=tuple(settings)).load()
     assert message in str(raised.value)
 
 
 def test_nothing_tried_out_is_the_same_object():
-    base, tried = Inputs(fleet=FLEET).load()
+    base, tried = Inputs(SettingsFiles(fleet=FLEET)).load()
     assert base is tried
-    base, tried = Inputs(fleet=FLEET, settings=("rules.card-count=warn",)).load()
+    base, tried = Inputs(SettingsFiles(fleet=FLEET), settings=("rules.card-count=warn",)).load()
     assert base.levels.of("a").levels["card-count"] is Level.DENY
     assert tried.levels.of("a").levels["card-count"] is Level.WARN
     assert base.fleet is not None
@@ -88,7 +89,7 @@ def test_nothing_tried_out_is_the_same_object():
 
 def test_a_split_count_needs_a_fleet():
     with pytest.raises(ConfigError, match="add --fleet"):
-        Inputs(split=4).load()
+        Inputs(SettingsFiles(), split=4).load()
 
 
 def test_a_split_count_is_what_the_device_plugin_would_register():

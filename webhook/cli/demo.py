@@ -13,7 +13,8 @@ from pathlib import Path
 
 from certs import store
 from webhook.cli.background import Background, free_port
-from webhook.cli.demo_pods import SAMPLES, Show, Webhook
+from webhook.cli.demo_pods import Show, Webhook
+from webhook.cluster.files import SAMPLES
 from webhook.errors import ConfigError
 from webhook.report.terminal import INDENT, Piece, Style, Terminal
 

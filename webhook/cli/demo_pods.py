@@ -5,7 +5,6 @@ import http.client
 import ssl
 import uuid
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,11 @@ import jsonpatch
 import orjson
 
 from webhook.cluster.documents import parse_documents
-from webhook.cluster.files import read_bytes
+from webhook.cluster.files import SAMPLES, read_bytes
 from webhook.report.manifest import difference
 from webhook.report.terminal import INDENT, Style, Terminal
 
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
-SAMPLES = Path(str(files("webhook") / "samples"))
 MAX_SAMPLE = 1 << 16  # bytes
 
 

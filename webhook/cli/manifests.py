@@ -5,10 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from webhook.cluster.files import load_device_config, load_policy
-from webhook.cluster.snapshot import default_device_config
+from webhook.cluster.files import SettingsFiles
 from webhook.devices.config import as_read_by
-from webhook.policy import default_policy
 from webhook.report.webhook_configurations import as_json, as_yaml, configurations
 
 _USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
@@ -21,8 +19,8 @@ trustedUsers, workloads and target of the policy. When they change:
 def main(argv: Sequence[str]) -> int:
     """Print both configurations."""
     arguments = _parser().parse_args(argv)
-    config = load_device_config(arguments.device_config) if arguments.device_config else default_device_config()
-    policy = load_policy(arguments.policy) if arguments.policy else default_policy()
+    parts = SettingsFiles(arguments.device_config, arguments.policy).load().parts()
+    config, policy = parts.config, parts.policy
     if config.vgpu.overwrite_env and not arguments.all_pods:
         print("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods", file=sys.stderr)
     found = configurations(as_read_by(config, policy.settings.target), policy, all_pods=arguments.all_pods)

@@ -4,9 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
+from webhook.cli.settings_options import add_files, read_files
 from webhook.decisions.changes import Changes
 from webhook.decisions.decision import Decision
 from webhook.decisions.inputs import MAX_SPLIT, Inputs
@@ -42,10 +42,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _replay(arguments: argparse.Namespace) -> int:
-    inputs = Inputs(
-        arguments.device_config, arguments.policy, arguments.fleet, tuple(arguments.settings), arguments.split
-    )
-    base, tried = inputs.load()
+    base, tried = Inputs(read_files(arguments), tuple(arguments.settings), arguments.split).load()
     log, changes, replayer = Log("replay", arguments), Changes(), Replayer(base, tried)
 
     def take(decision: Decision) -> None:
@@ -82,9 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="audit logs, as `vgpu-webhook audit` reads them")
-    add("--fleet", type=Path, metavar="FILE", help="what `kubectl get nodes -o yaml` prints; without it it is unknown")
-    add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
-    add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    add_files(parser)
     add(
         "--set",
         dest="settings",

@@ -7,11 +7,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from webhook.cluster.files import SettingsFiles, load_device_config, load_nodes, load_policy
-from webhook.cluster.snapshot import build_snapshot, default_device_config
+from webhook.cli.settings_options import add_files, add_sample, read_files
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents, shown_name, to_review
-from webhook.policy import default_policy
 from webhook.report.explanation import explain_pods
 from webhook.report.formats import FORMATS
 from webhook.report.terminal import Terminal, visible
@@ -50,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
     try:
-        snapshot = _snapshot(arguments)
+        snapshot = read_files(arguments, sample=arguments.sample).load().parts().snapshot()
     except WebhookError as error:
         _complain(str(error))
         return EXIT_BAD_INPUT
@@ -121,16 +119,6 @@ class _Run:
         _complain(complaint)
 
 
-def _snapshot(arguments: argparse.Namespace) -> Snapshot:
-    fleet, device_config = arguments.fleet, arguments.device_config
-    if arguments.sample:
-        samples = SettingsFiles().or_samples()
-        fleet, device_config = fleet or samples.fleet, device_config or samples.device_config
-    config = load_device_config(device_config) if device_config else default_device_config()
-    policy = load_policy(arguments.policy) if arguments.policy else default_policy()
-    return build_snapshot(config, policy, load_nodes(fleet, config) if fleet else None)
-
-
 def _complain(text: str) -> None:
     print(f"vgpu-webhook review: {visible(text)}", file=sys.stderr)
 
@@ -144,10 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("files", nargs="+", metavar="FILE", help="YAML or JSON, several documents if you like; - is standard input")
-    add("--fleet", metavar="FILE", help="what `kubectl get nodes -o yaml` prints; without it the fleet is unknown")
-    add("--device-config", metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
-    add("--policy", metavar="FILE", help="the policy; without it the defaults hold")
-    add("--sample", action="store_true", help="use the sample fleet and device config that ship with the webhook")
+    add_files(parser)
+    add_sample(parser)
     add(
         "-o",
         "--output",

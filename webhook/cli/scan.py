@@ -11,14 +11,12 @@ from pathlib import Path
 from webhook.cli.progress import Progress
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
-from webhook.cluster.files import load_files
+from webhook.cluster.files import SettingsFiles
 from webhook.cluster.options import ClusterOptions
 from webhook.cluster.policy_reports import existing_reports, write_reports
 from webhook.cluster.settings import read_snapshot
-from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.cluster.stored import Files, Source, Stored
 from webhook.errors import WebhookError
-from webhook.policy import default_policy
 from webhook.report.manifest import to_yaml
 from webhook.report.scan import json_lines, show_table
 from webhook.report.terminal import Terminal, visible
@@ -79,11 +77,9 @@ class _Scan:
 
     def run(self) -> int:
         arguments = self._arguments
-        files = load_files(arguments.device_config, arguments.policy, arguments.fleet)
+        files = SettingsFiles(arguments.device_config, arguments.policy, arguments.fleet).load()
         if not arguments.cluster:
-            config = files.config or default_device_config()
-            snapshot = build_snapshot(config, files.policy or default_policy(), files.nodes(config))
-            return self._scan(Files(arguments.files, self._complain), snapshot)
+            return self._scan(Files(arguments.files, self._complain), files.parts().snapshot())
         options = ClusterOptions(arguments.kubeconfig, arguments.context)
         credentials = Credentials(options.kubeconfig, options.context)
         client = Client(credentials)

@@ -1,4 +1,4 @@
-"""The options that say where the settings are, for the commands that follow them."""
+"""The options that say where the settings are."""
 
 import argparse
 from pathlib import Path
@@ -8,8 +8,8 @@ from webhook.cluster.files import SettingsFiles
 from webhook.cluster.options import DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
-    """Add the options for files and for the cluster."""
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Add the options for files."""
     add = parser.add_argument
     add(
         "--fleet",
@@ -19,6 +19,17 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     )
     add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
     add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+
+
+def read_files(arguments: argparse.Namespace, *, sample: bool = False) -> SettingsFiles:
+    """Read what `add_files` added; with `sample`, take the samples of the package where no file is given."""
+    files = SettingsFiles(arguments.device_config, arguments.policy, arguments.fleet)
+    return files.or_samples() if sample else files
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Add the options for files and for the cluster, for the commands that follow them."""
+    add_files(parser)
     _add_cluster(parser.add_argument_group("cluster", "What no file says, the API server is asked for, all the time."))
 
 
@@ -44,10 +55,9 @@ def read_settings(
     """
     if not arguments.cluster and (arguments.kubeconfig or arguments.context):
         parser.error("--kubeconfig and --context go with --cluster")
-    files = SettingsFiles(arguments.device_config, arguments.policy, arguments.fleet)
     if not arguments.cluster:
-        return files.or_samples() if sample else files, None
-    return files, ClusterOptions(
+        return read_files(arguments, sample=sample), None
+    return read_files(arguments), ClusterOptions(
         kubeconfig=arguments.kubeconfig,
         context=arguments.context,
         device_config_map=arguments.device_config_map,

@@ -8,10 +8,11 @@ from typing import Any
 
 from webhook import names
 from webhook.cluster.documents import parse_documents
+from webhook.cluster.snapshot import Parts, default_device_config
 from webhook.devices.config import DeviceConfig, parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
-from webhook.policy import Policy, parse_policy
+from webhook.policy import Policy, default_policy, parse_policy
 
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
@@ -66,6 +67,11 @@ class Files:
             return None
         return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
 
+    def parts(self) -> Parts:
+        """What a snapshot is built from, if nobody but the files says anything."""
+        config = self.config or default_device_config()
+        return Parts(config, self.policy or default_policy(), self.nodes(config))
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsFiles:
@@ -92,18 +98,17 @@ class SettingsFiles:
             self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
         )
 
+    def load(self) -> Files:
+        """Read them.
 
-def load_files(device_config: Path | None, policy: Path | None, fleet: Path | None) -> Files:
-    """Read what there is.
-
-    Raises:
-        ConfigError: one of them cannot be used.
-    """
-    return Files(
-        load_device_config(device_config) if device_config else None,
-        load_policy(policy) if policy else None,
-        load_raw_nodes(fleet) if fleet else None,
-    )
+        Raises:
+            ConfigError: one of them cannot be used.
+        """
+        return Files(
+            load_device_config(self.device_config) if self.device_config else None,
+            load_policy(self.policy) if self.policy else None,
+            load_raw_nodes(self.fleet) if self.fleet else None,
+        )
 
 
 def load_device_config(path: str | Path) -> DeviceConfig:

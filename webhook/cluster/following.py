@@ -182,6 +182,5 @@ def _live(
 
 
 def _built(files: Files) -> tuple[Parts, Snapshot]:
-    config = files.config or DEVICE_CONFIG.default()
-    parts = Parts(config, files.policy or POLICY.default(), files.nodes(config))
+    parts = files.parts()
     return parts, parts.snapshot()

@@ -4,15 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any
 
 from webhook import names
-from webhook.cluster.files import load_device_config, load_nodes, load_policy, parse_document
-from webhook.cluster.snapshot import Parts, default_device_config
+from webhook.cluster.files import SettingsFiles, parse_document
+from webhook.cluster.snapshot import Parts
 from webhook.devices.nodes import Node
 from webhook.errors import ConfigError
-from webhook.policy import default_policy, parse_policy
+from webhook.policy import parse_policy
 from webhook.review import Snapshot
 
 MAX_SPLIT = 1000
@@ -25,14 +24,12 @@ class Inputs:
     """Where device config, policy and fleet stand, and what to change in them.
 
     Attributes:
-        device_config, policy, fleet: files; None is the built-in device config, the default policy, an unknown fleet.
+        files: what none of them says is the built-in device config, the default policy, an unknown fleet.
         settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.rules.card-count=warn`.
         split: how many slices each vGPU card of the fleet is cut into; None leaves them.
     """
 
-    device_config: Path | None = None
-    policy: Path | None = None
-    fleet: Path | None = None
+    files: SettingsFiles
     settings: tuple[str, ...] = ()
     split: int | None = None
 
@@ -47,9 +44,7 @@ class Inputs:
         Raises:
             ConfigError: a file or a setting cannot be used.
         """
-        config = load_device_config(self.device_config) if self.device_config else default_device_config()
-        policy = load_policy(self.policy) if self.policy else default_policy()
-        parts = Parts(config, policy, load_nodes(self.fleet, config) if self.fleet else None)
+        parts = self.files.load().parts()
         base = parts.snapshot()
         return base, try_out(parts, self.settings, self.split).snapshot() if self.what_if else base
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.cluster.documents import parse_documents
-from webhook.cluster.files import MAX_SETTINGS_BYTES, load_nodes, read_bytes
+from webhook.cluster.files import MAX_SETTINGS_BYTES, SAMPLES, load_nodes, read_bytes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import parse_device_config
 from webhook.offline.documents import Document, to_review
@@ -30,7 +30,6 @@ SETTINGS = ("deviceConfig", "policy", "fleet")
 ALSO = "also"
 
 _ROOT = Path(str(files("webhook"))).parent
-_SAMPLES = _ROOT / "webhook" / "samples"
 _END_OF_DOCUMENT = "---\n"
 
 
@@ -81,11 +80,11 @@ def _snapshot(head: str) -> Snapshot:
     """The samples under the settings of an example. Most have none, so that one snapshot serves them all."""
     settings = _settings(head)
     source = "the example's settings"
-    (document,) = parse_documents(read_bytes(_SAMPLES / "device-config.yaml", MAX_SETTINGS_BYTES), source)
+    (document,) = parse_documents(read_bytes(SAMPLES / "device-config.yaml", MAX_SETTINGS_BYTES), source)
     for section, keys in settings.get("deviceConfig", {}).items():
         document[section] |= keys
     config = parse_device_config(document, source)
-    nodes = None if settings.get("fleet") == "unknown" else load_nodes(_SAMPLES / "fleet.yaml", config)
+    nodes = None if settings.get("fleet") == "unknown" else load_nodes(SAMPLES / "fleet.yaml", config)
     return build_snapshot(config, parse_policy(settings.get("policy"), source), nodes)
 
 

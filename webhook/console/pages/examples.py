@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 
-from webhook.cluster.files import MAX_SETTINGS_BYTES, read_bytes
+from webhook.cluster.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
 from webhook.offline.rulebook import REPAIR, rows
 
 START = "pod-repaired"
@@ -51,8 +49,7 @@ def choices() -> Mapping[str, Mapping[str, str]]:
 def example(name: str) -> Example | None:
     """One of them; None if there is none of that name."""
     if name in _SAMPLES:
-        path = Path(str(files("webhook") / "samples" / f"{name}.yaml"))
-        return Example(name, read_bytes(path, MAX_SETTINGS_BYTES).decode())
+        return Example(name, read_bytes(SAMPLES / f"{name}.yaml", MAX_SETTINGS_BYTES).decode())
     row = next((row for row in rows() if row.id == name), None)
     if row is None:
         return None
