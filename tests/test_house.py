@@ -26,7 +26,7 @@ TOP_LEVEL = {
     "webhook",
 }
 
-CORE = ("errors", "names", "pod", "devices", "rules", "wire", "outcome.py", "runner.py", "review.py")
+CORE = ("errors", "names", "texts", "pod", "devices", "rules", "wire", "outcome.py", "runner.py", "review.py")
 DOORS = {
     "aiohttp",
     "certs",

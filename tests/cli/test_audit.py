@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.cli.conftest import shell
 from tests.server.program import until
 from webhook.cluster.files import SAMPLES
-from webhook.report.audit import cut
+from webhook.report.terminal import legible
 
 SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
@@ -128,8 +128,8 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
 
 @given(st.text(), st.integers(1, 30))
 def test_no_name_breaks_a_column(text: str, width: int):
-    assert len(cut(text, width)) <= width
-    assert cut(text, width).isprintable()
+    assert len(legible(text, width)) <= width
+    assert legible(text, width).isprintable()
 
 
 @pytest.mark.parametrize("options", [[], ["--summary"]])

@@ -111,6 +111,16 @@ def test_a_file_that_is_no_certificate_is_a_problem(tmp_path, content):
     assert console(certificate=file).get("/health").status_code == 200
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: Path(path).symlink_to("/dev/zero")])
+def test_what_is_no_file_is_not_waited_for(tmp_path, make):
+    make(tmp_path / "tls.crt")
+    asked = Thread(target=lambda: found.append(health(console(certificate=tmp_path / "tls.crt"))), daemon=True)
+    found: list = []
+    asked.start()
+    asked.join(10)
+    assert "no regular file" in part(found[0], "certificate")["message"]
+
+
 def test_a_certificate_that_is_not_to_be_seen_is_not_checked(client):
     found = health(client)
     assert found["certificate"] is None

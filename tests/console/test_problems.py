@@ -250,6 +250,24 @@ def test_a_body_in_chunks_is_counted_as_it_comes(port):
     assert b"manifest" in found
 
 
+@pytest.mark.parametrize("chunks", ["zz\r\n", "5;" + "a" * 20_000 + "\r\nabcde\r\n0\r\n\r\n", "2\r\nabcd\r\n0\r\n\r\n"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/review", "/rules"])
+def test_chunks_that_are_none_are_a_mistake_of_who_sends_them(port, path, chunks):
+    start = f"POST {path} HTTP/1.1\r\nHost: localhost:{port}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    found = exchange(port, start.encode(), chunks.encode(), f"GET /next HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+    assert status(found) == 400
+    assert b"the body cannot be read" in found
+    assert found.count(b"HTTP/1.1 ") == 1, "what follows is no request"
+
+
+@pytest.mark.parametrize("header", ["If-Modified-Since", "If-Unmodified-Since", "If-Range"])
+def test_a_date_beyond_the_calendar_is_a_mistake_of_who_sends_it(client, header):
+    date = "Fri, 01 Jan 99999999999999 00:00:00 GMT"
+    answer = client.get("/static/console.css", headers={header: date, "Range": "bytes=0-9"})
+    assert answer.status_code == 400
+    assert "date" in answer.text
+
+
 def test_a_body_that_is_said_to_be_huge_is_not_waited_for(port):
     began = time.monotonic()
     found = asked(port, "POST /api/v1/review HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 40}")

@@ -10,9 +10,10 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from webhook.console.svg_card import BAR, BAR_WIDTH, DEPTH, LINE, MARGIN, SMALL, TANK, WIDTH, Look, card_group, height
-from webhook.console.svg_text import clean, element, fit, text, wrapped
+from webhook.console.svg_text import element, fit, text, wrapped
 from webhook.console.svg_words import description, totals
 from webhook.report.drawing import MAX_PARTS, MAX_TEXT, Drawing
+from webhook.report.terminal import legible
 
 MAX_BYTES = 60_000
 COLUMNS = 4
@@ -57,7 +58,7 @@ def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
         for line in lines:
             body.append(element("g", {"transform": f"translate(0 {high:g})"}, line))
             high += step
-    about, ids = clean(title, 120), f"{name}t {name}d"
+    about, ids = legible(title, 120), f"{name}t {name}d"
     frame = {"class": "drawing", "role": "img", "aria-labelledby": ids, "viewBox": f"0 0 {wide} {high + PAD}"}
     size = {
         "width": wide,

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from webhook.report.terminal import visible
+from webhook.report.terminal import legible
 
 ADVANCE = 0.58  # of a character, in font sizes: the average of a sans-serif
 LARGEST = 10**12  # numbers beyond are written as such
@@ -27,15 +27,9 @@ def text(x: float, y: float, words: str, kind: str, **more: Any) -> Markup:
     return element("text", {"x": x, "y": y, "class": f"d-{kind}", **more}, words)
 
 
-def clean(foreign: str, most: int) -> str:
-    """Foreign text, cut, with everything spelled out that would be hidden or turn other text around."""
-    seen = visible(foreign[: most + 1])
-    return seen if len(seen) <= most else seen[: most - 1] + "…"
-
-
 def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
     """As much of a text as a width takes; of the end of it with `tail`, where models differ."""
-    seen = clean(foreign, 120)
+    seen = legible(foreign, 120)
     room = int(width / (size * ADVANCE))
     if _wide(seen) <= room:
         return seen
@@ -47,7 +41,7 @@ def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
 
 def wrapped(foreign: str, width: float, size: float, lines: int) -> list[str]:
     """A text in so many lines at most."""
-    seen = clean(foreign, 600)
+    seen = legible(foreign, 600)
     room = int(width / (size * ADVANCE) * len(seen) / max(_wide(seen), 1))
     return textwrap.wrap(seen, max(room, 8), max_lines=lines, placeholder=" …", break_on_hyphens=False)
 

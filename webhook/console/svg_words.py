@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from webhook.console.svg_text import amount, clean
+from webhook.console.svg_text import amount
 from webhook.report.drawing import Card, Drawing, Part
+from webhook.report.terminal import legible
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500
@@ -23,8 +24,8 @@ def describe(part: Part, drawing: Drawing) -> str:
     if part.cores:
         said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
     if part.label:
-        said.append(clean(part.label, 40))
-    return f"{clean(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
+        said.append(legible(part.label, 40))
+    return f"{legible(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
 
 
 def totals(drawing: Drawing) -> dict[str, str]:
@@ -38,7 +39,7 @@ def totals(drawing: Drawing) -> dict[str, str]:
 
 def description(drawing: Drawing, title: str) -> str:
     """A few sentences: the cards, who is on which, and who refuses why."""
-    return clean(" ".join(_sentences(drawing, title)), MAX_WORDS)
+    return legible(" ".join(_sentences(drawing, title)), MAX_WORDS)
 
 
 def _by_container(drawing: Drawing) -> dict[str, Counter[Part]]:
@@ -56,18 +57,20 @@ def _times(part: Part, count: int, drawing: Drawing) -> str:
 def _one(part: Part, drawing: Drawing) -> str:
     memory = share(part, drawing) if drawing.unit or not part.memory else f"{amount(part.memory)} of memory"
     cores = f", {amount(part.cores, drawing.core_unit)}" if part.cores and part.memory else ""
-    label = f" ({clean(part.label, 40)})" if part.label else ""
+    label = f" ({legible(part.label, 40)})" if part.label else ""
     return f"{memory}{cores}{label}"
 
 
 def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
     count = len(drawing.cards) + drawing.more
-    kinds = [f"{number} × {clean(kind, 40)}" for kind, number in Counter(c.kind for c in drawing.cards).items() if kind]
+    kinds = [
+        f"{number} × {legible(kind, 40)}" for kind, number in Counter(c.kind for c in drawing.cards).items() if kind
+    ]
     made = f" ({', '.join(kinds[:4])})" if kinds and not drawing.more else ""
     yield f"{title}: {count} card{'' if count == 1 else 's'}{made}."
     for container, parts in list(_by_container(drawing).items())[:MAX_SENTENCES]:
         on = _names([card for card in drawing.cards if any(part.container == container for part in card.parts)])
-        who = f"Container {clean(container, 40)}" if container else "The pod"
+        who = f"Container {legible(container, 40)}" if container else "The pod"
         each = " each" if parts.total() > 1 else ""
         said = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
         yield f"{who} on {on} with {said}."
@@ -76,15 +79,15 @@ def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
         if card.refusal:
             refusals.setdefault(card.refusal, []).append(card)
     for reason, cards in list(refusals.items())[:MAX_SENTENCES]:
-        yield f"Refused by {_names(cards)}: {clean(reason, 120)}."
+        yield f"Refused by {_names(cards)}: {legible(reason, 120)}."
     if drawing.note:
-        yield clean(drawing.note, 400)
+        yield legible(drawing.note, 400)
 
 
 def _names(cards: list[Card]) -> str:
     """`cards 0, 1`: their names, what they have in common once."""
-    parts = [clean(card.name, 40).rpartition(" ") for card in cards]
+    parts = [legible(card.name, 40).rpartition(" ") for card in cards]
     common = {kind for kind, _, _ in parts}
-    names = [last for _, _, last in parts] if len(common) == 1 else [clean(card.name, 40) for card in cards]
+    names = [last for _, _, last in parts] if len(common) == 1 else [legible(card.name, 40) for card in cards]
     kind = f"{common.pop()}{'s' if len(cards) > 1 else ''} " if len(common) == 1 else ""
     return kind + ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

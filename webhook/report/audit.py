@@ -5,7 +5,7 @@ from typing import TextIO
 from webhook.decisions.decision import Decision, to_record
 from webhook.decisions.reader import Skipped
 from webhook.report.manifest import to_json
-from webhook.report.terminal import Piece, Style, Terminal, visible
+from webhook.report.terminal import Piece, Style, Terminal, legible
 
 STYLES = {
     "denied": Style.BAD,
@@ -39,13 +39,13 @@ class Listing:
             f"{decision.kind}/{decision.name}",
             decision.user,
         )
-        cells = [cut(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)]
+        cells = [legible(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)]
         rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
         pieces: list[Piece] = [f"{cell}  " for cell in cells]
         pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
         if decision.dry_run:
             rules = f"{rules} (dry run)".lstrip()
-        pieces[-1] = f"{cells[-1]}  {cut(rules, 200)}".rstrip()
+        pieces[-1] = f"{cells[-1]}  {legible(rules, 200)}".rstrip()
         self._terminal.line(*pieces)
 
 
@@ -59,12 +59,6 @@ class JsonLines:
     def add(self, decision: Decision) -> None:
         """Write one decision."""
         print(to_json(to_record(decision)), file=self._stream)
-
-
-def cut(text: str, width: int) -> str:
-    """A text of at most so many characters, whatever it is made of."""
-    shown = visible(text[: width + 1])
-    return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 
 def skipped_text(skipped: Skipped) -> str:

@@ -7,9 +7,9 @@ from typing import Any
 from webhook.decisions.decision import spell_time
 from webhook.decisions.summary import Count, Summary
 from webhook.decisions.trend import Trend
-from webhook.report.audit import STYLES, cut
+from webhook.report.audit import STYLES
 from webhook.report.manifest import to_json
-from webhook.report.terminal import Style, Terminal
+from webhook.report.terminal import Style, Terminal, legible
 
 TOP = 20  # rows of a table for people; programs get all
 MAX_CELL = 60
@@ -45,14 +45,14 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
         found = {name: count for name, count in counts.items() if count.denied or count.warned}
         rows = [
-            (cut(name, MAX_CELL), *_numbers(count.decisions, count.denied, count.warned))
+            (legible(name, MAX_CELL), *_numbers(count.decisions, count.denied, count.warned))
             + ((spell.trend(trend, name),) if trend else ())
             for name, count in _top(found)
         ]
         head = (title, "DECISIONS", "DENIED", "WARNED", *((spell.head(trend),) if trend else ()))
         _table(terminal, head, rows, len(found))
     refused = [
-        (cut(who.rule, MAX_CELL), cut(who.namespace, MAX_CELL), cut(who.user, MAX_CELL), f"{count:,}")
+        (legible(who.rule, MAX_CELL), legible(who.namespace, MAX_CELL), legible(who.user, MAX_CELL), f"{count:,}")
         for who, count in sorted(summary.refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
     ]
     _table(terminal, ("REFUSED FOR", "IN", "USER", "TIMES"), refused, len(summary.refused))
@@ -119,7 +119,7 @@ def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> No
 
 
 def _told(name: str, count: Count) -> tuple[str, ...]:
-    return (cut(name, MAX_CELL), *_numbers(count.denied, count.warned, count.audited))
+    return (legible(name, MAX_CELL), *_numbers(count.denied, count.warned, count.audited))
 
 
 def _numbers(*counts: int) -> tuple[str, ...]:

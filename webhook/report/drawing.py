@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from webhook.pod.view import Container
+from webhook.texts import shorten
 
 MAX_CARDS = 16  # drawn of a node
 MAX_PARTS = 64  # drawn of a card
@@ -94,14 +95,9 @@ def parts_of(parts: Sequence[Part]) -> tuple[tuple[Part, ...], int]:
     return tuple(parts[:MAX_PARTS]), max(len(parts) - MAX_PARTS, 0)
 
 
-def short(text: str, most: int = MAX_TEXT) -> str:
-    """A text of sane length."""
-    return text if len(text) <= most else text[: most - 1] + "…"
-
-
 def called(container: Container) -> str:
     """What a drawing calls a container."""
-    return short(container.name) or f"container {container.index}"
+    return shorten(container.name, MAX_TEXT) or f"container {container.index}"
 
 
 def drawing_value(drawing: Drawing) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.report.manifest import DiffLine, compare
 from webhook.report.yaml_lines import Keep, height
+from webhook.texts import shorten
 
 MAX_LINES = 5_000  # of one listing
 MAX_TEXT = 1_000  # characters of a line
@@ -65,7 +66,7 @@ def _bounded(found: Iterable[DiffLine], most: int) -> Iterator[ListedLine]:
         if hidden:
             yield _left_out(hidden, "unchanged", path)
             hidden = 0
-        yield ListedLine(line.mark, _cut(line.text), line.field)
+        yield ListedLine(line.mark, shorten(line.text, MAX_TEXT), line.field)
         number += 1
     if hidden:
         yield _left_out(hidden, "more" if number >= most else "unchanged", path)
@@ -73,10 +74,6 @@ def _bounded(found: Iterable[DiffLine], most: int) -> Iterator[ListedLine]:
 
 def _left_out(number: int, which: str, path: str) -> ListedLine:
     return ListedLine(HIDDEN, f"{number:,} {which} line{'s' if number > 1 else ''}", path)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
 # --- where findings hang --------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from webhook.report.policy_settings import Setting
 from webhook.report.terminal import INDENT, Piece, Style, Terminal
 from webhook.rules.base import Level
 from webhook.rules.levels import Source
+from webhook.texts import shorten
 
 MAX_GLOBS = 60  # characters
 MAX_DEFAULT = 60
@@ -79,7 +80,7 @@ def _entries(entries: tuple[Entry, ...], terminal: Terminal) -> None:
 
 def _named(entry: Entry) -> str:
     globs = ", ".join(entry.match)
-    return f"namespaces.{entry.index} ({globs if len(globs) <= MAX_GLOBS else globs[: MAX_GLOBS - 1] + '…'})"
+    return f"namespaces.{entry.index} ({shorten(globs, MAX_GLOBS)})"
 
 
 def _heading(text: str, terminal: Terminal, *, empty: bool = False) -> None:

@@ -10,6 +10,7 @@ from webhook.rules.base import Level
 from webhook.rules.levels import LevelTable, NamespaceRule
 from webhook.rules.registry import VALIDATIONS
 from webhook.rules.validate import reserved_annotation
+from webhook.texts import shorten
 
 MAX_COMPARED = 200  # different globs; with more of them only equal ones are found, lest it takes minutes
 MAX_NAMED = 3
@@ -143,4 +144,4 @@ def _all_exempt(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
 
 
 def _quoted(glob: str) -> str:
-    return repr(glob if len(glob) <= MAX_GLOB else f"{glob[: MAX_GLOB - 1]}…")
+    return repr(shorten(glob, MAX_GLOB))

@@ -8,9 +8,8 @@ from webhook.decisions.changes import Changes, Group, Kind, other_operations
 from webhook.decisions.decision import spell_time
 from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.outcome import Violation
-from webhook.report.audit import cut
 from webhook.report.manifest import to_json
-from webhook.report.terminal import Style, Terminal
+from webhook.report.terminal import Style, Terminal, legible
 
 TOP = 20  # groups in the table for people
 NAMES = 5  # namespaces and users of a group
@@ -52,7 +51,7 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
         terminal.line(INDENT, f"{count:,} not replayable: {reason}")
     for (part, digest), count in changes.digests.most_common():
         named = f"{count:,} made with another {_PARTS[part]} ({digest}) than the one given ({digests[part]})"
-        terminal.line(INDENT, (Style.WARNING, cut(named, 200)))
+        terminal.line(INDENT, (Style.WARNING, legible(named, 200)))
     if changes.verdicts[Verdict.UNEXPLAINED]:
         terminal.line(
             INDENT,
@@ -106,23 +105,25 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
     terminal.line(INDENT, f"in {_names(group.namespaces)}")
     terminal.line(INDENT, f"by {_names(group.users)}")
     about = f"{decision.kind} {decision.name} in {decision.namespace}"
-    terminal.line(INDENT, "for one: ", cut(about, 120), f", {decision.at:%F %T} UTC, decision ", cut(decision.id, 20))
+    terminal.line(
+        INDENT, "for one: ", legible(about, 120), f", {decision.at:%F %T} UTC, decision ", legible(decision.id, 20)
+    )
     for mark, found in (("+", example.gained), ("-", example.lost)):
         for violation in {violation.rule: violation for violation in reversed(found)}.values():
             _show_finding(mark, violation, terminal)
     if kind.direction is Direction.MUTATED:
         for mark, operations in zip("+-", other_operations(example), strict=True):
             for operation in operations[:10]:
-                terminal.line(INDENT * 2, mark, " ", cut(to_json(operation), 200))
+                terminal.line(INDENT * 2, mark, " ", legible(to_json(operation), 200))
 
 
 def _names(counts: Counter[str]) -> str:
     """Who it is, the most frequent first."""
-    shown = [f"{cut(name, 60) or '(none)'} ({count:,})" for name, count in counts.most_common(NAMES)]
+    shown = [f"{legible(name, 60) or '(none)'} ({count:,})" for name, count in counts.most_common(NAMES)]
     more = len(counts) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _show_finding(mark: str, violation: Violation, terminal: Terminal) -> None:
-    head = (f"{mark} {violation.level}  ", (Style.BOLD, cut(violation.rule, 60)), "  ")
+    head = (f"{mark} {violation.level}  ", (Style.BOLD, legible(violation.rule, 60)), "  ")
     terminal.paragraph(INDENT * 2, head, violation.message[:1000])

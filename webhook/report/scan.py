@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.report.manifest import to_json
-from webhook.report.terminal import Style, Terminal, visible
+from webhook.report.terminal import Style, Terminal, legible
 from webhook.rules.base import Level
 from webhook.scan.tally import Row, Tally
 
@@ -56,10 +56,15 @@ def json_lines(tally: Tally) -> Iterator[str]:
 
 def _cells(row: Row) -> tuple[str, str, str, str]:
     subject, finding = row.subject, row.finding
-    name = _cut(f"{subject.kind}/{subject.name}")
+    name = legible(f"{subject.kind}/{subject.name}", MAX_CELL)
     if row.pods:
         name += f" ({_count(row.pods, 'pod')})"
-    return _cut(subject.namespace), name, finding.level if finding else "fine", finding.rule if finding else ""
+    return (
+        legible(subject.namespace, MAX_CELL),
+        name,
+        finding.level if finding else "fine",
+        finding.rule if finding else "",
+    )
 
 
 def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
@@ -86,8 +91,3 @@ def _count(number: int, noun: str) -> str:
 
 def _padded(cells: tuple[str, ...], widths: list[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-
-
-def _cut(text: str) -> str:
-    shown = visible(text)
-    return shown if len(shown) <= MAX_CELL else shown[: MAX_CELL - 1] + "…"

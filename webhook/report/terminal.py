@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TextIO
 
+from webhook.texts import shorten
+
 INDENT = "  "
 
 
@@ -30,6 +32,11 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
+
+
+def legible(text: str, most: int) -> str:
+    """At most so many characters of a text, made visible; however long it is, that takes no time."""
+    return shorten(visible(text[: most + 1]), most)
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ from webhook.report.terminal import INDENT, Style, Terminal
 from webhook.review import Snapshot
 from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
+from webhook.texts import shorten
 from webhook.wire.models import Request
 
 MAX_LINE = 160  # characters of a line in a diff
@@ -109,16 +110,16 @@ class TextReport:
     def _headline(self, reviewed: Reviewed) -> None:
         request = reviewed.request
         word = reviewed.word
-        name = _cut(reviewed.name or "(no name)", MAX_NAME)
-        namespace = _cut(request.namespace, MAX_NAME)
+        name = shorten(reviewed.name or "(no name)", MAX_NAME)
+        namespace = shorten(request.namespace, MAX_NAME)
         how = "" if request.operation == "CREATE" and not request.sub_resource else f", {request.operation}"
         if request.sub_resource:
-            how += f" of {_cut(request.sub_resource, MAX_NAME)}"
+            how += f" of {shorten(request.sub_resource, MAX_NAME)}"
         warnings = len(reviewed.outcome.warnings)
         told = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
         self.terminal.line(
             (_VERDICTS[word], f"{word:<8}"),
-            (Style.BOLD, f" {_cut(request.kind, MAX_NAME)} {name}"),
+            (Style.BOLD, f" {shorten(request.kind, MAX_NAME)} {name}"),
             f" in {namespace}{how}{told}" if namespace else f"{how}{told}",
             (Style.DIM, f"  ({reviewed.place})"),
         )
@@ -138,7 +139,7 @@ class TextReport:
 
     def _difference(self, before: Any, after: Any) -> None:
         for line in difference(before, after):
-            self.terminal.line(INDENT * 2, (line.style, _cut(line.shown, MAX_LINE)))
+            self.terminal.line(INDENT * 2, (line.style, shorten(line.shown, MAX_LINE)))
 
     def _findings(self, reviewed: Reviewed) -> None:
         outcome = reviewed.outcome
@@ -189,7 +190,3 @@ def _advice(reviewed: Reviewed, snapshot: Snapshot) -> Iterator[str]:
         yield "it is admitted; read the warnings before you apply it"
     elif reviewed.asks and reviewed.request.operation == "CREATE":
         yield "apply it as it stands"
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -10,6 +10,7 @@ from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.pod import quantity
 from webhook.pod.view import Container
+from webhook.texts import shorten
 
 SHOWN = 60  # characters of a foreign value
 
@@ -17,8 +18,7 @@ SHOWN = 60  # characters of a foreign value
 def quoted(value: Any) -> str:
     """A foreign value, quoted, on one line, cut."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)[: SHOWN * 2]
-    if len(text) > SHOWN:
-        text = text[: SHOWN - 1] + "…"
+    text = shorten(text, SHOWN)
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
 
 

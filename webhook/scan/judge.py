@@ -15,6 +15,7 @@ from webhook.review import Snapshot, context_of, review, validate
 from webhook.rules.base import Level, Mutation
 from webhook.runner import Repair
 from webhook.scan.stored import Subject, as_written, controller_of, is_finished, subject_of
+from webhook.texts import shorten
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 
@@ -106,7 +107,7 @@ def _repaired(rule: Mutation, repair: Repair, level: Level) -> Violation:
     elif "value" in first:
         value = first["value"]
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        what = f"{path} becomes {text if len(text) <= SHOWN else text[: SHOWN - 1] + '…'}"
+        what = f"{path} becomes {shorten(text, SHOWN)}"
     else:
         what = f"{path} is removed"
     if more:

@@ -9,6 +9,7 @@ from typing import Any
 from webhook.rules.base import Level
 from webhook.scan.stored import Subject
 from webhook.scan.tally import Row
+from webhook.texts import shorten
 
 API_VERSION = "wgpolicyk8s.io/v1alpha2"
 NAME = "vgpu-webhook"
@@ -97,7 +98,7 @@ def _result(row: Row, now: datetime) -> dict[str, Any]:
         "rule": finding.rule,
         "result": _RESULTS[finding.level],
         "severity": _SEVERITIES[finding.level],
-        "message": message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 1] + "…",
+        "message": shorten(message, MAX_MESSAGE),
         "resources": [_reference(row.subject)],
         "properties": properties,
         "timestamp": {"seconds": int(now.timestamp()), "nanos": 0},

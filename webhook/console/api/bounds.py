@@ -8,11 +8,6 @@ MAX_DEPTH = (
 )
 
 
-def cut(text: str) -> str:
-    """A text, or its beginning."""
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
-
-
 def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
     """A value, with `…` where it is too deep to be written."""
     if isinstance(value, dict):

@@ -1,5 +1,6 @@
 """The certificate that the webhook serves: for whom it is, and for how long."""
 
+import stat
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,12 +10,13 @@ from webhook.console.api.operation import Answer
 from webhook.doctor.certificates import MAX_BYTES, hosts, load
 from webhook.doctor.line import Status
 from webhook.errors import ConfigError
-from webhook.report.drawing import short
+from webhook.texts import shorten
 
 SOON = timedelta(days=14)
 SHARE = 10  # of its life: what lasts for hours is renewed in hours
 MAX_NAMES = 20
 MAX_NAME = 253
+MAX_FILE = 120
 
 RENEW = "run `python -m certs ensure`, or see why its CronJob or cert-manager did not"
 
@@ -53,9 +55,9 @@ def certificate(path: Path, now: datetime | None = None) -> ServingCertificate:
         path: of the file.
         now: the instant; None is now.
     """
-    file = short(str(path))
+    file = shorten(str(path), MAX_FILE)
     try:
-        found = load(b64encode(read_bytes(path, MAX_BYTES)).decode())
+        found = load(b64encode(_read(path)).decode())
     except ConfigError as error:
         remedy = "see that the file is there and that the console may read it"
         return ServingCertificate(file=file, status=Status.BROKEN, message=str(error), remedy=remedy)
@@ -70,13 +72,24 @@ def certificate(path: Path, now: datetime | None = None) -> ServingCertificate:
         status=status,
         message=message,
         remedy=remedy,
-        subject=short(leaf.subject.rfc4514_string()),
-        names=tuple(short(name, MAX_NAME) for name in names[:MAX_NAMES]),
+        subject=shorten(leaf.subject.rfc4514_string(), MAX_NAME),
+        names=tuple(shorten(name, MAX_NAME) for name in names[:MAX_NAMES]),
         more_names=max(len(names) - MAX_NAMES, 0),
         not_before=start,
         not_after=end,
         days_left=(end - at).days,
     )
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a regular file: to open a pipe could take for ever."""
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from error
+    if not regular:
+        raise ConfigError(f"{path}: no regular file")
+    return read_bytes(path, MAX_BYTES)
 
 
 def _judged(start: datetime, end: datetime, now: datetime) -> tuple[Status, str, str]:

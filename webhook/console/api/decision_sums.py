@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from webhook.console.api.bounds import cut
+from webhook.console.api.bounds import MAX_TEXT
 from webhook.console.api.decision_answers import Counted, OverTime, RefusedTimes, Summed
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.state import State
 from webhook.decisions.decision import spell_time
 from webhook.decisions.summary import OTHERS, Count, Summary
 from webhook.decisions.trend import Trend
+from webhook.texts import shorten
 
 TOP = 100
 
@@ -37,7 +38,12 @@ def _summed(found: Summary) -> Summed:
         users=tops["users"],
         refused=tuple(
             [
-                RefusedTimes(rule=cut(who.rule), namespace=cut(who.namespace), user=cut(who.user), times=times)
+                RefusedTimes(
+                    rule=shorten(who.rule, MAX_TEXT),
+                    namespace=shorten(who.namespace, MAX_TEXT),
+                    user=shorten(who.user, MAX_TEXT),
+                    times=times,
+                )
                 for who, times in refused
             ]
         ),
@@ -60,7 +66,9 @@ def _sorted(table: Mapping[str, Count]) -> list[tuple[str, Count]]:
 def _top(table: Mapping[str, Count]) -> tuple[Counted, ...]:
     return tuple(
         [
-            Counted(name=cut(name), decisions=c.decisions, denied=c.denied, warned=c.warned, audited=c.audited)
+            Counted(
+                name=shorten(name, MAX_TEXT), decisions=c.decisions, denied=c.denied, warned=c.warned, audited=c.audited
+            )
             for name, c in _sorted(table)
         ]
     )
@@ -68,5 +76,5 @@ def _top(table: Mapping[str, Count]) -> tuple[Counted, ...]:
 
 def _over_time(trend: Trend, names: Iterable[str]) -> OverTime:
     begin = next(map(spell_time, trend.times()), None)
-    counts = {cut(name): tuple(trend.counts(name)) for name in names if begin}
+    counts = {shorten(name, MAX_TEXT): tuple(trend.counts(name)) for name in names if begin}
     return OverTime(step_seconds=trend.step, begin=begin, counts=counts)

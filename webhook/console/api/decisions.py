@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
-from webhook.console.api.bounds import cut, shallow
+from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_answers import (
     DecisionInFull,
     Decisions,
@@ -26,6 +26,7 @@ from webhook.decisions.entries import Entry
 from webhook.decisions.journal import Journal
 from webhook.outcome import Violation
 from webhook.rules.base import Level
+from webhook.texts import shorten
 
 MAX_ENTRIES = 1000
 MAX_RULES = 50  # told of one entry
@@ -155,13 +156,15 @@ def _listed(entry: Entry) -> Listed:
         time=spell_time(entry.at),
         endpoint=entry.endpoint,
         outcome=entry.word,
-        operation=cut(entry.operation),
+        operation=shorten(entry.operation, MAX_TEXT),
         dry_run=entry.dry_run,
-        user=cut(entry.user),
-        namespace=cut(entry.namespace),
-        kind=cut(entry.kind),
-        name=cut(entry.name),
-        rules=tuple([Spoke(rule=cut(rule), level=level.value) for rule, level in worst.items()][:MAX_RULES]),
+        user=shorten(entry.user, MAX_TEXT),
+        namespace=shorten(entry.namespace, MAX_TEXT),
+        kind=shorten(entry.kind, MAX_TEXT),
+        name=shorten(entry.name, MAX_TEXT),
+        rules=tuple(
+            [Spoke(rule=shorten(rule, MAX_TEXT), level=level.value) for rule, level in worst.items()][:MAX_RULES]
+        ),
     )
 
 

@@ -16,8 +16,8 @@ from webhook.doctor.facts import Facts
 from webhook.doctor.line import Status
 from webhook.doctor.registry import Told, examine
 from webhook.errors import WebhookError
-from webhook.report.drawing import short
 from webhook.report.webhook_configurations import configurations
+from webhook.texts import shorten
 
 FRESH_SECONDS = 60.0  # for which a result holds
 FAILED_SECONDS = 10.0  # after which a failed look is repeated
@@ -139,7 +139,7 @@ class _Examiner:
             facts, complaints = self._look()
             found = examine(facts, partial(configurations, all_pods=True))
         except WebhookError as error:
-            return Doctor(available=True, at=at, problem=short(str(error), MAX_MESSAGE))
+            return Doctor(available=True, at=at, problem=shorten(str(error), MAX_MESSAGE))
         except Exception:
             log.exception("the doctor: a bug")
             return Doctor(available=True, at=at, problem="a bug in the doctor; the console's log says more")
@@ -163,7 +163,7 @@ def last_look(state: State, *, refresh: bool, wait: float) -> Doctor:
         return Doctor(available=False, problem=UNAVAILABLE)
     with _making:
         examiner = _examiner(state.doctor)
-    return examiner.ask(refresh=refresh, wait=wait).model_copy(update={"subject": short(state.examined, MAX_MESSAGE)})
+    return examiner.ask(refresh=refresh, wait=wait).model_copy(update={"subject": shorten(state.examined, MAX_MESSAGE)})
 
 
 _making = threading.Lock()
@@ -179,14 +179,14 @@ def _told(found: list[Told], complaints: list[str], at: datetime) -> Doctor:
     return Doctor(
         available=True,
         at=at,
-        complaints=tuple(short(text, MAX_MESSAGE) for text in complaints[:20]),
+        complaints=tuple(shorten(text, MAX_MESSAGE) for text in complaints[:20]),
         counts={status: sum(told.line.status is status for told in found) for status in WORST_FIRST},
         lines=tuple(
             DoctorLine(
                 check=told.check,
                 status=told.line.status,
-                message=short(told.line.message, MAX_MESSAGE),
-                remedy=short(told.line.remedy, MAX_MESSAGE),
+                message=shorten(told.line.message, MAX_MESSAGE),
+                remedy=shorten(told.line.remedy, MAX_MESSAGE),
             )
             for told in lines[:MAX_LINES]
         ),

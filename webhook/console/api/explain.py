@@ -16,11 +16,11 @@ from webhook.console.api.operation import Method, Operation
 from webhook.console.api.review import Examined, ReviewQuestion, examine
 from webhook.console.state import State
 from webhook.devices.fleet import Fleet
-from webhook.report.drawing import short
 from webhook.report.explanation import explain_pods, to_drawn_value
 from webhook.report.families.told import PodExplanation, Told
 from webhook.report.text import Reviewed
 from webhook.review import context_of
+from webhook.texts import shorten
 
 MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
@@ -97,18 +97,18 @@ def _family(told: PodExplanation, left: int) -> ExplainedFamily:
         missing=told.missing,
         ignored=told.ignored,
         skipped=tuple(
-            Missing(node=short(node, MAX_NAME), missing=missing) for node, missing in told.skipped[:MAX_SKIPPED]
+            Missing(node=shorten(node, MAX_NAME), missing=missing) for node, missing in told.skipped[:MAX_SKIPPED]
         ),
         more_skipped=max(len(told.skipped) - MAX_SKIPPED, 0),
     )
 
 
 def _shape(value: dict[str, Any], told: Told) -> ExplainedShape:
-    value["names"] = [short(name, MAX_NAME) for name in value["names"]]
+    value["names"] = [shorten(name, MAX_NAME) for name in value["names"]]
     for kinds in value.keys() & {"cards", "npus", "chips"}:
         value[kinds] = value[kinds][:MAX_KINDS]
     for part in (value["slices"] or {}).get("containers", ()):
-        part["container"] = short(part["container"], MAX_NAME)
+        part["container"] = shorten(part["container"], MAX_NAME)
     if value["slices"] and "containers" in value["slices"]:
         value["slices"] = {**value["slices"], "containers": value["slices"]["containers"][:MAX_CONTAINERS]}
     found = {

@@ -19,8 +19,8 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.shapes import Shape
-from webhook.report.drawing import short
 from webhook.report.families.empty import draw_shape
+from webhook.texts import shorten
 
 MAX_SHAPES = 100
 MAX_DRAWN = 24  # of a family: a drawing may take 60 kB
@@ -136,7 +136,7 @@ class _Look:
             Skipped(
                 resource=resource,
                 nodes=len(nodes),
-                names=tuple(short(node, MAX_NAME) for node in islice(nodes, MAX_NAMES)),
+                names=tuple(shorten(node, MAX_NAME) for node in islice(nodes, MAX_NAMES)),
             )
             for resource, nodes in lacking.items()
         )

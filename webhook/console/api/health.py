@@ -16,7 +16,7 @@ from webhook.console.api.operation import Answer, Method, Operation, Question
 from webhook.console.api.sources import MAX_PROBLEM, Source, sources
 from webhook.console.state import State
 from webhook.doctor.line import Status
-from webhook.report.drawing import short
+from webhook.texts import shorten
 
 _STARTED = time.monotonic()
 
@@ -135,7 +135,7 @@ def _audit_log(state: State) -> AuditLog | None:
         foreign=skipped.foreign,
         truncated=skipped.truncated,
         too_long=skipped.too_long,
-        problem=None if problem is None else short(problem, MAX_PROBLEM),
+        problem=None if problem is None else shorten(problem, MAX_PROBLEM),
     )
 
 

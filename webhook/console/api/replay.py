@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 from werkzeug.exceptions import BadRequest
 
-from webhook.console.api.bounds import cut, shallow
+from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decisions import find, told
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation
@@ -25,6 +25,7 @@ from webhook.decisions.journal import Journal
 from webhook.decisions.repairs import content_after
 from webhook.decisions.replay import Direction, Replayer, Verdict
 from webhook.review import Snapshot
+from webhook.texts import shorten
 
 MAX_DECISIONS = 100_000
 MAX_SECONDS = 10.0
@@ -137,15 +138,15 @@ def _alike(journal: Journal, kind: Kind, group: Group) -> ChangedAlike:
     return ChangedAlike(
         direction=kind.direction.value,
         explained=kind.explained,
-        gained=tuple([cut(text) for text in kind.gained[:MAX_GROUPS]]),
-        lost=tuple([cut(text) for text in kind.lost[:MAX_GROUPS]]),
+        gained=tuple([shorten(text, MAX_TEXT) for text in kind.gained[:MAX_GROUPS]]),
+        lost=tuple([shorten(text, MAX_TEXT) for text in kind.lost[:MAX_GROUPS]]),
         count=group.count,
         namespaces=_who(group.namespaces),
         users=_who(group.users),
         more_namespaces=max(0, len(group.namespaces) - NAMES),
         more_users=max(0, len(group.users) - NAMES),
         example=_number(journal, decision),
-        example_name=cut(f"{decision.kind}/{decision.name}"),
+        example_name=shorten(f"{decision.kind}/{decision.name}", MAX_TEXT),
     )
 
 
@@ -156,7 +157,7 @@ def _number(journal: Journal, decision: Decision) -> int | None:
 
 
 def _who(names: Counter[str]) -> tuple[Who, ...]:
-    return tuple([Who(name=cut(name), decisions=count) for name, count in names.most_common(NAMES)])
+    return tuple([Who(name=shorten(name, MAX_TEXT), decisions=count) for name, count in names.most_common(NAMES)])
 
 
 def _command(question: ReplayQuestion) -> str:

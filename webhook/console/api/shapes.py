@@ -14,8 +14,9 @@ from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.shapes import Shape
 from webhook.devices.vgpu.fleet import VgpuShape
-from webhook.report.drawing import Drawing, short
+from webhook.report.drawing import Drawing
 from webhook.rules import wording
+from webhook.texts import shorten
 
 MAX_KINDS = 64  # of devices on one node that are told
 MAX_NAME = 253  # characters of a node's name; a file may hold longer ones
@@ -86,7 +87,12 @@ def devices_of(shape: Shape, config: DeviceConfig) -> list[Devices]:
         case VgpuShape():
             factor = config.vgpu.memory_factor
             return [
-                Devices(type=short(wording.card_type(card)), memory=card.memory * factor, split=card.split, count=count)
+                Devices(
+                    type=shorten(wording.card_type(card), MAX_NAME),
+                    memory=card.memory * factor,
+                    split=card.split,
+                    count=count,
+                )
                 for card, count in shape.kinds
             ]
         case GpushareShape():
@@ -94,7 +100,7 @@ def devices_of(shape: Shape, config: DeviceConfig) -> list[Devices]:
         case AscendShape():
             return [
                 Devices(
-                    type=short(shape.word),
+                    type=shorten(shape.word, MAX_NAME),
                     memory=max(npu.memory, 0),
                     split=max(npu.split, 0),
                     cores=None if shape.declared else max(npu.cores, 0),
@@ -136,7 +142,7 @@ def tell(shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig) ->
     """
     devices = devices_of(shape, config)
     return FleetShape(
-        names=tuple(short(name, MAX_NAME) for name in some),
+        names=tuple(shorten(name, MAX_NAME) for name in some),
         nodes=nodes,
         declared=shape.declared,
         mode=_mode(shape),

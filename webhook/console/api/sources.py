@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from webhook.cluster.sources import SourceState
 from webhook.console.api.operation import Answer
 from webhook.console.state import State
-from webhook.report.drawing import short
+from webhook.texts import shorten
 
 MAX_ORIGIN = 300
 MAX_PROBLEM = 1000
@@ -42,10 +42,10 @@ def sources(state: State) -> tuple[Source, ...]:
 def _source(found: SourceState, now: datetime) -> Source:
     return Source(
         name=found.name,
-        origin=short(found.origin, MAX_ORIGIN),
+        origin=shorten(found.origin, MAX_ORIGIN),
         since=found.since,
         in_use_seconds=max((now - found.since).total_seconds(), 0.0),  # clocks are set back
         age_seconds=found.age,
         digest=found.digest,
-        problem=None if found.problem is None else short(found.problem, MAX_PROBLEM),
+        problem=None if found.problem is None else shorten(found.problem, MAX_PROBLEM),
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from webhook.report.manifest import to_json
+from webhook.texts import shorten
 
 MAX_VALUE = 600  # characters
 
@@ -25,8 +26,7 @@ def _done(operation: Mapping[str, Any]) -> Done:
     value = to_json(operation["value"]) if "value" in operation else ""
     if "from" in operation:
         value = f"from {_path(operation['from'])}"
-    value = value if len(value) <= MAX_VALUE else f"{value[: MAX_VALUE - 1]}…"
-    return Done(str(operation.get("op", "?"))[:20], _path(operation.get("path")), value)
+    return Done(str(operation.get("op", "?"))[:20], _path(operation.get("path")), shorten(value, MAX_VALUE))
 
 
 def _path(pointer: Any) -> str:

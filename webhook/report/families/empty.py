@@ -12,8 +12,9 @@ from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.shapes import Shape
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.vgpu.slices import CARD_CORES
-from webhook.report.drawing import MAX_PARTS, Card, Drawing, Part, drawn, parts_of, short
+from webhook.report.drawing import MAX_PARTS, MAX_TEXT, Card, Drawing, Part, drawn, parts_of
 from webhook.rules import wording
+from webhook.texts import shorten
 
 MIB = "MiB"
 PERCENT = "%"
@@ -52,7 +53,7 @@ def draw_vgpu(
         card = shape.cards[index]
         parts, hidden = parts_of(given.get(index, ()))
         memory = card.memory * config.vgpu.memory_factor
-        kind, refusal = short(wording.card_type(card)), refusals.get(index, "")
+        kind, refusal = shorten(wording.card_type(card), MAX_TEXT), refusals.get(index, "")
         cards.append(Card(f"card {index}", kind, memory, card.split, CARD_CORES, parts, refusal, hidden))
     return _drawing(cards, (MIB, PERCENT), len(shape.cards), note, given)
 
@@ -78,7 +79,7 @@ def draw_ascend(shape: AscendShape, given: Given | None = None, note: str = "", 
         cards.append(
             Card(
                 f"NPU {index + 1}",
-                short(shape.word),
+                shorten(shape.word, MAX_TEXT),
                 max(npu.memory, 0),
                 max(npu.split, 0),
                 HAMI_CORES if hami_core else cores,

@@ -7,9 +7,10 @@ from webhook.devices.vgpu.feasibility import Question
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.vgpu.slices import CARD_CORES, Need, Used
 from webhook.devices.vgpu.walk import Reason, Slices, Stuck
-from webhook.report.drawing import MAX_CARDS, MAX_NOTE, Drawing, Part, called, short
+from webhook.report.drawing import MAX_CARDS, MAX_NOTE, Drawing, Part, called
 from webhook.report.families.empty import MIB, WHOLE_CARD, draw_vgpu
 from webhook.report.families.vgpu_sentences import refusal_sentence
+from webhook.texts import shorten
 
 
 def draw(answer: Explanation, question: Question, config: DeviceConfig) -> Drawing:
@@ -19,7 +20,7 @@ def draw(answer: Explanation, question: Question, config: DeviceConfig) -> Drawi
         other = f"with SchedulePolicy {answer.policy}; the default walk misses it"
         note = "" if answer.policy == "default" else other
         return draw_vgpu(shape, config, _parts(shape, question, answer.slices, config), note=note)
-    note = "" if refusal is None else short(refusal_sentence(refusal, shape, question, config), MAX_NOTE)
+    note = "" if refusal is None else shorten(refusal_sentence(refusal, shape, question, config), MAX_NOTE)
     if refusal is None or refusal.stuck is None:
         return draw_vgpu(shape, config, note=note or "the search was cut short")
     stuck = refusal.stuck

@@ -9,10 +9,11 @@ from webhook.devices.families import Role
 from webhook.devices.nearest import Change
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import Shape
-from webhook.report.drawing import MAX_NOTE, Drawing, short
+from webhook.report.drawing import MAX_NOTE, Drawing
 from webhook.report.families.told import Sentence, Told
 from webhook.report.terminal import Piece, Style
 from webhook.rules import wording
+from webhook.texts import shorten
 
 PLAIN: Piece = (Style.PLAIN, "")
 
@@ -65,7 +66,7 @@ def tell(answer: Explanation[Kind, Given], spoken: Spoken) -> Told:
         devices,
         ((PLAIN, message), advice(helps, searched=answer.searched)),
         facts,
-        spoken.draw(short(message, MAX_NOTE)),
+        spoken.draw(shorten(message, MAX_NOTE)),
         refusal={"reason": reason, "container": who, "message": message},
         change=None if change is None else change_value(change, spoken.names),
     )
