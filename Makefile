@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
-run: $(READY) ## start a standalone webhook, send it three pods, show what happens, keep serving
+run: $(READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
 
 test: check ## everything that CI runs: checks, then tests

@@ -1,9 +1,11 @@
 """The page of health, and the operations behind it."""
 
+import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 from cryptography import x509
@@ -114,7 +116,9 @@ def test_a_file_that_is_no_certificate_is_a_problem(tmp_path, content):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: Path(path).symlink_to("/dev/zero")])
 def test_what_is_no_file_is_not_waited_for(tmp_path, make):
     make(tmp_path / "tls.crt")
-    asked = Thread(target=lambda: found.append(health(console(certificate=tmp_path / "tls.crt"))), daemon=True)
+    asked = threading.Thread(
+        target=lambda: found.append(health(console(certificate=tmp_path / "tls.crt"))), daemon=True
+    )
     found: list = []
     asked.start()
     asked.join(10)

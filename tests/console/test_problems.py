@@ -254,7 +254,9 @@ def test_a_body_in_chunks_is_counted_as_it_comes(port):
 @pytest.mark.parametrize("path", ["/", "/api/v1/review", "/rules"])
 def test_chunks_that_are_none_are_a_mistake_of_who_sends_them(port, path, chunks):
     start = f"POST {path} HTTP/1.1\r\nHost: localhost:{port}\r\nTransfer-Encoding: chunked\r\n\r\n"
-    found = exchange(port, start.encode(), chunks.encode(), f"GET /next HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode())
+    found = exchange(
+        port, start.encode(), chunks.encode(), f"GET /next HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
+    )
     assert status(found) == 400
     assert b"the body cannot be read" in found
     assert found.count(b"HTTP/1.1 ") == 1, "what follows is no request"

@@ -196,6 +196,12 @@ def test_what_if(client: Any):
     assert client.get("/decisions/replay").status_code == 405
 
 
+def test_what_if_is_no_page_of_one_decision(client: Any):
+    answer = client.post("/decisions/replay", data={"number": "2"})
+    assert answer.status_code == 400
+    assert "/decisions/2" in answer.text
+
+
 def test_hostile_text_is_only_text(tmp_path: Path):
     def shown(text: str) -> Page:
         names = dict.fromkeys(("id", "user", "namespace", "name"), text)

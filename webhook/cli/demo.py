@@ -74,7 +74,8 @@ class _Demo:
             self._farewell(running[1])
             self._watch(running)
         except KeyboardInterrupt:
-            self.terminal.line("\nstopped")
+            self.terminal.line()  # the terminal shows ^C
+            self.terminal.line("stopped")
             return 0
         finally:
             for each in running:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from flask import Flask, Response, render_template, request
-from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
+from gunicorn.http.errors import ParseException
+from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, RequestEntityTooLarge
 
 from webhook.console import guard
 from webhook.console.api import routes
 from webhook.console.api.openapi import product_version
 from webhook.console.api.operation import Problem
 from webhook.console.pages import every
+from webhook.console.pages.words import prose
 from webhook.console.state import State
 from webhook.errors import RequestError, WebhookError
 from webhook.report.terminal import visible
@@ -35,12 +37,13 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters["visible"] = visible
+    app.jinja_env.filters |= {"visible": visible, "prose": prose}
     app.jinja_env.globals["version"] = product_version()
     guard.install(app, hosts)
     app.register_blueprint(routes.blueprint(state))
     app.register_blueprint(every.blueprint(state))
     app.register_error_handler(HTTPException, _http)
+    app.register_error_handler(ParseException, _broken_off)
     app.register_error_handler(WebhookError, _unusable)
     app.register_error_handler(Exception, _bug)
     return app
@@ -52,6 +55,11 @@ def _http(error: HTTPException) -> Response:
             error, f"a request has less than {guard.MAX_BODY >> 20} MiB; the commands of vgpu-webhook read larger files"
         )
     return _told(error, error.description or error.name)
+
+
+def _broken_off(error: ParseException) -> Response:
+    """A body in chunks that are none: gunicorn notices where it is read."""
+    return _told(BadRequest(), f"the body cannot be read: {error}")
 
 
 def _unusable(error: WebhookError) -> Response:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from flask import Blueprint, render_template, request
+from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion
 from webhook.console.api.filters import WORDS, FilterQuestion
@@ -45,6 +46,8 @@ def add(pages: Blueprint, state: State) -> None:
     def replayed() -> str:
         values = _lines(replay.from_query(request.form))
         asked: ReplayQuestion = replay.read(values)
+        if asked.number is not None:
+            raise BadRequest(f"number: one decision is made again on its own page, /decisions/{asked.number}")
         return render_template("replay.html", found=replay.ask(state, values).many, **_form(asked), **_tried(asked))
 
     @pages.get("/decisions/<int:number>")

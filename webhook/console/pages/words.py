@@ -1,4 +1,8 @@
-"""Amounts and times in words."""
+"""Amounts, times and sentences as pages show them."""
+
+from markupsafe import Markup, escape
+
+from webhook.report.terminal import visible
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 
@@ -19,3 +23,12 @@ def mebibytes(amount: int) -> str:
             tenths = amount * 10 // size  # whole numbers: somebody's amount may be too large for a float
             return f"{tenths // 10:,}.{tenths % 10} {unit}"
     return f"{amount:,} MiB"
+
+
+def prose(text: str) -> Markup:
+    """A sentence, safe to show; what stands between backticks is code."""
+    spans = [escape(visible(span)) for span in text.split("`")]
+    if len(spans) % 2 == 0:  # one backtick is left over
+        return escape(visible(text))
+    code = Markup("<code>{}</code>")
+    return Markup("").join([code.format(span) if at % 2 else span for at, span in enumerate(spans)])
