@@ -64,7 +64,15 @@ def test_it_sees_the_certificate_without_the_key(pod: Json, beside: Json):
 
 def test_it_follows_the_same_cluster(webhook: Json, beside: Json):
     shown, served = options(console, beside), options(serve, webhook)
-    settings = ("cluster", "kubeconfig", "device_config_map", "device_config_namespace", "policy_map", "fleet", "policy")
+    settings = (
+        "cluster",
+        "kubeconfig",
+        "device_config_map",
+        "device_config_namespace",
+        "policy_map",
+        "fleet",
+        "policy",
+    )
     assert [getattr(shown, name) for name in settings] == [getattr(served, name) for name in settings]
 
 
