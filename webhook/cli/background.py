@@ -11,7 +11,8 @@ from pathlib import Path
 from webhook.errors import ConfigError
 
 STOP_SECONDS = 10.0
-MAX_LOG = 4000  # characters of a log that are shown, the last ones
+MAX_LOG = 4000  # characters of a log that are looked at, the last ones
+MAX_LINES = 8  # of which are shown
 
 
 @dataclass(slots=True)
@@ -49,9 +50,10 @@ class Background:
     def why(self) -> str:
         """The end of its log."""
         try:
-            return self.log.read_text(errors="replace")[-MAX_LOG:].strip()
+            text = self.log.read_text(errors="replace")[-MAX_LOG:].strip()
         except OSError as error:
             return str(error)
+        return "\n".join(text.splitlines()[-MAX_LINES:])
 
     def stop(self) -> None:
         """End it, in order if it can."""

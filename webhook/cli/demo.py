@@ -16,7 +16,7 @@ from webhook.cli.background import Background, free_port
 from webhook.cli.demo_pods import Show, Webhook
 from webhook.cluster.files import SAMPLES
 from webhook.errors import ConfigError
-from webhook.report.terminal import INDENT, Piece, Style, Terminal
+from webhook.report.terminal import INDENT, Style, Terminal
 
 DEFAULT_PORT = 8443
 DEFAULT_CONSOLE_PORT = 8480
@@ -88,11 +88,16 @@ class _Demo:
         while left:
             for each in [each for each in left if each.ended]:
                 left.remove(each)
-                self.terminal.line((Style.BAD, f"{each.name} ended by itself"), f"; its log ends: {each.why()}")
+                self.terminal.line((Style.BAD, f"{each.name} ended by itself"), "; its log ends:")
+                self._tell(each.why())
                 for other in left:
                     self.terminal.line(f"{other.name} goes on")
                 sys.stdout.flush()
             time.sleep(LOOK_SECONDS)
+
+    def _tell(self, text: str) -> None:
+        for line in text.splitlines():
+            self.terminal.line(INDENT, (Style.DIM, line))
 
     @property
     def _audit(self) -> Path:
@@ -127,7 +132,7 @@ class _Demo:
     def _farewell(self, console: Background) -> None:
         url, ca = f"https://localhost:{self.port}", self._webhook.ca
         self.terminal.line()
-        self.terminal.line((Style.BOLD, "The console: "), *self._address(console))
+        self._show_address(console)
         self.terminal.line((Style.BOLD, "Try next, in another terminal:"))
         for command, what in (
             ("vgpu-webhook review --sample --explain webhook/samples/pod-refused.yaml", "the same engine, offline"),
@@ -139,16 +144,16 @@ class _Demo:
         self.terminal.line((Style.BOLD, "Serving. Ctrl-C stops it."))
         sys.stdout.flush()
 
-    def _address(self, console: Background) -> tuple[Piece, ...]:
+    def _show_address(self, console: Background) -> None:
         """Where the console is, or why it is not: the webhook does without."""
         try:
             self._wait(console, self._console_answers)
         except ConfigError as error:
-            return ((Style.BAD, str(error)),)
-        return (
-            (Style.REPAIRED, f"http://localhost:{self.console_port}"),
-            (Style.DIM, "   # these decisions, and a playground"),
-        )
+            self._tell(str(error))
+            return
+        address = (Style.REPAIRED, f"http://localhost:{self.console_port}")
+        what = (Style.DIM, "   # these decisions, and a playground")
+        self.terminal.line((Style.BOLD, "The console: "), address, what)
 
     def _console_answers(self) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", self.console_port, timeout=10)
