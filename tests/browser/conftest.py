@@ -14,6 +14,12 @@ from tests.browser.user import User
 from tests.server.program import Authority
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell without being asked what was not tested, and how to change that."""
+    if lacking := missing():
+        terminalreporter.write_line(f"the console was not looked at in a browser: {lacking}", yellow=True)
+
+
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("tls")).certificate
@@ -34,7 +40,7 @@ def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iter
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     lacking = missing()
     if lacking and os.environ.get(REQUIRED) == "required":
-        pytest.fail(lacking)
+        pytest.fail(lacking, pytrace=False)
     if lacking:
         pytest.skip(lacking)
     with chromium(tmp_path_factory.mktemp("chromium")) as started:

@@ -53,7 +53,7 @@ def test_control_enter_asks_at_once(somebody: User):
     somebody.click(EDITOR)
     somebody.chord(Keys.CONTROL, Keys.ENTER)
     somebody.until(lambda: ("POST", f"{somebody.address}/") in somebody.requests())
-    assert "Repaired" in somebody.text(VERDICT)
+    somebody.sees("Repaired", VERDICT)
 
 
 def test_an_example_fills_the_editor_unless_something_was_typed(somebody: User):

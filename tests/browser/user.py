@@ -50,7 +50,11 @@ class User:
         return self.js("return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", css)
 
     def text(self, css: str = "body") -> str:
-        return self.find(css).text
+        """What is seen of the first such element, which may be replaced at any time."""
+        seen = self.js("return document.querySelector(arguments[0])?.innerText", css)
+        if seen is None:
+            raise NoSuchElementException(css)
+        return seen.strip()
 
     @property
     def path(self) -> str:
