@@ -47,6 +47,7 @@ def test_the_pictures_are_small_and_all_of_them_are_taken_by_the_target():
 
 def test_a_picture_keeps_its_pixels_when_it_gets_smaller(user: User):
     """The browser itself tells what it sees in both."""
+    user.size(700, 400)
     user.open("/rules")
     taken = user.cdp("Page.captureScreenshot", format="png")["data"]
     small = png.small(b64decode(taken))
