@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.console.charts import HEIGHT, MIN_SLOTS, Series, axis, chart, spell
+from webhook.console.pictures.charts import HEIGHT, MIN_SLOTS, Series, axis, chart, spell
 
 HOUR, DAY = 3600, 86_400
 NOON = 1_795_176_000  # 2026-11-20T12:00

@@ -14,7 +14,7 @@ from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState
 from webhook.console.api.fleet import MAX_DRAWN
 from webhook.console.app import create_app
-from webhook.console.pages.words import ago, mebibytes
+from webhook.console.pages.units import ago, mebibytes
 from webhook.console.state import State
 from webhook.devices.nodes import Node
 from webhook.policy import default_policy, parse_policy

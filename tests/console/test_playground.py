@@ -9,7 +9,7 @@ import pytest
 
 from tests.console.conftest import SAMPLES, Fixed, sample_parts
 from webhook.console.app import create_app
-from webhook.console.pages import examples
+from webhook.console.pages import playground_examples as examples
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook.console.app import create_app
-from webhook.console.pages.words import prose
+from webhook.console.pages.units import prose
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
 from webhook.policy import parse_policy

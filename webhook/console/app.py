@@ -13,8 +13,8 @@ from webhook.console import guard
 from webhook.console.api import routes
 from webhook.console.api.openapi import product_version
 from webhook.console.api.operation import Problem
-from webhook.console.pages import every
-from webhook.console.pages.words import prose
+from webhook.console.pages import routes as page_routes
+from webhook.console.pages.units import prose
 from webhook.console.state import State
 from webhook.errors import RequestError, WebhookError
 from webhook.report.terminal import visible
@@ -41,7 +41,7 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.globals["version"] = product_version()
     guard.install(app, hosts)
     app.register_blueprint(routes.blueprint(state))
-    app.register_blueprint(every.blueprint(state))
+    app.register_blueprint(page_routes.blueprint(state))
     app.register_error_handler(HTTPException, _http)
     app.register_error_handler(ParseException, _broken_off)
     app.register_error_handler(WebhookError, _unusable)

@@ -16,10 +16,10 @@ from webhook.console.api.decision_answers import (
     Spoke,
     Summed,
 )
-from webhook.console.api.decision_sums import summary
+from webhook.console.api.decision_pairs import pair_of
+from webhook.console.api.decision_summary import summary
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation, Question
-from webhook.console.api.pairs import pair_of
 from webhook.console.state import State
 from webhook.decisions.decision import Decision, spell_time
 from webhook.decisions.entries import Entry

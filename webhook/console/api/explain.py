@@ -11,7 +11,7 @@ from webhook.console.api.explain_answers import (
     ExplainedFamily,
     Missing,
 )
-from webhook.console.api.explained_shapes import ExplainedShape
+from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.api.operation import Method, Operation
 from webhook.console.api.review import Examined, ReviewQuestion, examine
 from webhook.console.state import State

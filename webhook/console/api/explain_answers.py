@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webhook.console.api.explained_shapes import ExplainedShape
+from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.api.operation import Answer
 from webhook.console.api.review_answers import Unreadable
 

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from webhook.console.api.fleet_answers import FamilyFleet, FleetAnswer, Skipped, TypeTotal
+from webhook.console.api.fleet_shapes import MAX_NAME, Devices, FleetShape, added, devices_of, tell, unit
 from webhook.console.api.operation import Method, Operation, Question
-from webhook.console.api.shapes import MAX_NAME, Devices, FleetShape, added, devices_of, tell, unit
 from webhook.console.api.sources import sources
 from webhook.console.state import State
 from webhook.devices.bits import bits, lowest

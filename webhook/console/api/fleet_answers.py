@@ -1,7 +1,7 @@
 """What is told of the fleet."""
 
+from webhook.console.api.fleet_shapes import FleetShape
 from webhook.console.api.operation import Answer
-from webhook.console.api.shapes import FleetShape
 from webhook.console.api.sources import Source
 from webhook.devices.families import Family
 

@@ -11,10 +11,10 @@ from pydantic import Field
 from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.bounds import MAX_TEXT, shallow
+from webhook.console.api.decision_pairs import APART, Pending, moved, repairs_before
 from webhook.console.api.decisions import find, told
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation
-from webhook.console.api.pairs import APART, Pending, moved, repairs_before
 from webhook.console.api.replay_answers import ChangedAlike, ReplayedMany, ReplayedOne, Replays, Who
 from webhook.console.state import State
 from webhook.decisions.changes import Changes, Group, Kind

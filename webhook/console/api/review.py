@@ -10,7 +10,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.review_answers import Review, Unreadable
-from webhook.console.api.reviewed import tell
+from webhook.console.api.review_documents import tell
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
 from webhook.errors import WebhookError

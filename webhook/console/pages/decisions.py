@@ -10,8 +10,8 @@ from webhook.console.api.filters import WORDS, FilterQuestion
 from webhook.console.api.operation import Answer
 from webhook.console.api.replay import OPERATIONS as REPLAY
 from webhook.console.api.replay import ReplayQuestion
-from webhook.console.pages.history import history
-from webhook.console.pages.patches import operations
+from webhook.console.pages.decision_charts import history
+from webhook.console.pages.decision_patches import operations
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
 from webhook.decisions.summary import OTHERS

@@ -3,9 +3,9 @@
 from flask import Blueprint, render_template, request
 
 from webhook.console.api.fleet import OPERATIONS
-from webhook.console.pages.words import ago, mebibytes
+from webhook.console.pages.units import ago, mebibytes
+from webhook.console.pictures.node import svg
 from webhook.console.state import State
-from webhook.console.svg import svg
 from webhook.devices.families import Family
 
 WORDS = {

@@ -3,7 +3,7 @@
 from flask import Blueprint, render_template, request
 
 from webhook.console.api.health import OPERATIONS
-from webhook.console.pages.words import ago
+from webhook.console.pages.units import ago
 from webhook.console.state import State
 from webhook.doctor.line import Status
 

@@ -8,13 +8,13 @@ from flask import Blueprint, Response, render_template, request
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from webhook.console.api.explain import explained
-from webhook.console.api.explained_shapes import ExplainedShape
+from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
 from webhook.console.guard import computing
-from webhook.console.pages.examples import START, Example, choices, example
-from webhook.console.pages.listed import blocks
+from webhook.console.pages.playground_examples import START, Example, choices, example
+from webhook.console.pages.playground_folds import blocks
+from webhook.console.pictures.node import svg
 from webhook.console.state import State
-from webhook.console.svg import svg
 from webhook.errors import RequestError, WebhookError
 from webhook.report.drawing import Drawing
 from webhook.report.manifest import to_json

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from webhook.console.api.decision_answers import OverTime, Summed
 from webhook.console.api.filters import WORDS, FilterQuestion, exactly
-from webhook.console.charts import Bar, Chart, Series, axis, chart
+from webhook.console.pictures.charts import Bar, Chart, Series, axis, chart
 
 TOP_RULES = 6
 OTHERS = "other rules"

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from tests import strategies
 from tests.report.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, told, vgpus
-from webhook.console.svg import MAX_BYTES, svg
-from webhook.console.svg_card import COLOURS
+from webhook.console.pictures.card import COLOURS
+from webhook.console.pictures.node import MAX_BYTES, svg
 from webhook.report.drawing import Card, Drawing, Part
 from webhook.report.families.empty import draw_shape
 

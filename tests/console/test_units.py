@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.console.pages.words import prose
+from webhook.console.pages.units import prose
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,21 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from webhook.console.svg_card import BAR, BAR_WIDTH, DEPTH, LINE, MARGIN, SMALL, TANK, WIDTH, Look, card_group, height
-from webhook.console.svg_text import element, fit, text, wrapped
-from webhook.console.svg_words import description, totals
+from webhook.console.pictures.card import (
+    BAR,
+    BAR_WIDTH,
+    DEPTH,
+    LINE,
+    MARGIN,
+    SMALL,
+    TANK,
+    WIDTH,
+    Look,
+    card_group,
+    height,
+)
+from webhook.console.pictures.elements import element, fit, text, wrapped
+from webhook.console.pictures.words import description, totals
 from webhook.report.drawing import MAX_PARTS, MAX_TEXT, Drawing
 from webhook.report.terminal import legible
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from webhook.console.svg_text import amount, element, fit, text, wrapped
-from webhook.console.svg_words import describe, share
+from webhook.console.pictures.elements import amount, element, fit, text, wrapped
+from webhook.console.pictures.words import describe, share
 from webhook.report.drawing import Card, Drawing, Part
 
 MARGIN, TANK, DEPTH = 14, 92, 128  # left of the tank, for letters; its width and height

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from webhook.console.svg_text import amount
+from webhook.console.pictures.elements import amount
 from webhook.report.drawing import Card, Drawing, Part
 from webhook.report.terminal import legible
 
