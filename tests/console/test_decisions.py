@@ -154,3 +154,19 @@ def test_pods_of_one_minute_are_told_apart(tmp_path: Path):
     other = {**LINES[4], **who, "time": "2026-11-20T08:04:00.001000Z"}
     client = browse(write(tmp_path / "log", [LINES[0], other, LINES[1], {**LINES[5], **who, "time": LINES[1]["time"]}]))
     assert [ask(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [3, 4, 1, 2]
+
+
+@pytest.mark.parametrize(("length", "told"), [(300, [2, 1]), (301, [None, None])])
+def test_no_pair_is_looked_for_by_a_name_that_is_none(tmp_path: Path, length: int, told: Any):
+    pod = {"pod": {"spec": {"containers": []}}}
+    both = {
+        **LINES[0],
+        "operation": "CREATE",
+        "kind": "Pod",
+        "user": "[" * length,
+        "request": pod,
+        "patch": [],
+        "findings": [],
+    }
+    client = browse(write(tmp_path / "log", [{**both, "endpoint": each} for each in ("mutate", "validate")]))
+    assert [ask(client, f"/{number}")["pair"] for number in (1, 2)] == told

@@ -26,6 +26,7 @@ from webhook.decisions.journal import Journal
 from webhook.decisions.reader import GIVE_UP, Skipped
 from webhook.decisions.streams import MAX_LINE
 from webhook.decisions.summary import Summary
+from webhook.errors import RequestError
 from webhook.observe.audit import AuditLog
 
 SAMPLE = [orjson.loads(each) for each in sample.lines()]
@@ -526,6 +527,20 @@ def test_few_sums_are_remembered(filled: Journal):
     for number in range(100):
         filled.summary(Filter(users=(f"{number}",)))
     assert len(filled._sums._sums) == held_module.MAX_SUMMARIES
+
+
+def test_globs_that_take_too_long_are_given_up(log: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(held_module, "MAX_SECONDS", 0.05)
+    log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
+    journal = Journal(str(log))
+    journal.look()
+    journal.stop()
+    slow = Filter(names=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
+    for ask in (journal.latest, journal.summary, lambda wanted: list(journal.decisions(wanted))):
+        with pytest.raises(RequestError, match="shorter"):
+            ask(slow)
+        ask(Filter(names=("*z",)))
+    assert journal.summary().decisions == 1000
 
 
 def test_entries_say_what_the_lines_say_and_share_what_repeats(filled: Journal):

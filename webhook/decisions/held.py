@@ -1,16 +1,39 @@
 """The latest decisions in memory, and their sums; one thread adds, any thread asks."""
 
 import threading
+import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from webhook.decisions.decision import Decision
-from webhook.decisions.entries import BLOCK, Block, OpenBlock, Shared
+from webhook.decisions.entries import BLOCK, Block, Entry, OpenBlock, Shared
 from webhook.decisions.filters import Filter
 from webhook.decisions.summary import Summary
+from webhook.errors import RequestError
 
 SLACK = 32  # what is full forgets a part in so many at once, so that sums are seldom made anew
 MAX_SUMMARIES = 8  # remembered; one of strangers' names may take 20 MB
+
+MAX_SECONDS = 5.0  # of a processor, to tell what is asked for; a log in memory takes a tenth of it
+
+
+def matching(blocks: Iterable[Block], wanted: Filter) -> Iterator[tuple[Block, list[Entry]]]:
+    """The blocks that hold what is asked for, each with its entries that are.
+
+    Raises:
+        RequestError: it takes too long to tell, as with globs that nearly match in many places of long names.
+    """
+    spent = 0.0
+    for block in blocks:
+        began = time.thread_time()  # others may need the processor as well
+        found = block.matches(wanted)
+        spent += time.thread_time() - began
+        if found:
+            yield block, found
+        if spent > MAX_SECONDS:
+            raise RequestError(
+                "it takes too long to match these globs; ask with fewer or shorter ones, or of a shorter time"
+            )
 
 
 class Held:
@@ -91,8 +114,9 @@ class Sums:
                 goes_on = view[0].first == held.first
                 summary = held.summary.copy() if goes_on else Summary.fine()
                 after = held.last if goes_on else 0
-                for block in view[bisect_right(view, after, key=lambda block: block.last) :]:
-                    for entry in block.matches(wanted):
+                fresh = view[bisect_right(view, after, key=lambda block: block.last) :]
+                for _, found in matching(fresh, wanted):
+                    for entry in found:
                         if entry.number > after:
                             summary.add(entry)
                 held.summary, held.first, held.last = summary, view[0].first, view[-1].last

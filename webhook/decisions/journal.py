@@ -11,7 +11,7 @@ from typing import NamedTuple
 from webhook.decisions.decision import Decision
 from webhook.decisions.entries import Block, Entry
 from webhook.decisions.filters import EVERY, Filter
-from webhook.decisions.held import Held, Sums
+from webhook.decisions.held import Held, Sums, matching
 from webhook.decisions.reader import Skipped
 from webhook.decisions.summary import Summary
 from webhook.decisions.tail import POLL, Tail
@@ -192,9 +192,8 @@ class Journal:
 
     def decisions(self, wanted: Filter = EVERY) -> Iterator[Decision]:
         """All that are asked for in full, oldest first, of those that are held now."""
-        for block in self._held.seen():
-            if found := block.matches(wanted):
-                yield from block.decisions(found)
+        for block, found in matching(self._held.seen(), wanted):
+            yield from block.decisions(found)
 
     def summary(self, wanted: Filter = EVERY) -> Summary:
         """What is asked for, summed up. It is remembered: do not add to it, and round `since` to be given it again."""
@@ -202,10 +201,8 @@ class Journal:
 
 
 def _newest_first(view: list[Block], wanted: Filter, before: int | None, after: int) -> Iterator[Entry]:
-    for block in reversed(view):
-        if block.last <= after:
-            return
-        if before is None or block.first < before:
-            for entry in reversed(block.matches(wanted)):
-                if entry.number > after and (before is None or entry.number < before):
-                    yield entry
+    asked = [block for block in reversed(view) if block.last > after and (before is None or block.first < before)]
+    for _, found in matching(asked, wanted):
+        for entry in reversed(found):
+            if entry.number > after and (before is None or entry.number < before):
+                yield entry

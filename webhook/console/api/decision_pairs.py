@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from webhook.console.api.filters import exactly
+from webhook.console.api.filters import MAX_GLOB, exactly
 from webhook.decisions.decision import Decision
 from webhook.decisions.entries import Entry
 from webhook.decisions.filters import Filter
@@ -59,6 +59,8 @@ def pair_of(journal: Journal, number: int, decision: Decision) -> int | None:
 
 def _near(journal: Journal, decision: Decision, endpoint: str, **place: int) -> list[tuple[int, Decision]]:
     """Decisions of the other endpoint that may be of the same pod, newest first."""
+    if max(len(decision.namespace), len(decision.user)) > MAX_GLOB:
+        return []  # nobody's name; to compile a glob of a megabyte takes seconds, and it would stay in memory
     wanted = Filter(
         since=moved(decision.at, -APART),
         until=moved(decision.at, APART),
