@@ -1,17 +1,19 @@
 """A console on the sample fleet, and a browser that is not one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
 
-from webhook.cluster.files import SAMPLES, load_device_config, load_nodes
+from webhook.cluster.files import SettingsFiles
 from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState
 from webhook.console.app import create_app
 from webhook.console.state import State
-from webhook.policy import Policy, default_policy
+from webhook.decisions.journal import Journal
+from webhook.policy import Policy
 
+OPEN: list[Journal] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
 
 
@@ -32,8 +34,15 @@ class Fixed:
 
 
 def sample_parts(policy: Policy | None = None) -> Parts:
-    config = load_device_config(SAMPLES / "device-config.yaml")
-    return Parts(config, policy or default_policy(), load_nodes(SAMPLES / "fleet.yaml", config))
+    parts = SettingsFiles().or_samples().load().parts()
+    return replace(parts, policy=policy) if policy else parts
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    while OPEN:
+        OPEN.pop().stop()
 
 
 @pytest.fixture

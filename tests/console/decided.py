@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import OPEN, Fixed, sample_parts
+from webhook.cluster.files import SAMPLES
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.decisions.journal import Journal
@@ -16,9 +17,6 @@ API = "/api/v1/decisions"
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\u2066\x00\x1b[31m\n*?[a]'
 
 
-_open: list[Journal] = []
-
-
 def write(file: Path, lines: list[Any]) -> Journal:
     """A log of some lines, read."""
     file.write_bytes(b"".join([orjson.dumps(line) + b"\n" for line in lines]))
@@ -26,17 +24,11 @@ def write(file: Path, lines: list[Any]) -> Journal:
 
 
 def read(file: Path) -> Journal:
-    """A log as it is, read."""
+    """A log as it is, read; closed behind the test."""
     journal = Journal(str(file))
-    _open.append(journal)
+    OPEN.append(journal)
     journal.look()
     return journal
-
-
-def close() -> None:
-    """Close all logs."""
-    while _open:
-        _open.pop().stop()
 
 
 def browse(journal: Journal | None) -> Any:

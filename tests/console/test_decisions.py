@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.decided import LINES, ask, browse, close, numbers, write
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    close()
+from tests.console.decided import LINES, ask, browse, numbers, write
 
 
 @pytest.fixture

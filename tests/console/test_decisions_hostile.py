@@ -8,15 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.decided import HOSTILE, LINES, ask, browse, close, look, numbers, read, write
+from tests.console.decided import HOSTILE, LINES, ask, browse, look, numbers, read, write
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    close()
 
 
 def _hostile(text: str) -> list[Any]:

@@ -8,14 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.decided import API, LINES, ask, browse, close, look, numbers, write
+from tests.console.decided import API, LINES, ask, browse, look, numbers, write
 from webhook.decisions.journal import Journal
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    close()
 
 
 @pytest.fixture

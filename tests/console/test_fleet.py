@@ -7,9 +7,9 @@ from html import unescape
 
 import pytest
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts
 from webhook import names
-from webhook.cluster.files import load_device_config
+from webhook.cluster.files import SAMPLES, load_device_config
 from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState
 from webhook.console.api.fleet import MAX_DRAWN

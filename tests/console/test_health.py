@@ -13,7 +13,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts
+from webhook.cluster.files import SAMPLES
 from webhook.cluster.sources import SourceState
 from webhook.console.api import doctor as doctor_module
 from webhook.console.api.certificate import certificate

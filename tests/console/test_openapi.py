@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts
+from webhook.cluster.files import SAMPLES
 from webhook.console.api.openapi import PREFIX
 from webhook.console.api.operation import Answer, Method, Question
 from webhook.console.api.routes import OPERATIONS, answer

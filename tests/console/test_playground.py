@@ -7,7 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts
+from webhook.cluster.files import SAMPLES
 from webhook.console.app import create_app
 from webhook.console.pages import playground_examples as examples
 from webhook.console.state import State

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import sample_parts
-from tests.console.decided import HOSTILE, LINES, Page, browse, close, look, write
+from tests.console.decided import HOSTILE, LINES, Page, browse, look, write
 from webhook.console.api import replay as replaying
 from webhook.console.api.replay import ReplayQuestion
 from webhook.decisions.decision import read_decision
@@ -18,12 +18,6 @@ from webhook.decisions.replay import Replayer
 API = "/api/v1/replay"
 OTHER_SCHEDULER = ["schedulerName=other", "schedulerNames=[other]"]
 PARTS = sample_parts()
-
-
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    close()
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import jsonpatch
 import pytest
 import yaml
 
-from tests.console.conftest import SAMPLES, Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts
 from webhook.cluster.documents import parse_documents
+from webhook.cluster.files import SAMPLES
 from webhook.console.api import explain
 from webhook.console.api import review as review_api
 from webhook.console.api.explain_shape_answers import ExplainedShape

@@ -17,7 +17,7 @@ from webhook.console.pages import routes as page_routes
 from webhook.console.pages.units import prose
 from webhook.console.state import State
 from webhook.errors import RequestError, WebhookError
-from webhook.report.terminal import visible
+from webhook.report.terminal import legible, visible
 
 API = "/api/"
 UNUSABLE = 422  # well-formed, but not to be used
@@ -37,7 +37,7 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
-    app.jinja_env.filters |= {"visible": visible, "prose": prose}
+    app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
     app.jinja_env.globals["version"] = product_version()
     guard.install(app, hosts)
     app.register_blueprint(routes.blueprint(state))
@@ -70,13 +70,13 @@ def _unusable(error: WebhookError) -> Response:
 
 def _bug(error: Exception) -> Response:
     trace = "".join(traceback.format_exception(error)[-MAX_TRACE:])
-    log.error("%s %s: a bug\n%s", request.method, visible(request.path)[:200], _lines(trace))
+    log.error("%s %s: a bug\n%s", request.method, legible(request.path, 200), _lines(trace))
     return _told(InternalServerError(), "a bug in the console; its log says more, and admission goes on without it")
 
 
 def _lines(trace: str) -> str:
     """A traceback for the log; what an error quotes may be anybody's text."""
-    return "\n".join([visible(line)[:MAX_LINE] for line in trace.splitlines()])
+    return "\n".join([legible(line, MAX_LINE) for line in trace.splitlines()])
 
 
 def _told(error: HTTPException, message: str) -> Response:

@@ -8,7 +8,6 @@ from webhook.doctor.reading import Object, place_of, tables, text, texts
 
 SCHEDULER = "vc-scheduler"
 VGPU_PLUGIN = "volcano-vgpu-device-plugin"
-ASCEND_PLUGIN = "ascend-device-plugin"
 
 
 @dataclass(frozen=True, slots=True)
