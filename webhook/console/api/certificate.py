@@ -2,23 +2,20 @@
 
 import stat
 from base64 import b64encode
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from webhook.cluster.files import read_bytes
 from webhook.console.api.operation import Answer
 from webhook.doctor.certificates import MAX_BYTES, hosts, load
 from webhook.doctor.line import Status
+from webhook.doctor.validity import RENEW, lasting
 from webhook.errors import ConfigError
 from webhook.texts import shorten
 
-SOON = timedelta(days=14)
-SHARE = 10  # of its life: what lasts for hours is renewed in hours
 MAX_NAMES = 20
 MAX_NAME = 253
 MAX_FILE = 120
-
-RENEW = "run `python -m certs ensure`, or see why its CronJob or cert-manager did not"
 
 
 class ServingCertificate(Answer):
@@ -64,20 +61,20 @@ def certificate(path: Path, now: datetime | None = None) -> ServingCertificate:
     if isinstance(found, str):
         return ServingCertificate(file=file, status=Status.BROKEN, message=f"the file {found}", remedy=RENEW)
     leaf = found[0]
-    start, end, at = leaf.not_valid_before_utc, leaf.not_valid_after_utc, now or datetime.now(UTC)
-    status, message, remedy = _judged(start, end, at)
+    at = now or datetime.now(UTC)
+    line = lasting(leaf, at)
     names = hosts(leaf)
     return ServingCertificate(
         file=file,
-        status=status,
-        message=message,
-        remedy=remedy,
+        status=line.status,
+        message=line.message,
+        remedy=line.remedy,
         subject=shorten(leaf.subject.rfc4514_string(), MAX_NAME),
         names=tuple(shorten(name, MAX_NAME) for name in names[:MAX_NAMES]),
         more_names=max(len(names) - MAX_NAMES, 0),
-        not_before=start,
-        not_after=end,
-        days_left=(end - at).days,
+        not_before=leaf.not_valid_before_utc,
+        not_after=leaf.not_valid_after_utc,
+        days_left=(leaf.not_valid_after_utc - at).days,
     )
 
 
@@ -90,18 +87,3 @@ def _read(path: Path) -> bytes:
     if not regular:
         raise ConfigError(f"{path}: no regular file")
     return read_bytes(path, MAX_BYTES)
-
-
-def _judged(start: datetime, end: datetime, now: datetime) -> tuple[Status, str, str]:
-    until = f"{end:%Y-%m-%d %H:%M} UTC"
-    if now < start:
-        return Status.BROKEN, f"not valid before {start:%Y-%m-%d %H:%M} UTC: every call fails", "compare the clocks"
-    if end < now:
-        return Status.BROKEN, f"expired {until}: every call fails", RENEW
-    if end - now < min(SOON, (end - start) / SHARE):
-        return Status.WARNING, f"expires {until}, in {_left(end - now)}", RENEW
-    return Status.OK, f"valid until {until}, for {_left(end - now)}", ""
-
-
-def _left(left: timedelta) -> str:
-    return f"{left.days} days" if left.days > 1 else f"{left.total_seconds() / 3600:.0f} hours"

@@ -1,18 +1,15 @@
 """The certificate that is served, and the bundle by which the API server trusts it."""
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from dataclasses import replace
 
 from webhook.doctor.certificates import Certificates, hosts, load, trusted
 from webhook.doctor.facts import Facts, Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
+from webhook.doctor.line import Check, Line, broken, ok, unchecked
 from webhook.doctor.ours import CONFIGURATIONS, SECRET, entries, service
 from webhook.doctor.reading import at, counted, listed, table
 from webhook.doctor.setup import Setup
-
-SOON = timedelta(days=14)  # certificates are renewed long before
-
-_ENSURE = "run `python -m certs ensure`, or see why its CronJob or cert-manager did not"
+from webhook.doctor.validity import RENEW, lasting
 
 
 def ca_bundle(setup: Setup) -> Iterator[Line]:
@@ -31,7 +28,7 @@ def ca_bundle(setup: Setup) -> Iterator[Line]:
         return
     bad = [f"{name} {bundle}" for name, bundle in found if isinstance(bundle, str)]
     if bad:
-        yield broken(f"caBundle: {listed(bad)}: every call fails", _ENSURE)
+        yield broken(f"caBundle: {listed(bad)}: every call fails", RENEW)
         return
     chain = _served(facts)
     if isinstance(chain, Unread):
@@ -45,7 +42,7 @@ def ca_bundle(setup: Setup) -> Iterator[Line]:
     ]
     if untrusted:
         yield broken(
-            f"the caBundle of {listed(untrusted)} does not trust the served certificate: every call fails", _ENSURE
+            f"the caBundle of {listed(untrusted)} does not trust the served certificate: every call fails", RENEW
         )
     else:
         yield ok(f"the caBundle trusts the served certificate: {counted(len(found), 'webhook')}")
@@ -65,19 +62,9 @@ def serving_certificate(setup: Setup) -> Iterator[Line]:
     called = f"{name}.{namespace}.svc"
     leaf = chain[0]
     if called not in hosts(leaf):
-        yield broken(f"the served certificate is not for {called}: every call fails", _ENSURE)
-    yield _lasting(leaf.not_valid_before_utc, leaf.not_valid_after_utc, facts.now)
-
-
-def _lasting(start: datetime, end: datetime, now: datetime) -> Line:
-    when = f"{end:%Y-%m-%d %H:%M} UTC"
-    if now < start:
-        return broken(f"the served certificate is not valid before {start:%Y-%m-%d %H:%M} UTC", "compare the clocks")
-    if end < now:
-        return broken(f"the served certificate expired {when}: every call fails", _ENSURE)
-    if end - now < SOON:
-        return warning(f"the served certificate expires {when}, in {(end - now).days} days", _ENSURE)
-    return ok(f"the served certificate is valid until {when}")
+        yield broken(f"the served certificate is not for {called}: every call fails", RENEW)
+    line = lasting(leaf, facts.now)
+    yield replace(line, message=f"the served certificate {line.message}")
 
 
 def _served(facts: Facts) -> Certificates | Line | Unread:
@@ -86,9 +73,9 @@ def _served(facts: Facts) -> Certificates | Line | Unread:
     if isinstance(secret, Unread):
         return secret
     if secret is None:
-        return broken(f"there is no Secret {namespace}/{SECRET}: the webhook cannot start", _ENSURE)
+        return broken(f"there is no Secret {namespace}/{SECRET}: the webhook cannot start", RENEW)
     chain = load(table(secret, "data").get("tls.crt"))
-    return broken(f"Secret {namespace}/{SECRET}: tls.crt {chain}", _ENSURE) if isinstance(chain, str) else chain
+    return broken(f"Secret {namespace}/{SECRET}: tls.crt {chain}", RENEW) if isinstance(chain, str) else chain
 
 
 CHECKS = (
