@@ -15,7 +15,7 @@ from webhook.cluster.files import SettingsFiles
 from webhook.cluster.options import ClusterOptions
 from webhook.cluster.policy_reports import existing_reports, write_reports
 from webhook.cluster.settings import read_snapshot
-from webhook.cluster.stored import Files, Source, Stored
+from webhook.cluster.stored import ObjectFiles, Source, Stored
 from webhook.errors import WebhookError
 from webhook.report.manifest import to_yaml
 from webhook.report.scan import json_lines, show_table
@@ -79,7 +79,7 @@ class _Scan:
         arguments = self._arguments
         files = SettingsFiles(arguments.device_config, arguments.policy, arguments.fleet).load()
         if not arguments.cluster:
-            return self._scan(Files(arguments.files, self._complain), files.parts().snapshot())
+            return self._scan(ObjectFiles(arguments.files, self._complain), files.parts().snapshot())
         options = ClusterOptions(arguments.kubeconfig, arguments.context)
         credentials = Credentials(options.kubeconfig, options.context)
         client = Client(credentials)

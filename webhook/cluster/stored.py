@@ -39,7 +39,7 @@ class Source(Protocol):
         """The objects."""
 
 
-class Files:
+class ObjectFiles:
     """Objects of files: large JSON piece by piece, all else as a whole and strictly.
 
     What cannot be read is complained of, and the next file opened.

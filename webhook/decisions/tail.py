@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from webhook.decisions.decision import Decision, parse_decision
-from webhook.decisions.live import Key, Live, explain, key_of, latest, own_key, refusal
+from webhook.decisions.live_file import Key, LiveFile, explain, key_of, latest, own_key, refusal
 from webhook.decisions.reader import GIVE_UP, Skipped
 from webhook.decisions.streams import Lines, Source, chunks, open_sources
 from webhook.errors import ConfigError
@@ -43,8 +43,8 @@ class Tail:
         self.share = 0.0
         self._path, self._most = path, most
         self._known: deque[Key] = deque(maxlen=MAX_KNOWN)
-        self._live: Live | None = None
-        self._former: Live | None = None
+        self._live: LiveFile | None = None
+        self._former: LiveFile | None = None
         self._linger = 0.0
 
     def look(self) -> Iterator[Batch]:
@@ -71,7 +71,7 @@ class Tail:
             if live is not None:
                 live.file.close()
 
-    def _is_replaced(self, live: Live) -> bool:
+    def _is_replaced(self, live: LiveFile) -> bool:
         try:
             found = Path(self._path).stat()
         except FileNotFoundError:
@@ -79,7 +79,7 @@ class Tail:
         own = os.fstat(live.file.fileno())
         return (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino)
 
-    def _read(self, live: Live) -> Iterator[Batch]:
+    def _read(self, live: LiveFile) -> Iterator[Batch]:
         if live.is_rewritten():
             self._known.append(live.key)
             self.skipped.truncated += bool(live.lines.rest)
@@ -136,7 +136,7 @@ class Tail:
         total, done = sum(source.size for source, _ in fresh) or 1, 0
         for source, key in fresh:
             if source.name == self._path:
-                live = self._live = Live(source.file, key)
+                live = self._live = LiveFile(source.file, key)
                 for batch in self._read(live):
                     yield batch
                     self.share = max(self.share, min((done + live.position) / total, 1.0))
@@ -164,14 +164,14 @@ class Tail:
 
     def _take_over(self, file: io.BufferedReader) -> None:
         """Go on in a file that is a copy of what was read."""
-        before, self._live = self._live, Live(file, own_key(file))
+        before, self._live = self._live, LiveFile(file, own_key(file))
         if before is not None and before.key == self._live.key:
             self._live.go_on_like(before)
             before.file.close()
         else:
             self._live.begin(os.fstat(file.fileno()).st_size)
 
-    def _leave(self, live: Live) -> Batch:
+    def _leave(self, live: LiveFile) -> Batch:
         self._forget_former()
         self._known.append(live.key)
         self._former, self._live, self._linger = live, None, time.monotonic() + LINGER

@@ -4,7 +4,7 @@ from typing import Any
 
 MAX_TEXT = 300  # characters of a name in a list
 MAX_DEPTH = (
-    60  # of what is told of a request; a pod is not half as deep, and writers of YAML and JSON give up at some depth
+    60  # of what is told of a request: a pod is not half as deep, and writers of YAML and JSON give up somewhere
 )
 
 

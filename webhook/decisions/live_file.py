@@ -15,7 +15,7 @@ LINE = b'\n{"time":'  # where a line begins, as the webhook spells it
 Key = tuple[object, ...]  # of a file's content, as the name and the number of a compressed one change
 
 
-class Live:
+class LiveFile:
     """The file that is written to.
 
     Attributes:
@@ -46,7 +46,7 @@ class Live:
             os.pread(self.file.fileno(), length, self.position - length) != self.mark
         )
 
-    def go_on_like(self, before: "Live") -> None:
+    def go_on_like(self, before: "LiveFile") -> None:
         """Go on where reading stopped in another copy of the file; at the end if it is none."""
         self.position, self.lines, self.mark = before.position, before.lines, before.mark
         if self.is_rewritten():
