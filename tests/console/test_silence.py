@@ -1,7 +1,9 @@
-"""Peers that say nothing more: they hold a thread for some seconds, not for ever."""
+"""Peers that say nothing more, or a byte now and then: they hold a thread for some seconds, not for ever."""
 
+import contextlib
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -9,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.server.program import COMMAND, free_port, until
-from webhook.console.serving import SILENCE_SECONDS, THREADS
+from webhook.console.serving import READING_SECONDS, SILENCE_SECONDS, THREADS
 
 BEGUN = [
     b"GET /rules HTTP/1.1\r\nHost: local",
@@ -50,3 +52,29 @@ def test_they_do_not_keep_the_others_out(port: int):
     assert answers(port), "whoever was silent is gone, and takes nobody's time any more"
     for each in silent:
         each.close()
+
+
+def test_nor_do_those_who_say_a_little_at_a_time(port: int):
+    slow = []
+    for number in range(THREADS + 2):
+        slow.append(socket.create_connection(("127.0.0.1", port)))
+        slow[-1].sendall(BEGUN[number % 2])
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(1):
+            for each in slow:
+                with contextlib.suppress(OSError):
+                    each.sendall(b" ")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    began = time.monotonic()
+    try:
+        assert answers(port, timeout=2 * READING_SECONDS)
+    finally:
+        over.set()
+        dripping.join()
+        for each in slow:
+            each.close()
+    assert time.monotonic() - began < READING_SECONDS + 2 * SILENCE_SECONDS

@@ -18,6 +18,8 @@ from webhook.console.state import State
 
 THREADS = 16
 SILENCE_SECONDS = 5  # of a peer in the midst of a request; a thread waits for it
+READING_SECONDS = 20  # for all of a request, however little comes at a time
+SERVING_SECONDS = 60  # until its answer is taken
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 SETTINGS: dict[str, Any] = {
@@ -46,6 +48,7 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
     def init_process(self) -> None:
         """Serve."""
         logging.getLogger("gunicorn.error").addFilter(_is_no_silence)
+        self._served: dict[Any, float] = {}  # connections that a thread is busy with, since when
         super().init_process()
 
     def enqueue_req(self, conn: Any) -> None:
@@ -57,12 +60,25 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
 
     def handle(self, conn: Any) -> Any:
         """Serve a connection in a thread; a silent one is not said goodbye to, for which all others would wait."""
-        began = time.monotonic()
-        goes_on = super().handle(conn)
+        began = self._served[conn] = time.monotonic()
+        try:
+            goes_on = super().handle(conn)
+        finally:
+            del self._served[conn]
         if not goes_on and time.monotonic() - began >= SILENCE_SECONDS:
             with contextlib.suppress(OSError):
                 conn.sock.shutdown(socket.SHUT_RDWR)
         return goes_on
+
+    def murder_pending(self) -> None:
+        """End what takes too long, each second: also who sends or takes a byte every few seconds holds a thread."""
+        super().murder_pending()
+        now = time.monotonic()
+        for conn, began in list(self._served.items()):
+            if now - began > READING_SECONDS:
+                all_of_it = now - began > SERVING_SECONDS
+                with contextlib.suppress(OSError):  # it may end at this very moment
+                    conn.sock.shutdown(socket.SHUT_RDWR if all_of_it else socket.SHUT_RD)
 
 
 def _is_no_silence(record: logging.LogRecord) -> bool:
