@@ -10,6 +10,8 @@ from webhook.pod.view import PodView
 from webhook.rules.base import Level
 from webhook.wire.codec import Answer
 
+WORDS = ("denied", "mutated", "warned", "allowed", "untouched")  # of which an outcome is one
+
 MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
 MAX_TOLD = 25  # findings in the message and among the warnings
 MAX_WARNING = 256  # bytes; the API server cuts there

@@ -12,15 +12,14 @@ from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, 
 from webhook.console import guard
 from webhook.console.api import routes
 from webhook.console.api.openapi import product_version
-from webhook.console.api.operation import Problem
+from webhook.console.api.operation import Problem, status_of
 from webhook.console.pages import routes as page_routes
 from webhook.console.pages.units import prose
 from webhook.console.state import State
-from webhook.errors import RequestError, WebhookError
+from webhook.errors import WebhookError
 from webhook.report.terminal import legible, visible
 
 API = "/api/"
-UNUSABLE = 422  # well-formed, but not to be used
 MAX_TRACE = 50  # frames in the log
 MAX_LINE = 500
 
@@ -64,8 +63,7 @@ def _broken_off(error: ParseException) -> Response:
 
 def _unusable(error: WebhookError) -> Response:
     """What was handed in cannot be used; the message says why."""
-    status = error.status if isinstance(error, RequestError) else UNUSABLE
-    return _problem(status, "cannot be used", str(error))
+    return _problem(status_of(error), "cannot be used", str(error))
 
 
 def _bug(error: Exception) -> Response:

@@ -9,8 +9,8 @@ from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.operation import Question
 from webhook.decisions.filters import Filter, read_time
+from webhook.outcome import WORDS
 
-WORDS = ("denied", "mutated", "warned", "allowed", "untouched")
 MAX_GLOBS = 20
 MAX_GLOB = 300  # characters
 
@@ -90,9 +90,8 @@ def _askable(glob: str) -> bool:
 
 
 def _time(text: str, key: str) -> datetime | None:
-    now = datetime.now(UTC).replace(
-        second=0, microsecond=0
-    )  # an age asks the same for a minute, so sums are remembered
+    # An age asks the same for a minute, so that sums are remembered.
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
     try:
         return read_time(text.strip(), now) if text.strip() else None
     except ValueError as error:

@@ -13,6 +13,9 @@ from werkzeug.exceptions import BadRequest
 
 from webhook.console.guard import computing
 from webhook.console.state import State
+from webhook.errors import RequestError, WebhookError
+
+UNUSABLE = 422  # well-formed, but not to be used
 
 
 class Question(BaseModel):
@@ -120,6 +123,11 @@ class Operation(Generic[Asked, Answered]):
             elif kept:
                 found[key] = kept[0]
         return found
+
+
+def status_of(error: WebhookError) -> int:
+    """The HTTP status for what was handed in and cannot be used."""
+    return error.status if isinstance(error, RequestError) else UNUSABLE
 
 
 def _first(error: ValidationError, question: type[Question]) -> str:

@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from webhook.console.api.decision_answers import OverTime, Summed
-from webhook.console.api.filters import WORDS, FilterQuestion, exactly
+from webhook.console.api.filters import FilterQuestion, exactly
 from webhook.console.pictures.charts import Bar, Chart, Series, axis, chart
+from webhook.outcome import WORDS
 
 TOP_RULES = 6
 OTHERS = "other rules"

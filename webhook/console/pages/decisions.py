@@ -6,16 +6,18 @@ from flask import Blueprint, render_template, request
 from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion
-from webhook.console.api.filters import WORDS, FilterQuestion
+from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Answer
 from webhook.console.api.replay import OPERATIONS as REPLAY
 from webhook.console.api.replay import ReplayQuestion
 from webhook.console.pages.decision_charts import history
 from webhook.console.pages.decision_patches import operations
+from webhook.console.pages.forms import lines
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
 from webhook.decisions.summary import OTHERS
 from webhook.offline.rulebook import rows
+from webhook.outcome import WORDS
 from webhook.report.manifest import to_json, to_yaml
 
 ROWS = 100
@@ -90,8 +92,7 @@ def _tried(asked: ReplayQuestion) -> dict[str, Any]:
 
 def _lines(values: dict[str, Any]) -> dict[str, Any]:
     """The values of a form in which the settings are lines of one text."""
-    lines = [line.strip() for text in values.get("settings", ()) for line in text.splitlines()]
-    return values | {"settings": [line for line in lines if line]}
+    return values | {"settings": lines(values.get("settings", ()))}
 
 
 def _rules() -> list[str]:

@@ -9,17 +9,18 @@ from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from webhook.console.api.explain import explained
 from webhook.console.api.explain_shape_answers import ExplainedShape
+from webhook.console.api.operation import status_of
 from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
 from webhook.console.guard import computing
+from webhook.console.pages.forms import lines
 from webhook.console.pages.playground_examples import START, Example, choices, example
 from webhook.console.pages.playground_folds import blocks
 from webhook.console.pictures.node import svg
 from webhook.console.state import State
-from webhook.errors import RequestError, WebhookError
+from webhook.errors import WebhookError
 from webhook.report.drawing import Drawing
 from webhook.report.manifest import to_json
 
-UNUSABLE = 422
 MAX_DRAWINGS = 40  # on a page; what more shapes say is told in words
 OPEN = 6  # shapes of a family that are seen at once
 
@@ -81,9 +82,7 @@ def _form() -> dict[str, Any]:
     upload = request.files.get("file")
     data = upload.read(MAX_MANIFEST + 1) if upload is not None and upload.filename else b""
     manifest = data.decode(errors="replace") if data else form.get("manifest", "").replace("\r\n", "\n")
-    values: dict[str, Any] = {"manifest": manifest}
-    lines = [line.strip() for text in form.getlist("settings") for line in text.splitlines()]
-    values["settings"] = tuple(line for line in lines if line)
+    values: dict[str, Any] = {"manifest": manifest, "settings": lines(form.getlist("settings"))}
     for key in ("namespace", "split"):
         if written := form.get(key, "").strip():
             values[key] = written
@@ -120,13 +119,13 @@ def _picture(shape: ExplainedShape) -> Drawing | None:
     return replace(picture, note="")
 
 
-def _complaint(error: Exception) -> str:
+def _complaint(error: WebhookError | HTTPException) -> str:
     if isinstance(error, HTTPException):
         return (error.description or error.name)[:2000]
     return str(error)[:2000]
 
 
-def _status(error: Exception) -> int:
+def _status(error: WebhookError | HTTPException) -> int:
     if isinstance(error, HTTPException):
         return error.code or BadRequest.code
-    return error.status if isinstance(error, RequestError) else UNUSABLE
+    return status_of(error)
