@@ -1,1 +1,1 @@
-"""Recorded decisions: reading, filtering, summing up and replaying audit logs. Values only: nothing here prints."""
+"""Recorded decisions: reading, following, holding, filtering, summing up and replaying audit logs. Nothing here prints."""

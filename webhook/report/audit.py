@@ -1,5 +1,6 @@
 """Decisions of the audit log: a line each, for people or for programs."""
 
+from datetime import datetime
 from typing import TextIO
 
 from webhook.decisions.decision import Decision, to_record
@@ -32,7 +33,7 @@ class Listing:
             head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
             self._terminal.line((Style.BOLD, f"{head}  RULES"))
         texts = (
-            f"{decision.at:%Y-%m-%d %H:%M:%S}",
+            moment(decision.at),
             decision.endpoint,
             decision.word,
             decision.namespace,
@@ -59,6 +60,11 @@ class JsonLines:
     def add(self, decision: Decision) -> None:
         """Write one decision."""
         print(to_json(to_record(decision)), file=self._stream)
+
+
+def moment(at: datetime) -> str:
+    """A point in time, in UTC as the log has it, to the second."""
+    return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def skipped_text(skipped: Skipped) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from webhook.decisions.decision import spell_time
 from webhook.decisions.summary import Count, Summary
 from webhook.decisions.trend import Trend
-from webhook.report.audit import STYLES
+from webhook.report.audit import STYLES, moment
 from webhook.report.manifest import to_json
 from webhook.report.terminal import Style, Terminal, legible
 
@@ -32,7 +32,7 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
         terminal.line("no decisions")
         return
     terminal.line(
-        (Style.BOLD, f"{summary.decisions:,} decisions"), f"  {summary.first:%F %T} to {summary.last:%F %T} UTC"
+        (Style.BOLD, f"{summary.decisions:,} decisions"), f"  {moment(summary.first)} to {moment(summary.last)} UTC"
     )
     words = ", ".join([f"{summary.words[word]:,} {word}" for word in STYLES if summary.words[word]])
     places = ", ".join([f"{count:,} /{endpoint}" for endpoint, count in sorted(summary.endpoints.items())])

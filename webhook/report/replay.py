@@ -8,6 +8,7 @@ from webhook.decisions.changes import Changes, Group, Kind, other_operations
 from webhook.decisions.decision import spell_time
 from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.outcome import Violation
+from webhook.report.audit import moment
 from webhook.report.manifest import to_json
 from webhook.report.terminal import Style, Terminal, legible
 
@@ -106,7 +107,7 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
     terminal.line(INDENT, f"by {_names(group.users)}")
     about = f"{decision.kind} {decision.name} in {decision.namespace}"
     terminal.line(
-        INDENT, "for one: ", legible(about, 120), f", {decision.at:%F %T} UTC, decision ", legible(decision.id, 20)
+        INDENT, "for one: ", legible(about, 120), f", {moment(decision.at)} UTC, decision ", legible(decision.id, 20)
     )
     for mark, found in (("+", example.gained), ("-", example.lost)):
         for violation in {violation.rule: violation for violation in reversed(found)}.values():
