@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.test_fleet import vgpu_node
 from webhook.cluster.documents import parse_documents
 from webhook.cluster.files import SAMPLES
 from webhook.console.api import explain
@@ -218,6 +219,16 @@ def test_only_so_many_pods_of_a_document_are_explained(client):
     (told,) = ask(client, "explain", job).json["documents"]
     assert len({family["pod"] for family in told["families"]}) == explain.MAX_PODS
     assert told["morePods"] == 15
+
+
+def test_models_of_any_length_are_told_in_short():
+    nodes = [vgpu_node(f"node-{at}", (10, 16_000, f"model-{at}-" + "m" * 100_000)) for at in range(20)]
+    client = create_app(State(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
+    answer = ask(client, "explain", POD)
+    (told,) = answer.json["documents"]
+    assert sum(len(family["shapes"]) for family in told["families"]) == 20
+    assert len(answer.data) < 200_000
+    assert len(client.post("/", data={"manifest": json.dumps(POD)}).data) < 500_000
 
 
 def test_shapes_are_bounded_over_all_documents(client, monkeypatch):

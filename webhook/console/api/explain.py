@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from webhook.console.api.bounds import brief
 from webhook.console.api.explain_answers import (
     Explained,
     ExplainedDocument,
@@ -30,6 +31,7 @@ MAX_SENTENCES = 20
 MAX_KINDS = 64
 MAX_SKIPPED = 50
 MAX_NAME = 253
+MAX_SENTENCE = 1000  # characters: a model of cards is as long as whoever registers them likes
 
 KNOWN, DECLARED, UNKNOWN = "known", "declared", "unknown"
 
@@ -117,7 +119,7 @@ def _shape(value: dict[str, Any], told: Told) -> ExplainedShape:
         "devices": told.devices,
         "sentences": list(_sentences(told)),
     }
-    return ExplainedShape.model_validate(found).drawn(told.drawing)
+    return ExplainedShape.model_validate(brief(found, MAX_SENTENCE)).drawn(told.drawing)
 
 
 def _sentences(told: Told) -> Iterator[dict[str, str]]:
