@@ -16,13 +16,17 @@ from cryptography.x509.oid import NameOID
 from tests.console.conftest import Fixed, sample_parts
 from webhook.cluster.files import SAMPLES
 from webhook.cluster.sources import SourceState
-from webhook.console.api import doctor as doctor_module
+from webhook.console import examiner
 from webhook.console.api.certificate import certificate
+from webhook.console.api.doctor import WORST_FIRST
 from webhook.console.app import create_app
+from webhook.console.examiner import Examiner
 from webhook.console.state import State
 from webhook.decisions.journal import Journal
 from webhook.doctor import files
+from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
+from webhook.report.webhook_configurations import configurations
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -259,19 +263,19 @@ def test_without_a_cluster_it_says_how_to_have_one(client):
 
 
 def test_it_says_what_the_command_says():
-    found = ask(console(doctor=look_at_samples))
-    expected = doctor_module.examine(look_at_samples()[0], partial(doctor_module.configurations, all_pods=True))
+    found = ask(console(doctor=Examiner("samples", look_at_samples)))
+    expected = examine(look_at_samples()[0], partial(configurations, all_pods=True))
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
     ) == sorted((told.check, told.line.status.value, told.line.message, told.line.remedy) for told in expected)
-    order = [doctor_module.WORST_FIRST.index(each["status"]) for each in found["lines"]]
+    order = [WORST_FIRST.index(each["status"]) for each in found["lines"]]
     assert order == sorted(order)
     assert sum(found["counts"].values()) == len(found["lines"])
     assert found["looking"] is False
 
 
 def test_the_page_groups_its_lines_worst_first():
-    client = console(doctor=look_at_samples)
+    client = console(doctor=Examiner("samples", look_at_samples))
     page = client.get("/health?wait=20").text
     found = ask(client)
     for line in found["lines"]:
@@ -284,7 +288,7 @@ def test_the_page_groups_its_lines_worst_first():
 
 def test_a_result_holds_for_a_minute_and_one_look_serves_all():
     look = Look()
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     for _ in range(5):
         assert ask(client)["lines"]
     assert health(client)["doctor"]["lines"]
@@ -294,21 +298,21 @@ def test_a_result_holds_for_a_minute_and_one_look_serves_all():
 
 def test_it_looks_again_when_asked_to_and_when_the_result_is_old(monkeypatch):
     look = Look()
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     ask(client)
-    monkeypatch.setattr(doctor_module, "REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
     ask(client)
     assert look.times == 1
     ask(client, refresh="true")
     assert look.times == 2
-    monkeypatch.setattr(doctor_module, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(examiner, "FRESH_SECONDS", 0.0)
     ask(client)
     assert look.times == 3
 
 
 def test_nobody_waits_for_a_look_that_takes_long():
     look = Look(held=True)
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     began = time.monotonic()
     page = client.get("/health").text
     assert 'data-looking="/health?wait=20"' in page
@@ -325,9 +329,9 @@ def test_nobody_waits_for_a_look_that_takes_long():
 
 def test_an_older_result_stays_while_it_looks_again(monkeypatch):
     look = Look()
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     lines = ask(client)["lines"]
-    monkeypatch.setattr(doctor_module, "REPEAT_SECONDS", 0.0)
+    monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
     look.go_on.clear()
     found = ask(client, refresh="true", wait="0")
     assert (found["looking"], found["lines"]) == (True, lines)
@@ -345,7 +349,7 @@ def test_an_older_result_stays_while_it_looks_again(monkeypatch):
 )
 def test_a_doctor_that_fails_leaves_the_rest_of_the_page(error, words):
     look = Look(error)
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     found = ask(client)
     assert (found["available"], found["lines"]) == (True, [])
     assert words in found["problem"]
@@ -360,9 +364,9 @@ def test_a_doctor_that_fails_leaves_the_rest_of_the_page(error, words):
 
 def test_a_failed_look_is_repeated_sooner(monkeypatch):
     look = Look(ClusterError("dead"))
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     assert ask(client)["problem"] == "dead"
-    monkeypatch.setattr(doctor_module, "FAILED_SECONDS", 0.0)
+    monkeypatch.setattr(examiner, "FAILED_SECONDS", 0.0)
     look.error = None
     found = ask(client)
     assert found["problem"] is None
@@ -371,7 +375,7 @@ def test_a_failed_look_is_repeated_sooner(monkeypatch):
 
 def test_many_who_ask_at_once_are_served_by_one_look():
     look = Look(held=True)
-    client = console(doctor=look)
+    client = console(doctor=Examiner("samples", look))
     found = []
     threads = [threading.Thread(target=lambda: found.append(ask(client.application.test_client()))) for _ in range(6)]
     for thread in threads:

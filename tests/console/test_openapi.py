@@ -15,6 +15,7 @@ from webhook.console.api.openapi import PREFIX
 from webhook.console.api.operation import Answer, Method, Question
 from webhook.console.api.routes import OPERATIONS, answer
 from webhook.console.app import create_app
+from webhook.console.examiner import Examiner
 from webhook.console.state import State
 from webhook.decisions.journal import Journal
 from webhook.doctor import files
@@ -58,7 +59,7 @@ def client():
     state = State(
         Fixed(sample_parts()),
         journal,
-        lambda: files.facts_from(SAMPLES / "cluster", datetime.now(UTC), None),
+        Examiner("samples", lambda: files.facts_from(SAMPLES / "cluster", datetime.now(UTC), None)),
         SAMPLES / "fleet.yaml",  # no certificate, which is told
     )
     yield create_app(state).test_client()

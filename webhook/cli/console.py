@@ -3,7 +3,7 @@
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from webhook.cli.settings_options import add_sample, add_settings, read_settings
 from webhook.cluster.following import Following
 from webhook.cluster.following_thread import FollowingThread
 from webhook.cluster.options import ClusterOptions
+from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import State
@@ -48,8 +49,7 @@ def main(argv: Sequence[str]) -> int:
         journal = Journal(arguments.audit_log) if arguments.audit_log else None
         if journal is not None:
             journal.start()
-        examined = str(arguments.doctor_from or "the cluster")
-        return State(following, journal, doctor, arguments.tls_cert, examined)
+        return State(following, journal, doctor, arguments.tls_cert)
 
     check_address(arguments.bind)
     console = Console(state, arguments.bind, arguments.allow_host)
@@ -61,9 +61,9 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Callable[[], tuple[Facts, list[str]]] | None:
+def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:
     if directory is not None:
-        return lambda: doctor_files.facts_from(directory, datetime.now(UTC), None)
+        return Examiner(str(directory), lambda: doctor_files.facts_from(directory, datetime.now(UTC), None))
     if cluster is None:
         return None
 
@@ -73,7 +73,7 @@ def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Callable[
 
         return live.facts_from(Credentials(cluster.kubeconfig, cluster.context), datetime.now(UTC), None), []
 
-    return look
+    return Examiner("the cluster", look)
 
 
 def _parser() -> argparse.ArgumentParser:

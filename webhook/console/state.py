@@ -1,6 +1,6 @@
 """What the console shows, and where it has that from."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -8,9 +8,9 @@ from typing import Protocol
 
 from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState
+from webhook.console.examiner import Examiner
 from webhook.decisions.inputs import try_out
 from webhook.decisions.journal import Journal
-from webhook.doctor.facts import Facts
 from webhook.review import Snapshot
 
 TRIED = 4  # snapshots that are kept of what is tried out; one of a large fleet takes some MiB
@@ -38,16 +38,14 @@ class State:
     Attributes:
         settings: device config, policy and fleet.
         journal: the audit log; None if none is read.
-        doctor: looks at the cluster, or at files; None if there is nothing to look at.
+        doctor: has the doctor look at the cluster, or at files; None if there is nothing to look at.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not to be seen.
-        examined: what the doctor looks at, for people.
     """
 
     settings: Settings
     journal: Journal | None = None
-    doctor: Callable[[], tuple[Facts, list[str]]] | None = None
+    doctor: Examiner | None = None
     certificate: Path | None = None
-    examined: str = "the cluster"
 
     @property
     def snapshot(self) -> Snapshot:

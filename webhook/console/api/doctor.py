@@ -1,30 +1,21 @@
-"""What the doctor says. It asks the API server a dozen questions, so it looks in a thread, and nobody waits for it for long."""
+"""What the doctor says."""
 
-import logging
-import threading
-import time
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
-from functools import lru_cache, partial
-from typing import Annotated, NamedTuple
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from webhook.console.api.operation import Answer, Method, Operation, Question
+from webhook.console.examiner import Examination
 from webhook.console.state import State
-from webhook.doctor.facts import Facts
 from webhook.doctor.line import Status
-from webhook.doctor.registry import Told, examine
-from webhook.errors import WebhookError
-from webhook.report.webhook_configurations import configurations
 from webhook.texts import shorten
 
-FRESH_SECONDS = 60.0  # for which a result holds
-FAILED_SECONDS = 10.0  # after which a failed look is repeated
-REPEAT_SECONDS = 10.0  # between two looks, however often somebody asks anew
 WAIT_SECONDS = 20.0
 MAX_WAIT_SECONDS = 30.0
 MAX_LINES = 500
+MAX_COMPLAINTS = 20
 MAX_MESSAGE = 2000
 
 WORST_FIRST = (Status.BROKEN, Status.WARNING, Status.UNCHECKED, Status.OK)
@@ -32,8 +23,6 @@ UNAVAILABLE = (
     "there is nothing to look at; start the console with --cluster to ask the API server, or with --doctor-from DIR, "
     "where DIR holds what kubectl printed, as `vgpu-webhook doctor --help` says"
 )
-
-log = logging.getLogger(__name__)
 
 
 class DoctorQuestion(Question):
@@ -93,59 +82,6 @@ class Doctor(Answer):
     more_lines: int = 0
 
 
-class _Result(NamedTuple):
-    ended: float  # time.monotonic
-    answer: Doctor
-
-
-class _Examiner:
-    """Looks when it is asked to, once at a time."""
-
-    def __init__(self, look: Callable[[], tuple[Facts, list[str]]]) -> None:
-        self._look = look
-        self._changed = threading.Condition()
-        self._began: float | None = None  # time.monotonic; None while it is not looking
-        self._result: _Result | None = None
-
-    def ask(self, *, refresh: bool, wait: float) -> Doctor:
-        """The last result, or the next one if it comes in time."""
-        with self._changed:
-            if self._began is None and self._is_wanted(refresh=refresh):
-                self._began = time.monotonic()
-                threading.Thread(target=self._run, name="doctor", daemon=True).start()
-            self._changed.wait_for(lambda: self._began is None, timeout=wait)
-            now = time.monotonic()
-            looking = {"looking": self._began is not None, "looking_seconds": now - (self._began or now)}
-            if self._result is None:
-                return Doctor(available=True, **looking)
-            return self._result.answer.model_copy(update={"age_seconds": now - self._result.ended, **looking})
-
-    def _is_wanted(self, *, refresh: bool) -> bool:
-        if self._result is None:
-            return True
-        age = time.monotonic() - self._result.ended
-        holds = FAILED_SECONDS if self._result.answer.problem else FRESH_SECONDS
-        return age > (min(REPEAT_SECONDS, holds) if refresh else holds)
-
-    def _run(self) -> None:
-        answer = self._examined()
-        with self._changed:
-            self._result, self._began = _Result(time.monotonic(), answer), None
-            self._changed.notify_all()
-
-    def _examined(self) -> Doctor:
-        at = datetime.now(UTC)
-        try:
-            facts, complaints = self._look()
-            found = examine(facts, partial(configurations, all_pods=True))
-        except WebhookError as error:
-            return Doctor(available=True, at=at, problem=shorten(str(error), MAX_MESSAGE))
-        except Exception:
-            log.exception("the doctor: a bug")
-            return Doctor(available=True, at=at, problem="a bug in the doctor; the console's log says more")
-        return _told(found, complaints, at)
-
-
 def doctor(state: State, question: DoctorQuestion) -> Doctor:
     """What the doctor says."""
     return last_look(state, refresh=question.refresh, wait=question.wait)
@@ -161,27 +97,25 @@ def last_look(state: State, *, refresh: bool, wait: float) -> Doctor:
     """
     if state.doctor is None:
         return Doctor(available=False, problem=UNAVAILABLE)
-    with _making:
-        examiner = _examiner(state.doctor)
-    return examiner.ask(refresh=refresh, wait=wait).model_copy(update={"subject": shorten(state.examined, MAX_MESSAGE)})
-
-
-_making = threading.Lock()
-
-
-@lru_cache(maxsize=4)
-def _examiner(look: Callable[[], tuple[Facts, list[str]]]) -> _Examiner:
-    return _Examiner(look)
-
-
-def _told(found: list[Told], complaints: list[str], at: datetime) -> Doctor:
-    lines = sorted(found, key=lambda told: WORST_FIRST.index(told.line.status))
+    standing = state.doctor.ask(refresh=refresh, wait=wait)
     return Doctor(
         available=True,
-        at=at,
-        complaints=tuple(shorten(text, MAX_MESSAGE) for text in complaints[:20]),
-        counts={status: sum(told.line.status is status for told in found) for status in WORST_FIRST},
-        lines=tuple(
+        subject=shorten(state.doctor.subject, MAX_MESSAGE),
+        looking=standing.looking_seconds is not None,
+        looking_seconds=standing.looking_seconds or 0.0,
+        age_seconds=standing.age_seconds,
+        **(_told(standing.last) if standing.last is not None else {}),
+    )
+
+
+def _told(last: Examination) -> dict[str, Any]:
+    lines = sorted(last.found, key=lambda told: WORST_FIRST.index(told.line.status))
+    return {
+        "at": last.at,
+        "problem": None if last.problem is None else shorten(last.problem, MAX_MESSAGE),
+        "complaints": tuple(shorten(text, MAX_MESSAGE) for text in last.complaints[:MAX_COMPLAINTS]),
+        "counts": {status: sum(told.line.status is status for told in lines) for status in WORST_FIRST},
+        "lines": tuple(
             DoctorLine(
                 check=told.check,
                 status=told.line.status,
@@ -190,8 +124,8 @@ def _told(found: list[Told], complaints: list[str], at: datetime) -> Doctor:
             )
             for told in lines[:MAX_LINES]
         ),
-        more_lines=max(len(lines) - MAX_LINES, 0),
-    )
+        "more_lines": max(len(lines) - MAX_LINES, 0),
+    }
 
 
 OPERATIONS = (
