@@ -7,6 +7,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 import urllib.request
 from pathlib import Path
 
@@ -110,3 +111,18 @@ def test_the_console_goes_on_without_its_webhook(demo):
     os.kill(child(demo, "console"), signal.SIGKILL)
     assert demo.wait(15) == 2
     assert "ended by themselves" in demo.stderr.read()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [[signal.SIGINT], [signal.SIGINT] * 3, [signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]],
+    ids=["Ctrl-C", "impatient", "terminated", "closed"],
+)
+def test_nothing_of_it_is_left_behind(demo, numbers):
+    read_until(demo, "Ctrl-C stops it")
+    children = [child(demo, "serve"), child(demo, "console")]
+    for number in numbers:
+        demo.send_signal(number)
+        time.sleep(0.05)
+    assert demo.wait(15) == 0
+    assert [number for number in children if Path(f"/proc/{number}").exists()] == []

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
 from certs import store
 from webhook.cli.background import Background, free_port
@@ -21,6 +23,7 @@ from webhook.report.terminal import INDENT, Style, Terminal
 DEFAULT_PORT = 8443
 DEFAULT_CONSOLE_PORT = 8480
 READY_SECONDS = 15.0
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # each ends it and its children
 LOOK_SECONDS = 0.2  # between two looks whether both still run
 
 
@@ -56,8 +59,8 @@ class _Demo:
 
     def run(self, *, once: bool) -> int:
         """Neither of the two takes the other with it when it ends by itself."""
-        for number in (signal.SIGINT, signal.SIGTERM):  # both end it and its children, also as a job in the background
-            signal.signal(number, signal.default_int_handler)
+        for number in ENDING:  # also as a job in the background, where SIGINT is ignored
+            signal.signal(number, _interrupt)
         running: list[Background] = []
         try:
             running.append(Background.start("the webhook", self._serve(), self.directory / "serve.log"))
@@ -162,6 +165,13 @@ class _Demo:
             return connection.getresponse().status == http.HTTPStatus.OK
         finally:
             connection.close()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Stop; whoever is impatient must not interrupt the stopping, which would leave children behind."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _runnable(command: str) -> str:
