@@ -173,6 +173,26 @@ def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsFiles):
             assert source(following, "policy").problem
 
 
+def test_a_pipe_is_read_once(files: SettingsFiles):
+    """As a shell makes it of `--policy <(…)`: read again it would be empty, and an empty policy is the default one."""
+    assert files.policy is not None
+    assert files.fleet is not None
+    files.policy.unlink()
+    os.mkfifo(files.policy)
+    writer = threading.Thread(target=files.policy.write_text, args=("rules: {card-count: warn}",))
+    writer.start()
+    following = Following(files, None)
+    writer.join()
+    digest = following.snapshot.digests["policy"]
+    with running(following):
+        write(files.fleet, (DATA / "fleets" / "rtx4090.yaml").read_text())
+        until(lambda: any("a pipe cannot be read again" in (source.problem or "") for source in following.sources()))
+        assert following.snapshot.digests["policy"] == digest
+        files.policy.unlink()
+        write(files.policy, "rules: {card-count: audit}")
+        until(lambda: following.snapshot.digests["policy"] != digest)
+
+
 def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_parts"):
         _ = Following(files, None).parts

@@ -16,6 +16,7 @@ from webhook.cluster.options import ClusterOptions
 from webhook.cluster.snapshot import Parts
 from webhook.cluster.sources import SourceState, Standing
 from webhook.cluster.watch import Watched, Watcher, signature
+from webhook.errors import ConfigError
 from webhook.review import Snapshot
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ class Following:
         self._told = use
         self._keep_parts = keep_parts
         self._bad: str | None = None
+        self._again = False
         given = self._load()
+        self._again = True
         parts, snapshot = _built(given)
         since = dict.fromkeys(snapshot.digests, datetime.now(UTC))
         self._in_use = _InUse(parts if keep_parts else None, snapshot, since)
@@ -158,6 +161,8 @@ class Following:
         if path is None:
             return None
         try:
+            if self._again:
+                _refuse_pipe(path)
             return load(path)
         except Exception:
             self._bad = part
@@ -179,6 +184,16 @@ def _live(
     from webhook.cluster.live import Live  # noqa: PLC0415  # the Kubernetes client takes some MiB
 
     return Live(options, files, use, read)
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Read again, a pipe would keep us waiting, or seem empty, which is a policy, too."""
+    try:
+        piped = path.is_fifo()
+    except OSError:
+        return  # whoever reads it says why
+    if piped:
+        raise ConfigError(f"{path}: a pipe cannot be read again; name a file, or start anew")
 
 
 def _built(files: Files) -> tuple[Parts, Snapshot]:
