@@ -92,7 +92,7 @@ class Program:
         self.log_path = log
         self.ca = ca
         self.started = time.monotonic()
-        command = [str(COMMAND), "serve"] if constants is None else _altered(constants)
+        command = [str(COMMAND), "serve"] if constants is None else altered("serve", constants)
         popen.setdefault("stdout", subprocess.DEVNULL)
         with log.open("wb") as stderr:
             self.process = subprocess.Popen(
@@ -187,15 +187,15 @@ class Program:
             return output.read()
 
 
-def _altered(constants: Mapping[str, float]) -> list[str]:
-    """The same program with other constants."""
+def altered(command: str, constants: Mapping[str, float]) -> list[str]:
+    """The command line of the same program with other constants."""
     lines = ["import importlib, sys"]
     for name, value in constants.items():
         module, _, constant = name.rpartition(".")
         package = "webhook" if "." in module else "webhook.server"
         lines.append(f"module = importlib.import_module('{package}.{module}')")
         lines.append(f"assert hasattr(module, {constant!r}); module.{constant} = {value}")
-    lines += ["from webhook.cli.main import main", "sys.exit(main(['serve', *sys.argv[1:]]))"]
+    lines += ["from webhook.cli.main import main", f"sys.exit(main([{command!r}, *sys.argv[1:]]))"]
     return [sys.executable, "-c", "\n".join(lines)]
 
 
