@@ -9,7 +9,7 @@ import yaml
 from webhook.cluster import files
 from webhook.cluster.files import load_device_config, load_nodes, load_policy, read_bytes
 from webhook.cluster.snapshot import default_device_config
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.policy import default_policy
 

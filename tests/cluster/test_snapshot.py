@@ -10,7 +10,7 @@ import pytest
 from webhook import names
 from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot, default_device_config
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.policy import default_policy, parse_policy
 
 DATA = Path(__file__).parent.parent / "data"

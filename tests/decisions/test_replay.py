@@ -16,7 +16,7 @@ from webhook.cluster.snapshot import default_device_config
 from webhook.decisions.decision import Decision
 from webhook.decisions.rebuild import rebuild
 from webhook.decisions.replay import HALVES, PASSED_OVER, Direction, Replayed, Replayer, Verdict
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.errors import RequestError
 from webhook.pod.templates import changed_templates
 from webhook.review import Snapshot, mutate

@@ -12,7 +12,7 @@ from tests.deploy.calling import Entry, called, entries
 from webhook import names
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot, default_device_config
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy import Policy, default_policy
 from webhook.report.webhook_configurations import configurations

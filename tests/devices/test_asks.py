@@ -5,7 +5,7 @@ from hypothesis import given
 
 from tests.strategies import pods
 from webhook.devices.asks import DevicePod, asks_native_gpu, families_of
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
 from webhook.pod.view import PodView
 

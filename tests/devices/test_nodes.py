@@ -20,7 +20,7 @@ from tests.strategies import (
 )
 from webhook import names
 from webhook.cluster.snapshot import default_device_config
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.gpushare.fleet import GpushareShape

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from certs.pki import make_ca, make_leaf
 from webhook.cluster.manifests import parse_manifests
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
 from webhook.doctor.reading import name_of, namespace_of
 from webhook.policy import default_policy

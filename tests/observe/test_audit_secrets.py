@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from webhook import names
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.observe.audit import line
 from webhook.policy import parse_policy

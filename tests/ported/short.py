@@ -4,7 +4,8 @@ import json
 from typing import Any
 
 from webhook import names
-from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import parse_device_config
 
 Json = dict[str, Any]
 

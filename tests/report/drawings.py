@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target

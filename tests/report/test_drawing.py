@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.report.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, nodes_in, pod, told, vgpus
 from webhook.devices.ascend.fleet import AscendShape
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.vgpu.fleet import VgpuShape

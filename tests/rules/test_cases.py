@@ -24,7 +24,7 @@ import yaml
 
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, mutate, validate

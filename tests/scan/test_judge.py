@@ -11,7 +11,7 @@ from tests import strategies
 from tests.cli.conftest import pod, vgpus
 from webhook import names
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, mutate

@@ -9,7 +9,8 @@ from typing import Any
 from webhook import names
 from webhook.cluster.documents import parse_documents
 from webhook.cluster.snapshot import Parts, default_device_config
-from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy import Policy, default_policy, parse_policy

@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 
 from webhook import names
 from webhook.cluster.snapshot import default_device_config
-from webhook.devices.config import DeviceConfig, parse_device_config
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import parse_device_config
 from webhook.policy import Policy, default_policy, parse_policy
 
 Setting = TypeVar("Setting")

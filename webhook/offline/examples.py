@@ -18,7 +18,7 @@ from typing import Any
 from webhook.cluster.documents import parse_documents
 from webhook.cluster.files import MAX_SETTINGS_BYTES, SAMPLES, load_nodes, read_bytes
 from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.offline.documents import Document, to_review
 from webhook.outcome import Outcome
 from webhook.policy import parse_policy

@@ -5,7 +5,7 @@ import pytest
 from webhook import names
 from webhook.devices.ascend.asks import is_hami_core, npu_asks
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.pod.view import PodView
 
 WORDS = ("Ascend910B3", "Ascend310P")

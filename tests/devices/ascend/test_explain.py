@@ -12,7 +12,7 @@ from webhook.devices.ascend.asks import is_hami_core, npu_asks
 from webhook.devices.ascend.explain import Question, Reason, explain
 from webhook.devices.ascend.feasibility import judge
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
 from webhook.devices.ascend.fleet import Npu, decode_npus
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from webhook import names
 from webhook.devices import explanation, nearest
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.gpushare.explain import Cards, Reason, explain

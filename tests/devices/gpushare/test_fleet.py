@@ -6,7 +6,7 @@ import pytest
 
 from tests.strategies import device_node, gpushare_node
 from webhook import names
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster.explain import Reason, explain, template
 from webhook.devices.nodes import Node

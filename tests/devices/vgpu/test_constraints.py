@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import annotations
 from webhook import names
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webhook.devices import nearest
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.families import Role
 from webhook.devices.feasibility import Fits

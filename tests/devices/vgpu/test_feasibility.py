@@ -5,7 +5,7 @@ import pytest
 from tests.strategies import node_json, register
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.feasibility import Cause, Fits, FitsTightly, Never, Unknown
 from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import fleets, json_values, node_json, register
 from webhook import names
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Role
 from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node

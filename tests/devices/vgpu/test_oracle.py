@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from webhook.devices.asks import DevicePod
-from webhook.devices.config import parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.feasibility import Fits, FitsTightly, Never
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
