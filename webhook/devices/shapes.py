@@ -1,5 +1,6 @@
 """Nodes that a pod cannot tell apart are one shape, so cost grows with kinds of nodes only."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
@@ -14,7 +15,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Shape:
+class Shape(ABC):
     """Nodes that are alike in all that placement reads of one family.
 
     Attributes:
@@ -30,14 +31,14 @@ class Shape:
     declared: bool = False
 
     @property
+    @abstractmethod
     def devices(self) -> int:
         """How many cards, NPUs or chips each of the nodes has."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def content(self) -> tuple[Any, ...]:
         """What placement reads, for the fleet's digest."""
-        raise NotImplementedError
 
     def node_left(self, selector: NodeSelector | None, index: Index) -> str | None:
         """One of the nodes that a selector leaves, for messages; None if it leaves none."""
