@@ -10,7 +10,6 @@ Each YAML file holds the tables of one or a few of their test files. Under `test
     because   why it is meant to
     rules     the rules that changed or found something; absent: none
     volcano   what Volcano's own rule gives, where upstream is HAMi
-    wrong     this webhook's answer is a known mistake, and which
 
 or, where there is nothing to ask this webhook, `applies: false`, the question in words as `input`, and a `reason`.
 What stands under `common` stands in every row, and may be device config, policy and node.
@@ -44,7 +43,7 @@ COUNTS = {
 }
 
 COMMON = {"test", "name", "upstream", "deviceConfig", "policy", "node"}
-ASKED = COMMON | QUESTIONS.keys() | {"webhook", "because", "rules", "volcano", "wrong"}
+ASKED = COMMON | QUESTIONS.keys() | {"webhook", "because", "rules", "volcano"}
 IDLE = COMMON | {"input", "applies", "reason"}
 
 
@@ -69,11 +68,7 @@ def _applies(row: Json) -> bool:
 
 def _asked() -> list[Any]:
     return [
-        pytest.param(
-            row,
-            id=f"{file}: {row['test']}: {row['name']}",
-            marks=pytest.mark.xfail(strict=True, reason=row["wrong"]) if "wrong" in row else (),
-        )
+        pytest.param(row, id=f"{file}: {row['test']}: {row['name']}")
         for file, rows in ROWS.items()
         for row in rows
         if _applies(row)
