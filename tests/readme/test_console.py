@@ -65,18 +65,24 @@ def shown() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="no curl here: apt-get install curl")
 def test_what_curl_is_shown_to_print_is_what_it_prints(shown: int):
     asked = [block.text for block in blocks(README, "console") if block.text.startswith("$ curl ")]
     assert asked
     for text in asked:
         command, _, printed = text.removeprefix("$ ").partition("\n")
-        assert USUAL in command
-        words = shlex.split(command.replace(USUAL, f"localhost:{shown}"))
-        ran = subprocess.run(
-            [*words, "--noproxy", "*"], cwd=ROOT, capture_output=True, text=True, timeout=20, check=True
-        )
-        assert f"{ran.stdout}\n" == printed
+        assert f"{answered(shlex.split(command), shown)}\n" == printed
+
+
+def answered(words: list[str], port: int) -> str:
+    """What a shown curl command prints, asked of another port; without curl, what it would be answered."""
+    *curl, address = words
+    assert curl == ["curl", "-s"]
+    host, _, path = address.partition("/")
+    assert host == USUAL
+    if shutil.which("curl") is None:
+        return ask(port, f"/{path}").removeprefix("200: ")
+    command = [*curl, "--noproxy", "*", f"localhost:{port}/{path}"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=True).stdout
 
 
 def test_the_description_of_the_api_is_where_it_says(shown: int):
