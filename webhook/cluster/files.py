@@ -1,10 +1,10 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from webhook import names
 from webhook.cluster.documents import parse_documents
@@ -14,6 +14,8 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
 from webhook.policy import Policy, default_policy, parse_policy
+
+Loaded = TypeVar("Loaded")
 
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
@@ -99,16 +101,26 @@ class SettingsFiles:
             self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
         )
 
-    def load(self) -> Files:
+    def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> Files:
         """Read them.
+
+        Args:
+            begin: told of each before it is read: `config`, `policy` or `fleet`, and where it is.
 
         Raises:
             ConfigError: one of them cannot be used.
         """
+
+        def read(part: str, load: Callable[[Path], Loaded], path: Path | None) -> Loaded | None:
+            if path is None:
+                return None
+            begin(part, path)
+            return load(path)
+
         return Files(
-            load_device_config(self.device_config) if self.device_config else None,
-            load_policy(self.policy) if self.policy else None,
-            load_raw_nodes(self.fleet) if self.fleet else None,
+            read("config", load_device_config, self.device_config),
+            read("policy", load_policy, self.policy),
+            read("fleet", load_raw_nodes, self.fleet),
         )
 
 

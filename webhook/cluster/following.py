@@ -8,9 +8,9 @@ following.snapshot                                     # from any thread, at any
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from webhook.cluster.files import Files, SettingsFiles, load_device_config, load_policy, load_raw_nodes
+from webhook.cluster.files import Files, SettingsFiles
 from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.options import ClusterOptions
 from webhook.cluster.snapshot import Parts
@@ -22,7 +22,6 @@ from webhook.review import Snapshot
 if TYPE_CHECKING:
     from webhook.cluster.live import Live
 
-Loaded = TypeVar("Loaded")
 Job = Callable[[], Coroutine[None, None, None]]
 
 _FILES = "settings"  # what logs and metrics call them; they are used together or not at all
@@ -148,25 +147,22 @@ class Following:
         return found
 
     def _load(self) -> Files:
-        """Read the files, in a thread."""
-        given = self._files
-        config = self._blaming("config", load_device_config, given.device_config)
-        policy = self._blaming("policy", load_policy, given.policy)
-        raw_nodes = self._blaming("fleet", load_raw_nodes, given.fleet)
-        self._bad = None
-        return Files(config, policy, raw_nodes)
+        """Read the files, in a thread; when one is bad, remember which one it was."""
+        reading: str | None = None
 
-    def _blaming(self, part: str, load: Callable[[Path], Loaded], path: Path | None) -> Loaded | None:
-        """What a file holds; when it is bad, remember which one it was."""
-        if path is None:
-            return None
-        try:
+        def begin(part: str, path: Path) -> None:
+            nonlocal reading
+            reading = part
             if self._again:
                 _refuse_pipe(path)
-            return load(path)
+
+        try:
+            found = self._files.load(begin)
         except Exception:
-            self._bad = part
+            self._bad = reading
             raise
+        self._bad = None
+        return found
 
     def _use(self, parts: Parts, snapshot: Snapshot) -> None:
         now, before = datetime.now(UTC), self._in_use
