@@ -292,3 +292,17 @@ def test_a_compressed_body_is_no_way_around(port):
 
 def test_the_server_lives_on(port):
     assert status(asked(port, "GET /rules HTTP/1.1")) == 200
+
+
+@pytest.mark.parametrize(
+    "method, path, told",
+    [
+        ("GET", "/nope", "there is no such page; those that there are stand at the top"),
+        ("GET", "/api/v1/nope", "there is no such operation; /api/v1/openapi.json describes those that there are"),
+        ("DELETE", "/api/v1/rules", "nothing here is changed by DELETE; ask by GET or HEAD or OPTIONS"),
+        ("GET", "/rules/nope", "no rule is called 'nope'; /rules lists them"),
+    ],
+)
+def test_what_flask_refuses_by_itself_says_what_to_do(client, method, path, told):
+    answer = client.open(path, method=method, headers={"Accept": "application/json"})
+    assert answer.json["message"] == told

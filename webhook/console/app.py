@@ -7,11 +7,18 @@ from pathlib import Path
 
 from flask import Flask, Response, render_template, request
 from gunicorn.http.errors import ParseException
-from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, RequestEntityTooLarge
+from werkzeug.exceptions import (
+    BadRequest,
+    HTTPException,
+    InternalServerError,
+    MethodNotAllowed,
+    NotFound,
+    RequestEntityTooLarge,
+)
 
 from webhook.console import guard
 from webhook.console.api import routes
-from webhook.console.api.openapi import product_version
+from webhook.console.api.openapi import PREFIX, product_version
 from webhook.console.api.operation import Problem, status_of
 from webhook.console.pages import routes as page_routes
 from webhook.console.pages.units import prose
@@ -49,11 +56,28 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
 
 
 def _http(error: HTTPException) -> Response:
-    if isinstance(error, RequestEntityTooLarge) and error.description == RequestEntityTooLarge.description:
-        return _told(
-            error, f"a request has less than {guard.MAX_BODY >> 20} MiB; the commands of vgpu-webhook read larger files"
-        )
-    return _told(error, error.description or error.name)
+    return _told(error, _words(error))
+
+
+def _words(error: HTTPException) -> str:
+    """What was said where it was raised; of what Flask raises by itself, what to do."""
+    if error.description != type(error).description:
+        return error.description or error.name
+    match error:
+        case RequestEntityTooLarge():
+            most = guard.MAX_BODY >> 20
+            return f"a request has less than {most} MiB; the commands of vgpu-webhook read larger files"
+        case NotFound() if request.path.startswith(API):
+            return f"there is no such operation; {PREFIX}/openapi.json describes those that there are"
+        case NotFound():
+            return "there is no such page; those that there are stand at the top"
+        case MethodNotAllowed():
+            return f"nothing here is changed by {legible(request.method, 20)}; ask by {' or '.join(_methods(error))}"
+    return error.description or error.name
+
+
+def _methods(error: HTTPException) -> list[str]:
+    return sorted(getattr(error, "valid_methods", None) or ())
 
 
 def _broken_off(error: ParseException) -> Response:
@@ -79,9 +103,8 @@ def _lines(trace: str) -> str:
 
 def _told(error: HTTPException, message: str) -> Response:
     response = _problem(error.code or InternalServerError.code, error.name, message)
-    allowed = getattr(error, "valid_methods", None)
-    if allowed:
-        response.headers["Allow"] = ", ".join(sorted(allowed))
+    if allowed := _methods(error):
+        response.headers["Allow"] = ", ".join(allowed)
     retry = getattr(error, "retry_after", None)
     if retry:
         response.headers["Retry-After"] = str(retry)
