@@ -14,8 +14,8 @@ class Spoke(Answer):
     level: str
 
 
-class Listed(Answer):
-    """A decision in a line. Of texts longer than 300 characters the beginning is told.
+class Outline(Answer):
+    """A decision in few words.
 
     Attributes:
         number: its place in the journal; it stays as long as the console runs.
@@ -23,7 +23,6 @@ class Listed(Answer):
         endpoint: `mutate` or `validate`.
         outcome: denied, mutated, warned, allowed or untouched.
         operation, dry_run, user, namespace, kind, name: of the request.
-        rules: that spoke.
     """
 
     number: int
@@ -36,6 +35,15 @@ class Listed(Answer):
     namespace: str
     kind: str
     name: str
+
+
+class Listed(Outline):
+    """A decision in a line. Of texts longer than 300 characters the beginning is told.
+
+    Attributes:
+        rules: that spoke.
+    """
+
     rules: tuple[Spoke, ...]
 
 
@@ -99,36 +107,23 @@ class Finding(Answer):
     message: str
 
 
-class DecisionInFull(Answer):
+class DecisionInFull(Outline):
     """A decision as its audit line has it, and what can be told of it.
 
     Attributes:
-        number: its place in the journal.
-        time, id, uid, endpoint, operation, dry_run, user, namespace, kind, name, allowed, findings, patch, request, digests,
-            duration_us: of the line.
-        outcome: in one word.
+        id, uid, allowed, findings, patch, request, digests, duration_us: of the line.
         current: the digests of now.
         pair: the number of the line that the other endpoint wrote about the same pod; None if that cannot be told.
     """
 
-    number: int
-    time: str
     id: str
     uid: str
-    endpoint: str
-    operation: str
-    dry_run: bool
-    user: str
-    namespace: str
-    kind: str
-    name: str
     allowed: bool
     findings: tuple[Finding, ...]
     patch: list[dict[str, Any]]
     request: dict[str, Any]
     digests: dict[str, Any]
     duration_us: int
-    outcome: str
     current: dict[str, str]
     pair: int | None
 

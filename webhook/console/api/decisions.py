@@ -21,7 +21,7 @@ from webhook.console.api.decision_summary import summary
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.state import State
-from webhook.decisions.decision import Decision, spell_time
+from webhook.decisions.decision import Decision, spell_time, to_record
 from webhook.decisions.entries import Entry
 from webhook.decisions.journal import Journal
 from webhook.outcome import Violation
@@ -87,28 +87,15 @@ def decision(state: State, question: DecisionQuestion) -> DecisionInFull:
         NotFound: the journal does not hold it.
     """
     journal, found = find(state, question.number)
-    return DecisionInFull(
-        number=question.number,
-        time=spell_time(found.at),
-        id=found.id,
-        uid=found.uid,
-        endpoint=found.endpoint,
-        operation=found.operation,
-        dry_run=found.dry_run,
-        user=found.user,
-        namespace=found.namespace,
-        kind=found.kind,
-        name=found.name,
-        allowed=found.allowed,
-        findings=told(found.findings),
-        patch=shallow(found.patch),
-        request=shallow(found.request),
-        digests=shallow(found.digests),
-        duration_us=found.duration,
-        outcome=found.word,
-        current=dict(state.snapshot.digests),
-        pair=pair_of(journal, question.number, found),
-    )
+    kept = {"patch": shallow(found.patch), "request": shallow(found.request), "digests": shallow(found.digests)}
+    more = {
+        "number": question.number,
+        "outcome": found.word,
+        "findings": told(found.findings),
+        "current": dict(state.snapshot.digests),
+        "pair": pair_of(journal, question.number, found),
+    }
+    return DecisionInFull.model_validate(to_record(found) | kept | more)
 
 
 def find(state: State, number: int) -> tuple[Journal, Decision]:
