@@ -1,5 +1,6 @@
 """One line of the audit log as a value."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -12,6 +13,7 @@ ENDPOINTS = ("mutate", "validate")
 
 MAX_DEPTH = 200  # of a line that need not be looked at for it
 
+_SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
 
 
@@ -100,6 +102,16 @@ class Decision(NamedTuple):  # made a million times for one log
         return (
             "allowed" if "pod" in self.request or len(self.request) > ("subResource" in self.request) else "untouched"
         )
+
+
+def worst_levels(findings: Iterable[Violation]) -> dict[str, Level]:
+    """Each rule that spoke, in order, with the worst level at which it did."""
+    worst: dict[str, Level] = {}
+    for finding in findings:
+        before = worst.get(finding.rule)
+        if before is None or _SEVERITY[finding.level] > _SEVERITY[before]:
+            worst[finding.rule] = finding.level
+    return worst
 
 
 def parse_decision(line: bytes) -> Decision | None:

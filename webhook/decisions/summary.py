@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from webhook.decisions.decision import Decided
+from webhook.decisions.decision import Decided, worst_levels
 from webhook.decisions.trend import MINUTE, Trend
 from webhook.rules.base import Level
 
@@ -104,10 +104,7 @@ class Summary:
         )
 
     def _found(self, decision: Decided, namespace: Count, user: Count) -> None:
-        worst: dict[str, Level] = {}
-        for finding in decision.findings:
-            if worst.get(finding.rule) is not Level.DENY:
-                worst[finding.rule] = finding.level
+        worst = worst_levels(decision.findings)
         warned = Level.WARN in worst.values()
         for count in (namespace, user):
             count.denied += not decision.allowed

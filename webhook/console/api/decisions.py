@@ -21,11 +21,10 @@ from webhook.console.api.decision_summary import summary
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.state import State
-from webhook.decisions.decision import Decision, spell_time, to_record
+from webhook.decisions.decision import Decision, spell_time, to_record, worst_levels
 from webhook.decisions.entries import Entry
 from webhook.decisions.journal import Journal
 from webhook.outcome import Violation
-from webhook.rules.base import Level
 from webhook.texts import shorten
 
 MAX_ENTRIES = 1000
@@ -133,11 +132,8 @@ def reading(journal: Journal) -> Reading:
 
 
 def _listed(entry: Entry) -> Listed:
-    worst: dict[str, Level] = {}
-    for finding in entry.findings:
-        before = worst.setdefault(finding.rule, finding.level)
-        if Level.DENY in (before, finding.level) or (Level.WARN is finding.level):
-            worst[finding.rule] = Level.DENY if Level.DENY in (before, finding.level) else Level.WARN
+    spoke = worst_levels(entry.findings).items()
+    rules = [Spoke(rule=shorten(rule, MAX_TEXT), level=level.value) for rule, level in spoke]
     return Listed(
         number=entry.number,
         time=spell_time(entry.at),
@@ -149,9 +145,7 @@ def _listed(entry: Entry) -> Listed:
         namespace=shorten(entry.namespace, MAX_TEXT),
         kind=shorten(entry.kind, MAX_TEXT),
         name=shorten(entry.name, MAX_TEXT),
-        rules=tuple(
-            [Spoke(rule=shorten(rule, MAX_TEXT), level=level.value) for rule, level in worst.items()][:MAX_RULES]
-        ),
+        rules=tuple(rules[:MAX_RULES]),
     )
 
 
