@@ -157,6 +157,11 @@ def test_answers_are_what_it_says(client, document, each, question):
     validator(document, told["responses"]["200"]["content"]["application/json"]["schema"]).validate(found.json)
 
 
+def test_models_have_names_of_their_own(document):
+    """Two of the same name would be told by where they stand in the source."""
+    assert [name for name in document["components"]["schemas"] if "__" in name] == []
+
+
 def test_each_parameter_is_asked_for(document):
     for each in OPERATIONS:
         fields = {field.alias or name for name, field in each.question.model_fields.items()}

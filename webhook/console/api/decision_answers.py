@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from webhook.console.api.findings import Finding
 from webhook.console.api.operation import Answer
 
 
@@ -47,7 +48,7 @@ class Listed(Outline):
     rules: tuple[Spoke, ...]
 
 
-class Skipped(Answer):
+class SkippedLines(Answer):
     """Lines that are no decisions: something else, cut off at the end of a file, too long."""
 
     foreign: int
@@ -75,7 +76,7 @@ class Reading(Answer):
     progress: float
     caught_up: bool
     problem: str | None
-    skipped: Skipped
+    skipped: SkippedLines
 
 
 class Decisions(Answer):
@@ -96,15 +97,6 @@ class Decisions(Answer):
     newest: int
     left_out: int
     journal: Reading
-
-
-class Finding(Answer):
-    """What a rule said, where, at which level."""
-
-    rule: str
-    level: str
-    path: str
-    message: str
 
 
 class DecisionInFull(Outline):

@@ -1,7 +1,5 @@
 """The audit log: decisions that match, summed up, and one in full."""
 
-from collections.abc import Iterable
-
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
@@ -9,22 +7,21 @@ from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_answers import (
     DecisionInFull,
     Decisions,
-    Finding,
     Listed,
     Reading,
-    Skipped,
+    SkippedLines,
     Spoke,
     Summed,
 )
 from webhook.console.api.decision_pairs import pair_of
 from webhook.console.api.decision_summary import summary
 from webhook.console.api.filters import FilterQuestion
+from webhook.console.api.findings import to_findings
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.state import State
 from webhook.decisions.decision import Decision, spell_time, to_record, worst_levels
 from webhook.decisions.entries import Entry
 from webhook.decisions.journal import Journal
-from webhook.outcome import Violation
 from webhook.texts import shorten
 
 MAX_ENTRIES = 1000
@@ -39,7 +36,7 @@ _NOTHING = Reading(
     progress=1.0,
     caught_up=True,
     problem=None,
-    skipped=Skipped(foreign=0, truncated=0, too_long=0),
+    skipped=SkippedLines(foreign=0, truncated=0, too_long=0),
 )
 
 
@@ -90,7 +87,7 @@ def decision(state: State, question: DecisionQuestion) -> DecisionInFull:
     more = {
         "number": question.number,
         "outcome": found.word,
-        "findings": told(found.findings),
+        "findings": to_findings(found.findings),
         "current": dict(state.snapshot.digests),
         "pair": pair_of(journal, question.number, found),
     }
@@ -111,11 +108,6 @@ def find(state: State, number: int) -> tuple[Journal, Decision]:
     return state.journal, found
 
 
-def told(findings: Iterable[Violation]) -> tuple[Finding, ...]:
-    """Findings as the API tells them."""
-    return tuple([Finding(rule=f.rule, level=f.level.value, path=f.path, message=f.message) for f in findings])
-
-
 def reading(journal: Journal) -> Reading:
     """How it stands with the journal."""
     skipped = journal.skipped
@@ -127,7 +119,7 @@ def reading(journal: Journal) -> Reading:
         progress=journal.progress,
         caught_up=journal.caught_up,
         problem=journal.problem,
-        skipped=Skipped(foreign=skipped.foreign, truncated=skipped.truncated, too_long=skipped.too_long),
+        skipped=SkippedLines(foreign=skipped.foreign, truncated=skipped.truncated, too_long=skipped.too_long),
     )
 
 

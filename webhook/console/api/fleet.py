@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from webhook.console.api.fleet_answers import FamilyFleet, FleetAnswer, Skipped, TypeTotal
+from webhook.console.api.fleet_answers import FamilyFleet, FleetAnswer, SkippedNodes, TypeTotal
 from webhook.console.api.fleet_shapes import MAX_NAME, Devices, FleetShape, added, devices_of, tell, unit
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.sources import sources
@@ -126,14 +126,14 @@ class _Look:
     def _is_named(self, name: str) -> bool:
         return self._named(name[:MAX_NAME].lower()) is not None
 
-    def _skipped(self, family: Family) -> tuple[Skipped, ...]:
+    def _skipped(self, family: Family) -> tuple[SkippedNodes, ...]:
         gated = {Family.VGPU: self._fleet.vgpu.gated, Family.ASCEND: self._fleet.ascend.gated}.get(family, ())
         lacking: dict[str, list[str]] = {}
         for node, resource in gated:
             if not self._question.type and self._is_named(node):
                 lacking.setdefault(resource, []).append(node)
         return tuple(
-            Skipped(
+            SkippedNodes(
                 resource=resource,
                 nodes=len(nodes),
                 names=tuple(shorten(node, MAX_NAME) for node in islice(nodes, MAX_NAMES)),

@@ -22,7 +22,7 @@ class TypeTotal(Answer):
     nodes: int
 
 
-class Skipped(Answer):
+class SkippedNodes(Answer):
     """Nodes that register devices which the scheduler does not see.
 
     Attributes:
@@ -62,7 +62,7 @@ class FamilyFleet(Answer):
     more_shapes: int
     types: tuple[TypeTotal, ...]
     more_types: int
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedNodes, ...]
 
 
 class FleetAnswer(Answer):

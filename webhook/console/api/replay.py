@@ -12,8 +12,9 @@ from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_pairs import APART, Pending, moved, repairs_before
-from webhook.console.api.decisions import find, told
+from webhook.console.api.decisions import find
 from webhook.console.api.filters import FilterQuestion
+from webhook.console.api.findings import to_findings
 from webhook.console.api.operation import Method, Operation
 from webhook.console.api.replay_answers import ChangedAlike, ReplayedMany, ReplayedOne, Replays, Who
 from webhook.console.state import State
@@ -86,10 +87,10 @@ def _one(journal: Journal, number: int, decision: Decision, replayer: Replayer) 
         other_inputs=found.other,
         allowed_before=decision.allowed,
         allowed_after=decision.allowed if unchanged else outcome.allowed if outcome else None,
-        findings_before=told(decision.findings),
-        findings_after=told(decision.findings if unchanged else after),
-        gained=told(found.gained),
-        lost=told(found.lost),
+        findings_before=to_findings(decision.findings),
+        findings_after=to_findings(decision.findings if unchanged else after),
+        gained=to_findings(found.gained),
+        lost=to_findings(found.lost),
         patch_before=shallow(decision.patch),
         patch_after=shallow(decision.patch if unchanged else list(outcome.operations) if outcome else []),
         repaired_by=repaired_by,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook.console.api.decision_answers import Finding
+from webhook.console.api.findings import Finding
 from webhook.console.api.operation import Answer
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from webhook.console.api.findings import Finding
 from webhook.console.api.operation import Answer
 
 MAX_MESSAGE = 2000  # characters
@@ -22,22 +23,6 @@ class Line(Answer):
     text: str
     path: str
     findings: tuple[int, ...]
-
-
-class Finding(Answer):
-    """What was found, where.
-
-    Attributes:
-        rule: its id.
-        level: what follows: `deny`, `warn` or `audit`.
-        path: the field path.
-        message: what is wrong, and what to write instead.
-    """
-
-    rule: str
-    level: str
-    path: str
-    message: str
 
 
 class Change(Answer):

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.console.api.review_answers import Change, Finding, Line, PodListing, ReviewedDocument
+from webhook.console.api.findings import to_findings
+from webhook.console.api.review_answers import Change, Line, PodListing, ReviewedDocument
 from webhook.doctor.ours import SUFFIX
 from webhook.report.listing import listing
 from webhook.report.text import Reviewed, note
@@ -28,10 +29,7 @@ def tell(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
         asks=reviewed.asks,
         message=None if outcome.allowed else refusal(request, outcome.message()),
         mutations=outcome.mutations,
-        findings=tuple(
-            Finding(rule=each.rule, level=each.level, path=each.path, message=each.message)
-            for each in outcome.violations
-        ),
+        findings=to_findings(outcome.violations),
         notices=tuple(Change(rule=rule, message=sentence) for rule, sentence in outcome.notices),
         warnings=tuple(outcome.warnings),
         patch=outcome.operations,
