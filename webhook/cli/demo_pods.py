@@ -68,7 +68,7 @@ class Show:
 
     def run(self) -> None:
         """Send one pod after the other."""
-        self.terminal.line("It has made its own certificate and knows a sample fleet of four GPU nodes.")
+        self.terminal.line("It has made its own certificate and knows the fleet of webhook/samples/fleet.yaml.")
         for number, name in enumerate(PODS, start=1):
             text = read_bytes(SAMPLES / name, MAX_SAMPLE)
             comment = text.decode().splitlines()[0].removeprefix("# ")
