@@ -35,14 +35,14 @@ class Eligible:
     Attributes:
         shapes: those in the asked mode with a node that the selector leaves, each with such a node.
         candidates: of these, the cards that type and UUID leave.
-        cards: the kinds of cards among them that can be cut at all.
+        cards: the kinds of cards among them that can be cut at all, each once, in the order of the candidates.
         capacity: the most memory that one slice can have on any of them, in config units; None if there is none.
         complete: False if the pod names cards on too many nodes to look at each, or cards that may still come.
     """
 
     shapes: tuple[tuple[VgpuShape, str], ...]
     candidates: tuple[Candidate, ...]
-    cards: frozenset[Card]
+    cards: tuple[Card, ...]
     capacity: int | None
     complete: bool
 
@@ -65,7 +65,7 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     found = tuple(left.candidates())
     # Rich nodes first: whoever fits at all, mostly fits there, and the rest need not be asked.
     known = tuple(sorted((candidate for candidate in found if candidate is not None), key=_wealth, reverse=True))
-    cards = frozenset(card for candidate in known for card, _ in candidate.kinds if card.split > 0)
+    cards = tuple(dict.fromkeys(card for candidate in known for card, _ in candidate.kinds if card.split > 0))
     capacity = max((card.capacity for card in cards), default=None)
     return Eligible(tuple(left.shapes()), known, cards, capacity, complete=len(known) == len(found))
 
