@@ -30,6 +30,7 @@ MUTATION_ORDER = [
 LEVELS = {
     "quantity-invalid": "deny",
     "number-zero": "deny",
+    "count-missing": "deny",
     "cores-range": "deny",
     "percentage-range": "deny",
     "percentage-unresolved": "deny",

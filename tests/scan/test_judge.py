@@ -106,7 +106,7 @@ def test_what_comes_to_light_after_a_repair_is_told_too():
     raw = placed(
         limits={names.VGPU_MEMORY: "1k"}, metadata={"annotations": {**ASSIGNED, "nvidia.com/use-gputype": "H100"}}
     )
-    assert ("default-number", "warn") in found_in(raw)
+    assert ("default-number", "deny") in found_in(raw)  # without a count it runs without isolation
     assert ("no-eligible-card", "deny") in found_in(raw)
 
 

@@ -20,6 +20,7 @@ from webhook.rules.validate import (
     ascend_partial_several,
     card_count,
     cores_range,
+    count_missing,
     family_mixed,
     fits_no_node,
     fits_tightly,
@@ -67,6 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 VALIDATIONS: tuple[Validation, ...] = (
     quantity_invalid.RULE,
     number_zero.RULE,
+    count_missing.RULE,
     cores_range.RULE,
     percentage_range.RULE,
     percentage_unresolved.RULE,

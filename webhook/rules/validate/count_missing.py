@@ -1,0 +1,64 @@
+"""Device plugins allocate devices for the count alone; memory, cores or a percentage do not replace it.
+
+Reads:    resources of the regular containers, after all mutations; defaultGPUNum
+Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a container without the count
+Why:      the container starts without isolation or without a device, even where the scheduler has booked one for it.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import Amount, DevicePod
+from webhook.devices.config import Chip
+from webhook.devices.families import Family, Role
+from webhook.pod.view import REGULAR, Container
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find containers that lack a count, each device once."""
+    vgpu = context.config.vgpu
+    for ask in pod.vgpu:
+        if Role.NUMBER not in ask.written:
+            resource = vgpu.role_names[next(iter(ask.written))]
+            yield _finding(ask.container, resource, vgpu.number_name, _setting(vgpu.default_number))
+    if pod.asks(Family.ASCEND):
+        for amount, chip in _uncounted_npus(pod, context):
+            yield _finding(amount.container, amount.resource, chip.number_name, "")
+
+
+def _finding(container: Container, resource: str, count: str, setting: str) -> Finding:
+    return Finding(
+        wording.resource_path(container, resource),
+        f"{wording.container(container)} requests {resource} without {count}, so no device is allocated to it; "
+        f"write {count}: 1{setting}",
+    )
+
+
+def _setting(default_number: int) -> str:
+    if default_number:
+        return f" (the mutating webhook did not add the device config's defaultGPUNum: {default_number})"
+    return ", or set defaultGPUNum in the device config"
+
+
+def _uncounted_npus(pod: DevicePod, context: Context) -> Iterator[tuple[Amount, Chip]]:
+    first: dict[tuple[int, Chip], Amount] = {}
+    counted = set()
+    for amount in pod.amounts:
+        if amount.family is Family.ASCEND and amount.container.kind == REGULAR:
+            device = amount.container.index, context.config.ascend.chip_of[amount.resource]
+            first.setdefault(device, amount)
+            if amount.role is Role.NUMBER:
+                counted.add(device)
+    for device, amount in first.items():
+        if device not in counted:
+            yield amount, device[1]
+
+
+RULE = Validation(
+    id="count-missing",
+    level=Level.DENY,
+    summary="memory, cores or a percentage of a vGPU or NPU without its count",
+    check=check,
+    families=frozenset({Family.VGPU, Family.ASCEND}),
+)
