@@ -83,14 +83,15 @@ env = st.fixed_dictionaries(
     optional={"value": some(["none", "void", "all", "secret", "0"]), "valueFrom": st.just({"fieldRef": {}})},
 )
 mounts = st.fixed_dictionaries(
-    {"name": some(["v", "w"]), "mountPath": some(["/data", "/usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
+    {"name": some(["v", "w"]), "mountPath": some(["/data", "../usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
 )
+devices = st.fixed_dictionaries({"name": some(["v", "w"]), "devicePath": some(["/dev/xvda", "/overrideEnv"])})
 security = st.fixed_dictionaries(
     {}, optional={"privileged": st.booleans(), "capabilities": st.just({"add": ["SYS_ADMIN"], "drop": ["ALL"]})}
 )
 volumes = st.fixed_dictionaries(
     {"name": some(["v", "w"])},
-    optional={"hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data", "/usr/local/vgpu", "/"])})},
+    optional={"hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data", "/usr/local/vgpu", "/proc/1/root"])})},
 )
 tolerations = st.fixed_dictionaries(
     {},
@@ -112,6 +113,7 @@ spec_fields = {
 container_fields = {
     "env": st.lists(env, max_size=3),
     "volumeMounts": st.lists(mounts, max_size=2),
+    "volumeDevices": st.lists(devices, max_size=2),
     "securityContext": security,
     "restartPolicy": some(["Always"]),
     "image": st.just("image"),

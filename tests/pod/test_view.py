@@ -25,7 +25,7 @@ def read_all(view):
     answers += list(view.volumes())
     for each in view.every_container():
         answers += [each.name, each.path, each.quantity("cpu"), each.has("cpu"), list(each.env())]
-        answers += [list(each.volume_mounts()), each.security_context()]
+        answers += [list(each.volume_mounts()), list(each.volume_devices()), each.security_context()]
     return answers
 
 
@@ -103,6 +103,7 @@ def test_no_resources_are_empty_ones(fields):
         ({"spec": {"containers": [{"env": {}}]}}, "spec.containers[0].env"),
         ({"spec": {"containers": [{"env": [{}, 1]}]}}, "spec.containers[0].env[1]"),
         ({"spec": {"containers": [{"volumeMounts": 1}]}}, "spec.containers[0].volumeMounts"),
+        ({"spec": {"containers": [{"volumeDevices": [0]}]}}, "spec.containers[0].volumeDevices[0]"),
         ({"spec": {"containers": [{"securityContext": []}]}}, "spec.containers[0].securityContext"),
         ({"spec": {"schedulerName": 1}}, "spec.schedulerName"),
         ({"spec": {"nodeName": []}}, "spec.nodeName"),

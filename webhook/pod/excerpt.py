@@ -148,6 +148,8 @@ def _container(container: Container, resources: Collection[str]) -> dict[str, An
         kept["env"] = env
     if "volumeMounts" in raw:
         kept["volumeMounts"] = [_only(mount, ("mountPath",)) for _, mount in container.volume_mounts()]
+    if "volumeDevices" in raw:
+        kept["volumeDevices"] = [_only(device, ("devicePath",)) for _, device in container.volume_devices()]
     if "securityContext" in raw and (security := _security(container.security_context())):
         kept["securityContext"] = security
     return kept

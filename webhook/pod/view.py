@@ -104,6 +104,10 @@ class Container:
         """The volume mounts."""
         return objects(self.raw, "volumeMounts", f"{self.where}.") if "volumeMounts" in self.raw else iter(())
 
+    def volume_devices(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The raw block volumes."""
+        return objects(self.raw, "volumeDevices", f"{self.where}.") if "volumeDevices" in self.raw else iter(())
+
     def security_context(self) -> Mapping[str, Any]:
         """The container's own security context; empty if absent."""
         return mapping(self.raw, "securityContext", f"{self.where}.")

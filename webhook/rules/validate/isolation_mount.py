@@ -1,16 +1,18 @@
 """Some mounts shadow the isolation's files, or open the devices directly.
 
-Reads:    volumeMounts of every container, hostPath volumes, annotations
+Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations
 Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; CDI annotations
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
+
+Paths are read as the kubelet and the container runtime read them: made absolute first, then cleaned part by part through
+the links that every Linux system has.
 """
 
 from collections.abc import Iterator
-from posixpath import normpath
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.pod.view import mapping
+from webhook.pod.view import Container, mapping
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -21,26 +23,45 @@ _SHADOWED = (
     "/tmp/vgpu",  # noqa: S108
     "/tmp/vgpulock",  # noqa: S108
     "/overrideEnv",
-    "/var/run/nvidia-container-devices",
+    "/run/nvidia-container-devices",
 )
-_HOST_EXACT = ("/usr/local/vgpu", "/var/lib/kubelet/device-plugins")
+_HOST_EXACT = (
+    "/usr/local/vgpu",
+    "/var/lib/kubelet/device-plugins",
+    "/run/nvidia",  # a driver in a container keeps its own /dev there
+    # Links in these lead to devices.
+    "/dev/block",
+    "/dev/char",
+    "/dev/fd",
+    "/proc",
+)
 _HOST_PREFIXES = ("/dev/nvidia", "/tmp/vgpu")  # noqa: S108
 # … and whatever follows them: /dev/nvidia0, /tmp/vgpulock
+
+_MAX_PARTS = 64
+_TOO_LONG = f"a path with more than {_MAX_PARTS} slashes; write a shorter one"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find mounts, volumes and CDI annotations that go around the isolation."""
     for container in pod.view.every_container():
-        for index, mount in container.volume_mounts():
-            path = mount.get("mountPath")
-            if isinstance(path, str) and _shadows(_clean(path)):
+        for where, path in _targets(container):
+            problem = _problem_of_mount(path) if isinstance(path, str) else None
+            if problem:
                 yield Finding(
-                    f"{container.where}.volumeMounts[{index}].mountPath",
-                    f"{wording.container(container)} mounts {wording.quoted(path)}, where the vGPU isolation keeps its "
-                    "files; mount it elsewhere",
+                    f"{container.where}.{where}",
+                    f"{wording.container(container)} mounts {wording.quoted(path)}, {problem}",
                 )
     yield from _host_paths(pod)
     yield from _cdi(pod)
+
+
+def _targets(container: Container) -> Iterator[tuple[str, object]]:
+    """Where a container's volumes appear in it, each with its field."""
+    for index, mount in container.volume_mounts():
+        yield f"volumeMounts[{index}].mountPath", mount.get("mountPath")
+    for index, device in container.volume_devices():
+        yield f"volumeDevices[{index}].devicePath", device.get("devicePath")
 
 
 def _host_paths(pod: DevicePod) -> Iterator[Finding]:
@@ -48,15 +69,29 @@ def _host_paths(pod: DevicePod) -> Iterator[Finding]:
         path = mapping(volume, "hostPath", f"spec.volumes[{index}].").get("path")
         if not isinstance(path, str):
             continue
-        clean = _clean(path)
-        above = _is_above(clean)
-        if above or _is_inside(clean):
-            advice = "mount a narrower path" if above else "remove the volume"
+        problem = _problem_of_host_path(path)
+        if problem:
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                f"volume {wording.quoted(volume.get('name'))} brings in the host's {wording.quoted(path)}, which opens "
-                f"the cards or the isolation's files; {advice}",
+                f"volume {wording.quoted(volume.get('name'))} brings in the host's {wording.quoted(path)}, {problem}",
             )
+
+
+def _problem_of_mount(path: str) -> str | None:
+    clean = _clean(path)
+    if clean is None:
+        return _TOO_LONG
+    shadows = any(clean == guarded or clean.startswith(guarded + "/") for guarded in _SHADOWED)
+    return "where the vGPU isolation keeps its files; mount it elsewhere" if shadows else None
+
+
+def _problem_of_host_path(path: str) -> str | None:
+    clean = _clean(path)
+    if clean is None:
+        return _TOO_LONG
+    if _is_above(clean):
+        return "which opens the cards or the isolation's files; mount a narrower path"
+    return "which opens the cards or the isolation's files; remove the volume" if _is_inside(clean) else None
 
 
 def _cdi(pod: DevicePod) -> Iterator[Finding]:
@@ -69,12 +104,24 @@ def _cdi(pod: DevicePod) -> Iterator[Finding]:
             )
 
 
-def _clean(path: str) -> str:
-    return "/" + normpath(path).lstrip("/")
+def _clean(path: str) -> str | None:
+    """Make a path absolute, then clean it; None if it is too long to be followed.
 
-
-def _shadows(path: str) -> bool:
-    return any(path == guarded or path.startswith(guarded + "/") for guarded in _SHADOWED)
+    A `..` behind a link leaves the directory that the link leads to: /var/run/../etc is /etc.
+    """
+    if path.count("/") > _MAX_PARTS:
+        return None
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part and part != ".":
+            parts.append(part)
+            if part == "run" and parts == ["var", "run"]:
+                parts = ["run"]
+            elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
+                parts = []
+    return "/" + "/".join(parts)
 
 
 def _is_above(path: str) -> bool:
