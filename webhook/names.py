@@ -3,6 +3,14 @@
 Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAMi.
 """
 
+# --- namespaces ------------------------------------------------------------------------------------------------------
+
+WEBHOOK_NAMESPACE = "vgpu-webhook"
+
+# By the label that the API server itself gives every namespace and lets nobody change. The cluster's own pods, and those
+# that answer here, must start while nobody answers here.
+EXEMPT_NAMESPACES = ("kube-system", WEBHOOK_NAMESPACE)
+
 # --- vGPU resources: the defaults; the device config may rename them ------------------------------------------------
 
 VGPU_NUMBER = "volcano.sh/vgpu-number"

@@ -41,6 +41,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         pods: the pods that were judged, after mutation, each with the field path at which it stands; none in `mutate`.
         received: the pods as they came in, likewise.
         touched: False if the request is none of this webhook's business.
+        pods_refused: rules that let a workload pass, but will refuse its pods.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     pods: tuple[tuple[str, DevicePod], ...] = ()
     received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
+    pods_refused: tuple[str, ...] = ()
 
     @property
     def warnings(self) -> list[str]:

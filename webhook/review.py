@@ -163,6 +163,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         object=request.object or {},
         pods=tuple(pods),
         received=tuple(received),
+        pods_refused=tuple(violations.lowered),
     )
 
 

@@ -48,13 +48,20 @@ class Repair:
 
 
 class Violations:
-    """Collects findings; keeps so many, yet never misses a denial."""
+    """Collects findings; keeps so many, yet never misses a denial.
 
-    __slots__ = ("_ceiling", "denied", "kept")
+    Attributes:
+        kept: the findings.
+        denied: whether one of them denies.
+        lowered: the rules whose denials the ceiling lowered, in order.
+    """
+
+    __slots__ = ("_ceiling", "denied", "kept", "lowered")
 
     def __init__(self, ceiling: Level | None = None) -> None:
         self.kept: list[Violation] = []
         self.denied = False
+        self.lowered: dict[str, None] = {}
         self._ceiling = ceiling  # denials become this
 
     def judge(
@@ -73,6 +80,7 @@ class Violations:
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
         if level is Level.DENY and self._ceiling is not None:
             level = self._ceiling
+            self.lowered[rule] = None
         first_denial = level is Level.DENY and not self.denied
         self.denied = self.denied or first_denial
         if len(self.kept) < MAX_FINDINGS or first_denial:

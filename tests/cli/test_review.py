@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import Any
 
 import jsonpatch
 import pytest
@@ -10,7 +11,18 @@ import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, shell, vgpus
 
-KEYS = ["kind", "namespace", "name", "allowed", "findings", "warnings", "patch", "object"]
+KEYS = [
+    "kind",
+    "namespace",
+    "name",
+    "allowed",
+    "podsRefused",
+    "notReviewed",
+    "findings",
+    "warnings",
+    "patch",
+    "object",
+]
 
 
 # --- the contract ---------------------------------------------------------------------------------------------------
@@ -106,7 +118,7 @@ def test_a_recorded_review_keeps_its_own_words(path, run):
     request = json.loads(path.read_text())["request"]
     ran = run("review", "-o", "json", "--device-config", CONFIG, "--fleet", FLEETS / "every-family.yaml", path)
     (line,) = ran.lines
-    assert ran.code == (0 if line["allowed"] else 1)
+    assert ran.code == (0 if line["allowed"] and not line["podsRefused"] else 1)
     assert (line["kind"], line["namespace"]) == (request["kind"]["kind"], request["namespace"])
     if request["operation"] != "CREATE" or request.get("subResource"):
         assert not line["patch"]
@@ -127,27 +139,128 @@ def test_v1beta1_reviews_are_read(run, write):
     assert run("review", write("r.json", review)).code == 1
 
 
-def test_workloads_warn_of_what_their_pods_would_meet(run, write):
-    template = {"metadata": {}, "spec": pod(limits=vgpus(1, 1000, 101))["spec"]}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "d"},
-        "spec": {"template": template},
-    }
-    ran = run("review", "-o", "json", write("d.yaml", deployment))
+def template(cores: int = 101) -> dict[str, Any]:
+    return {"metadata": {}, "spec": pod(limits=vgpus(1, 1000, cores))["spec"]}
+
+
+def workload(
+    kind: str, version: str = "apps/v1", spec: dict[str, Any] | None = None, **metadata: str
+) -> dict[str, Any]:
+    spec = spec or {"template": template()}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "d"} | metadata, "spec": spec}
+
+
+REFUSED = {
+    "Deployment": workload("Deployment"),
+    "CronJob": workload("CronJob", "batch/v1", {"jobTemplate": {"spec": {"template": template()}}}),
+    "one task of a vcjob": workload(
+        "Job", "batch.volcano.sh/v1alpha1", {"tasks": [{"template": template(50)}, {"template": template()}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("raw", REFUSED.values(), ids=REFUSED)
+def test_a_workload_whose_pods_will_be_refused_is_a_failure(raw, run, write):
+    path = write("d.yaml", raw)
+    ran = run("review", "-o", "json", path)
     (line,) = ran.lines
-    assert (ran.code, line["allowed"]) == (0, True)
-    assert line["object"] == deployment
-    assert [finding["level"] for finding in line["findings"]] == ["warn"]
-    assert run("review", "--warnings-as-errors", write("d.yaml", deployment)).code == 3
-    assert "its pods will be refused: put right cores-range" in run("review", write("d.yaml", deployment)).out
+    assert (ran.code, line["allowed"], line["podsRefused"]) == (1, True, ["cores-range"])
+    assert line["object"] == raw
+    assert [finding["level"] for finding in line["findings"]] == ["warn"], (
+        "a cluster admits the workload with a warning"
+    )
+    text = run("review", path).out
+    assert f"REFUSED  the pods of {raw['kind']} d in default, 1 warning" in text
+    assert "the workload is admitted, but its pods will be refused: put right cores-range" in text
+    applied = run("review", "-o", "yaml", path)
+    assert "# its pods will be REFUSED: put right cores-range" in applied.out
+    assert yaml.safe_load(applied.out) == raw
+
+
+def test_refused_pods_beat_warnings_and_count_in_lists(run, write):
+    fine = workload("Deployment", spec={"template": template(50)})
+    both = {"apiVersion": "v1", "kind": "List", "items": [fine, workload("Deployment")]}
+    ran = run("review", "--warnings-as-errors", write("l.yaml", both))
+    assert ran.code == 1
+    assert "2 documents: 1 REFUSED, 1 allowed" in ran.out
+    assert run("review", "--warnings-as-errors", write("d.yaml", fine)).code == 0
+
+
+def test_many_other_findings_do_not_hide_that_pods_will_be_refused(run, write):
+    mounts = [{"name": "v", "mountPath": f"/tmp/vgpulock/{n}"} for n in range(200)]
+    spec = pod(limits=vgpus(1, 1000, 101))["spec"]
+    spec["containers"].insert(0, {"name": "first", "volumeMounts": mounts})
+    raw = workload("Deployment", spec={"template": {"spec": spec}})
+    policy = write("p.yaml", {"rules": {"isolation-mount": "audit"}})
+    (line,) = run("review", "-o", "json", "--policy", policy, write("d.yaml", raw)).lines
+    assert "cores-range" in line["podsRefused"]
+
+
+def test_a_lowered_rule_refuses_no_pods(run, write):
+    policy = write("p.yaml", {"rules": {"cores-range": "warn"}})
+    ran = run("review", "-o", "json", "--policy", policy, write("d.yaml", workload("Deployment")))
+    assert (ran.code, ran.lines[0]["podsRefused"]) == (0, [])
+
+
+def test_a_refused_workload_is_refused_itself(run, write):
+    policy = write("p.yaml", {"workloads": "deny"})
+    ran = run("review", "-o", "json", "--policy", policy, write("d.yaml", workload("Deployment")))
+    assert (ran.code, ran.lines[0]["allowed"], ran.lines[0]["podsRefused"]) == (1, False, [])
+
+
+# --- what is not reviewed -------------------------------------------------------------------------------------------
+
+RAY = workload("RayCluster", "ray.io/v1", {"headGroupSpec": {"template": template()}})
+
+
+@pytest.mark.parametrize(
+    "raw, why",
+    [
+        (pod(limits=vgpus(1, 1000, 101), metadata={"namespace": "kube-system"}), "namespace kube-system is exempt"),
+        (workload("Deployment", namespace="vgpu-webhook"), "namespace vgpu-webhook is exempt"),
+        (workload("Deployment", namespace="own-a"), "namespace own-a is exempt"),
+        (RAY, "unknown kind RayCluster of ray.io"),
+        (workload("Deployment", "extensions/v1beta1"), "unknown kind Deployment of extensions"),
+        (RAY | {"metadata": {"name": "d", "namespace": "kube-system"}}, "namespace kube-system is exempt"),
+    ],
+)
+def test_what_is_not_reviewed_is_named(raw, why, run, write):
+    policy = write("p.yaml", {"namespaces": [{"match": ["own-*"], "exempt": True}]})
+    path = write("o.yaml", raw, pod())
+    ran = run("review", "-o", "json", "--policy", policy, path)
+    skipped, reviewed = ran.lines
+    assert (ran.code, skipped["allowed"], skipped["findings"], skipped["patch"]) == (0, True, [], [])
+    assert skipped["notReviewed"].startswith(f"{why}: ")
+    assert skipped["object"] == raw
+    assert reviewed["notReviewed"] is None
+    text = run("review", "--policy", policy, path).out
+    assert f"skipped  {raw['kind']} " in text
+    assert f"  not reviewed: {why}: " in text
+    assert "2 documents: 1 allowed, 1 skipped" in text
+    assert f"# not reviewed: {why}: " in run("review", "-o", "yaml", "--policy", policy, path).out
+
+
+def test_workloads_off_is_named(run, write):
+    policy = write("p.yaml", {"workloads": "off"})
+    ran = run("review", "--policy", policy, write("d.yaml", workload("Deployment")))
+    assert ran.code == 0
+    assert "not reviewed: the policy turns workloads off: only their pods are reviewed" in ran.out
+
+
+def test_a_review_that_an_api_server_sent_is_judged_in_any_namespace(run, write):
+    review = json.loads((REVIEWS / "cores-over-100.json").read_text())
+    review["request"]["namespace"] = "kube-system"
+    assert run("review", write("r.json", review)).code == 1
 
 
 def test_other_kinds_pass(run, write):
     ran = run("review", write("c.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}))
     assert ran.code == 0
-    assert "nothing to review: neither a pod nor a workload" in ran.out
+    assert ran.out == "1 document: 1 with nothing to review: neither a pod nor a workload\n"
+    several = [{"apiVersion": "v1", "kind": "Service"}, pod(), {"apiVersion": "v1", "kind": "Secret"}]
+    assert run("review", write("s.yaml", *several)).out.splitlines()[-1] == (
+        "3 documents: 1 allowed, 2 with nothing to review: neither a pod nor a workload"
+    )
 
 
 def test_the_namespace_decides(run, write):

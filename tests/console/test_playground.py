@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -210,6 +211,16 @@ def test_long_stretches_are_folded(client):
     fold = page.one("details", "fold")
     assert fold["text"].startswith("… 107 unchanged lines")
     assert "l50: x" in fold["text"]
+
+
+def test_a_workload_whose_pods_will_be_refused_is_red(client):
+    job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n" + textwrap.indent(POD, "    ")
+    page = post(client, f"{job}---\n{POD}")
+    first, second = page.all("section", "verdict bad")
+    assert words(first).startswith("✕ Its pods will be refused Job j in default")
+    assert "The API server admits it, but its pods will be refused: put right cores-range" in words(first)
+    assert words(second).startswith("✕ Refused")
+    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will be refused", "Refused"]
 
 
 def test_a_workload_shows_how_its_pods_change(client):

@@ -142,11 +142,25 @@ def test_the_namespace_holds_where_the_manifest_names_none(client, metadata, nam
     assert found["namespace"] == namespace
 
 
+@pytest.mark.parametrize(
+    "raw, note",
+    [
+        ({**BAD, "metadata": {"namespace": "kube-system"}}, "not reviewed: namespace kube-system is exempt: "),
+        ({**BAD, "apiVersion": "ray.io/v1", "kind": "RayCluster"}, "not reviewed: unknown kind RayCluster of ray.io: "),
+        ({"apiVersion": "v1", "kind": "Service"}, "nothing to review: neither a pod nor a workload"),
+    ],
+)
+def test_what_is_not_reviewed_is_named(client, raw, note):
+    (found,) = reviewed(client, raw)["documents"]
+    assert (found["allowed"], found["outcome"], found["findings"]) == (True, "untouched", [])
+    assert found["note"].startswith(note)
+
+
 def test_a_workload_tells_how_its_pods_will_change(client):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
     assert found["allowed"]
-    assert found["podsRefused"] == ["cores-range"]
+    assert (found["podsRefused"], found["outcome"]) == (["cores-range"], "warned")
     assert found["patch"] == []
     (line,) = [line for line in found["listing"] if line["findings"]]
     assert line["path"] == "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"

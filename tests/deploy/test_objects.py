@@ -17,7 +17,6 @@ from webhook.cli.main import COMMANDS
 from webhook.observe.audit import KEEP, MAX_BYTES
 from webhook.pod import quantity
 from webhook.policy import default_policy, parse_policy
-from webhook.report.webhook_configurations import EXEMPT_NAMESPACES
 from webhook.server.gunicorn import SETTINGS
 
 FOUND = documents(*DEFAULT)
@@ -88,9 +87,9 @@ def test_the_service_is_the_one_that_is_called_and_finds_the_serving_pods():
 
 def test_the_exempt_namespaces_are_named_by_a_label_that_nobody_can_set():
     selectors = [entry["namespaceSelector"] for document in FOUND for entry in document.get("webhooks", [])]
-    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(EXEMPT_NAMESPACES)}
+    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
     assert selectors == [{"matchExpressions": [wanted]}] * len(selectors)
-    assert {"kube-system", one(FOUND, "Namespace")["metadata"]["name"]} == set(EXEMPT_NAMESPACES)
+    assert {"kube-system", one(FOUND, "Namespace")["metadata"]["name"]} == set(names.EXEMPT_NAMESPACES)
 
 
 # --- the serving pods -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from webhook.errors import Malformed
-from webhook.pod.templates import WORKLOADS, changed_templates
+from webhook.pod.templates import WORKLOADS, changed_templates, holds_pods
 
 REVIEWS = Path(__file__).parent.parent / "data" / "reviews"
 POD = {"metadata": {"annotations": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
@@ -114,3 +114,39 @@ def test_every_recorded_workload_gives_its_pods(kind, raw):
     assert templates
     assert all(template.pod["spec"]["containers"] for template in templates)
     assert changed_templates(kind, raw, raw) == []
+
+
+# --- kinds that are not known ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"headGroupSpec": {"template": POD}},
+        {"pytorchReplicaSpecs": {"Master": {"template": POD}}},
+        {"templates": [{"name": "main", "container": {"image": "cuda"}}]},
+        {"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}},
+        {"containers": [{"name": "proxy"}]},
+    ],
+    ids=["RayCluster", "PyTorchJob", "Workflow", "InferenceService", "Prometheus"],
+)
+def test_pods_are_seen_in_kinds_that_are_not_known(spec):
+    assert holds_pods({"kind": "Any", "spec": spec})
+    assert not holds_pods({"kind": "Any", "status": spec})
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"kind": "ConfigMap", "data": {"pod.yaml": "spec: {containers: []}"}},
+        {"kind": "Service", "spec": {"ports": [{"port": 80}], "selector": {"container": "main"}}},
+        {"kind": "PersistentVolumeClaim", "spec": {"resources": {"requests": {"storage": "1Gi"}}}},
+        {"kind": "CustomResourceDefinition", "spec": {"properties": {"containers": {"type": "array"}}}},
+        {"kind": "LimitRange", "spec": {"limits": [{"type": "Container", "max": {"nvidia.com/gpu": 1}}]}},
+        {"kind": "Odd", "containers": [], "container": [], "resources": {"limits": [1], "requests": None}},
+    ],
+    ids=lambda raw: raw.get("kind"),
+)
+def test_kinds_without_pods_have_none(raw):
+    assert not holds_pods(raw)

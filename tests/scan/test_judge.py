@@ -16,7 +16,7 @@ from webhook.devices.nodes import read_node
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, mutate
 from webhook.scan import tally as tally_module
-from webhook.scan.judge import Judged, is_scanned, judge
+from webhook.scan.judge import Judged, is_scanned, judge, why_left_out
 from webhook.scan.stored import subject_of
 from webhook.scan.tally import Tally
 
@@ -129,9 +129,10 @@ def strategies_request(raw: dict[str, Any]) -> Any:
     return _request(raw, "default")
 
 
-def test_an_exempt_namespace_is_let_be():
+def test_an_exempt_namespace_is_named():
     exempt = snapshot({"namespaces": [{"match": ["team"], "exempt": True}]})
-    assert judge(placed(schedulerName="other"), exempt) is None
+    assert why_left_out(placed(), exempt) == "namespace team is exempt: the policy exempts it under `namespaces`"
+    assert why_left_out(placed(), snapshot({})) == ""
 
 
 # --- what is scanned, and whose it is -------------------------------------------------------------------------------
@@ -164,12 +165,12 @@ def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "w"} | metadata, "spec": {"template": template}}
 
 
-def test_a_workload_is_told_as_its_author_was_warned():
+def test_what_refuses_the_pods_of_a_workload_is_a_denial():
     found = judged(workload("Deployment", "apps/v1"))
     assert not found.is_pod
     assert found.asks
     assert [(one.rule, one.level, one.path) for one in found.findings] == [
-        ("cores-range", "warn", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
+        ("cores-range", "deny", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
     ]
 
 
@@ -214,12 +215,14 @@ def test_pods_of_one_owner_with_one_finding_are_one_row():
         raw["metadata"]["name"] = f"db-{name}"
         raw["spec"]["schedulerName"] = "volcano" if name == "c" else "other"
         tally.add(judged(raw))
-    tally.add(None)
+    for number in range(tally_module.MAX_REASONS + 2):
+        tally.leave(f"namespace n{number} is exempt")
     assert [(row.finding and row.finding.rule, row.pods, row.example) for row in tally.rows()] == [
         ("foreign-scheduler", 2, "db-b"),
         (None, 1, "db-c"),
     ]
-    assert (tally.pods, tally.asking, tally.exempt) == (3, 3, 1)
+    assert (tally.pods, tally.asking, sum(tally.left.values())) == (3, 3, tally_module.MAX_REASONS + 2)
+    assert tally.left[tally_module.OTHER_REASONS] == 2
     assert tally.findings == {"deny": 2}
     assert tally.objects == {"deny": 2}
 

@@ -9,12 +9,14 @@ from typing import Protocol
 
 from webhook.cli.settings_options import add_files, add_sample, read_files
 from webhook.errors import ConfigError, WebhookError
-from webhook.offline.documents import Document, read_documents, shown_name, to_review
+from webhook.offline.documents import Document, read_documents
+from webhook.offline.reviewed import Reviewed, review_document
 from webhook.report.explanation import explain_pods
+from webhook.report.families.told import PodExplanation
 from webhook.report.formats import FORMATS
 from webhook.report.terminal import Terminal, visible
-from webhook.report.text import Reviewed, TextReport
-from webhook.review import Snapshot, context_of, review
+from webhook.report.text import TextReport
+from webhook.review import Snapshot, context_of
 
 EXIT_ADMITTED = 0
 EXIT_DENIED = 1
@@ -23,7 +25,7 @@ EXIT_WARNED = 3
 
 _EXITS = """exit codes:
   0  all admitted
-  1  something is refused
+  1  something is refused: a pod, a workload, or the pods of a workload that is admitted itself
   2  bad input or configuration; what could be read is reported all the same
   3  admitted with warnings, under --warnings-as-errors
 """
@@ -32,7 +34,7 @@ _EXITS = """exit codes:
 class Report(Protocol):
     """Tells outcomes."""
 
-    def add(self, reviewed: Reviewed) -> None:
+    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> None:
         """Tell one outcome."""
 
     def finish(self, unread: int) -> None:
@@ -80,13 +82,13 @@ class _Run:
         denied = warned = False
         for document in self._documents():
             try:
-                reviewed = self._review(document)
+                reviewed = review_document(document, self._snapshot)
             except WebhookError as error:
                 self._unreadable(f"{document.place}: {error}")
                 continue
-            denied |= not reviewed.outcome.allowed
+            denied |= not reviewed.outcome.allowed or bool(reviewed.outcome.pods_refused)
             warned |= bool(reviewed.outcome.warnings)
-            self._report.add(reviewed)
+            self._report.add(reviewed, self._explain(reviewed))
         self._report.finish(self._unread)
         sys.stdout.flush()
         if self._unread:
@@ -105,13 +107,10 @@ class _Run:
             else:
                 yield from found
 
-    def _review(self, document: Document) -> Reviewed:
-        request = to_review(document)
-        outcome = review(request, self._snapshot)
-        explanations = None
-        if self._arguments.explain:
-            explanations = explain_pods(outcome.pods, context_of(request, self._snapshot))
-        return Reviewed(document.place, shown_name(request), request, outcome, explanations)
+    def _explain(self, reviewed: Reviewed) -> Sequence[PodExplanation] | None:
+        if not self._arguments.explain:
+            return None
+        return explain_pods(reviewed.outcome.pods, context_of(reviewed.request, self._snapshot))
 
     def _unreadable(self, complaint: str) -> None:
         self._unread += 1

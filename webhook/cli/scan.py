@@ -18,11 +18,11 @@ from webhook.cluster.settings import read_snapshot
 from webhook.cluster.stored import ObjectFiles, Source, Stored
 from webhook.errors import WebhookError
 from webhook.report.manifest import to_yaml
-from webhook.report.scan import json_lines, show_table
+from webhook.report.scan import json_lines, not_reviewed, show_table
 from webhook.report.terminal import Terminal, visible
 from webhook.review import Snapshot
 from webhook.rules.base import Level
-from webhook.scan.judge import is_scanned, judge
+from webhook.scan.judge import is_scanned, judge, why_left_out
 from webhook.scan.policy_report import policy_reports
 from webhook.scan.stored import subject_of
 from webhook.scan.tally import Tally
@@ -111,10 +111,14 @@ class _Scan:
         if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
             raise WebhookError("this is no Kubernetes object: it has no kind")
         wanted = self._arguments.namespaces
-        if (wanted and subject_of(raw).namespace not in wanted) or not is_scanned(raw, finished=self._arguments.all):
+        if wanted and subject_of(raw).namespace not in wanted:
             self._passed_over += 1
+        elif why := why_left_out(raw, snapshot):
+            self._tally.leave(why)
+        elif is_scanned(raw, finished=self._arguments.all) and (judged := judge(raw, snapshot)):
+            self._tally.add(judged)
         else:
-            self._tally.add(judge(raw, snapshot))
+            self._passed_over += 1
 
     def _tell(self) -> None:
         output = self._arguments.output
@@ -127,8 +131,11 @@ class _Scan:
         else:
             show_table(self._tally, self._passed_over, Terminal(sys.stdout, os.environ))
         sys.stdout.flush()
-        if output != "table" and self._tally.left_out:
-            _complain(f"{self._tally.left_out} findings are counted, but left out")
+        if output in ("json", "yaml"):
+            for line in not_reviewed(self._tally):
+                _complain(line)
+            if self._tally.left_out:
+                _complain(f"{self._tally.left_out} findings are counted, but left out")
 
     def _code(self) -> int:
         if self._complaints:

@@ -46,6 +46,34 @@ def changed_templates(kind: str, raw: Mapping[str, Any], old: Mapping[str, Any] 
     return [template for template in _templates(kind, raw) if before.get(template.path) != template.pod]
 
 
+def holds_pods(raw: Mapping[str, Any]) -> bool:
+    """Tell whether an object of an unknown kind seems to describe pods.
+
+    It does if it holds a container somewhere outside of its status: an entry of `containers`, a `container` with an image,
+    or `resources` with an extended resource.
+    """
+    stack: list[Any] = [value for key, value in raw.items() if key != "status"]
+    while stack:
+        here = stack.pop()
+        if isinstance(here, list):
+            stack.extend(here)
+        elif isinstance(here, dict):
+            if _holds_container(here):
+                return True
+            stack.extend(here.values())
+    return False
+
+
+def _holds_container(raw: Mapping[str, Any]) -> bool:
+    several, one, resources = raw.get("containers"), raw.get("container"), raw.get("resources")
+    if isinstance(several, list) and any(isinstance(each, dict) for each in several):
+        return True
+    if isinstance(one, dict) and "image" in one:
+        return True
+    amounts = [resources.get(key) for key in ("limits", "requests")] if isinstance(resources, dict) else []
+    return any("/" in name for each in amounts if isinstance(each, dict) for name in each)
+
+
 def _templates(kind: str, raw: Mapping[str, Any]) -> Iterator[Template]:
     if kind == "PodTemplate":
         yield _template(raw, "template", "")

@@ -35,6 +35,11 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal) -> None:
         terminal.line(*pieces)
 
 
+def not_reviewed(tally: Tally) -> list[str]:
+    """A line for each reason for which objects with pods were not reviewed."""
+    return [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
+
+
 def json_lines(tally: Tally) -> Iterator[str]:
     """A line for each row."""
     for row in tally.rows():
@@ -81,8 +86,10 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
         yield [(Style.GOOD, "nothing found")]
     if tally.left_out:
         yield [(Style.WARNING, f"{tally.left_out} findings are counted, but left out of the table")]
-    if tally.exempt or passed_over:
-        yield [(Style.DIM, f"passed over: {tally.exempt} by the policy, {passed_over} finished pods and other objects")]
+    for line in not_reviewed(tally):
+        yield [(Style.WARNING, line)]
+    if passed_over:
+        yield [(Style.DIM, f"passed over: {passed_over} finished pods and other objects")]
 
 
 def _count(number: int, noun: str) -> str:

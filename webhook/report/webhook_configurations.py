@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
 from webhook.policy import Policy
@@ -16,12 +17,8 @@ from webhook.report.manifest import to_json
 from webhook.rules.base import Level
 
 NAME = "vgpu-webhook"
-NAMESPACE = "vgpu-webhook"
+NAMESPACE = names.WEBHOOK_NAMESPACE
 TIMEOUT_SECONDS = 5
-
-# By the label that the API server itself gives every namespace and lets nobody change. The cluster's own pods, and those
-# that answer here, must start while nobody answers here.
-EXEMPT_NAMESPACES = ("kube-system", NAMESPACE)
 
 _API = "admissionregistration.k8s.io/v1"
 _VERSIONS = {VCJOB_GROUP: "v1alpha1"}
@@ -132,7 +129,7 @@ def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str]
         "rules": rules,
         "namespaceSelector": {
             "matchExpressions": [
-                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(EXEMPT_NAMESPACES)}
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
             ]
         },
         "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],

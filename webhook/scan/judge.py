@@ -1,11 +1,13 @@
 """What the webhook would say of an object that is there already.
 
-Workloads are judged as at their creation. A pod is judged twice: as it is stored, and as it would be stored if it were made
-anew. What the repairs cure is told under the repair, at the level of what it cures; all else as ever.
+Workloads are judged as at their creation; what refuses their pods is a denial here. A pod is judged twice: as it is stored,
+and as it would be stored if it were made anew. What the repairs cure is told under the repair, at the level of what it
+cures; all else as ever.
 """
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from webhook.outcome import Violation
@@ -15,6 +17,7 @@ from webhook.review import Snapshot, context_of, review, validate
 from webhook.rules.base import Level, Mutation
 from webhook.runner import Repair
 from webhook.scan.stored import Subject, as_written, controller_of, is_finished, subject_of
+from webhook.scope import why_not_reviewed
 from webhook.texts import shorten
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
@@ -55,8 +58,17 @@ def is_scanned(raw: Mapping[str, Any], *, finished: bool = False) -> bool:
     return owner is None or (_group(owner.get("apiVersion")), owner.get("kind")) not in WORKLOADS
 
 
+def why_left_out(raw: dict[str, Any], snapshot: Snapshot) -> str:
+    """Why the webhook does not review an object that has pods; empty if it does, or if there are none.
+
+    Raises:
+        Malformed: metadata is no object.
+    """
+    return why_not_reviewed(_request(raw, subject_of(raw).namespace), snapshot)
+
+
 def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
-    """Judge an object; None if the policy lets it be.
+    """Judge an object; None if there is no pod in it.
 
     Raises:
         Malformed: it does not have the shape of its kind.
@@ -70,7 +82,8 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     outcome = review(request, snapshot)
     if not outcome.touched:
         return None
-    findings = outcome.violations
+    refused = outcome.pods_refused
+    findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
     asks = any(pod.asked for _, pod in outcome.pods)

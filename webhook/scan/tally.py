@@ -9,6 +9,8 @@ from webhook.scan.judge import Judged
 from webhook.scan.stored import Subject
 
 MAX_ROWS = 10_000  # of each level: many warnings must not hide a denial
+MAX_REASONS = 20  # for which objects are not reviewed
+OTHER_REASONS = "other exempt namespaces and unknown kinds"
 
 _ORDER = {Level.DENY: 0, Level.WARN: 1, Level.AUDIT: 2}
 
@@ -38,7 +40,7 @@ class Tally:
         fine: keep rows of objects that ask for devices and are fine, too.
         pods, workloads: how many were judged.
         asking: how many of them ask for devices.
-        exempt: how many were let be.
+        left: how many were not reviewed, by the reason.
         objects: how many have findings of each level.
         findings: how many findings there were of each, those of every pod counted.
         left_out: how many found no place among the rows.
@@ -48,18 +50,19 @@ class Tally:
     pods: int = 0
     workloads: int = 0
     asking: int = 0
-    exempt: int = 0
+    left: Counter[str] = field(default_factory=Counter)
     objects: Counter[Level] = field(default_factory=Counter)
     findings: Counter[Level] = field(default_factory=Counter)
     left_out: int = 0
     _rows: dict[tuple[Subject, Violation | None, bool], Row] = field(default_factory=dict)
     _kept: Counter[Level | None] = field(default_factory=Counter)
 
-    def add(self, judged: Judged | None) -> None:
-        """Take an object; None for one that the policy lets be."""
-        if judged is None:
-            self.exempt += 1
-            return
+    def leave(self, why: str) -> None:
+        """Count an object that has pods, but is not reviewed."""
+        self.left[why if why in self.left or len(self.left) < MAX_REASONS else OTHER_REASONS] += 1
+
+    def add(self, judged: Judged) -> None:
+        """Take an object."""
         if judged.is_pod:
             self.pods += 1
         else:

@@ -1,8 +1,7 @@
 """What the webhook would do with a manifest, by the same engine."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
 import orjson
 from pydantic import Field
@@ -14,10 +13,10 @@ from webhook.console.api.review_documents import tell
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
 from webhook.errors import WebhookError
-from webhook.offline.documents import Document, parse_documents, shown_name, to_review
+from webhook.offline.documents import parse_documents
+from webhook.offline.reviewed import Reviewed, review_document
 from webhook.report.listing import MAX_LINES
-from webhook.report.text import Reviewed
-from webhook.review import Snapshot, review
+from webhook.review import Snapshot
 
 SOURCE = "the manifest"
 MAX_MANIFEST = 256 << 10  # bytes; YAML of this size can keep a core busy for a second
@@ -90,7 +89,7 @@ def examine(state: State, question: ReviewQuestion) -> Examined:
                 "write it with fewer of them"
             )
         try:
-            examined.documents.append(_reviewed(document, question.namespace, snapshot))
+            examined.documents.append(review_document(document, snapshot, question.namespace))
         except WebhookError as error:
             examined.problems.append(Unreadable.of(document.place, str(error)))
     if len(found) > MAX_DOCUMENTS:
@@ -109,7 +108,7 @@ def told(examined: Examined) -> Review:
     documents = []
     for reviewed in examined.documents:
         most = min(max(left, MIN_LISTED), MAX_LINES)
-        documents.append(tell(reviewed, examined.snapshot, most))
+        documents.append(tell(reviewed, most))
         left -= len(documents[-1].listing) + sum(len(pod.listing) for pod in documents[-1].pods)
     return Review(
         documents=tuple(documents), problems=tuple(examined.problems), digests=dict(examined.snapshot.digests)
@@ -119,18 +118,6 @@ def told(examined: Examined) -> Review:
 def review_manifest(state: State, question: ReviewQuestion) -> Review:
     """Review a manifest and tell."""
     return told(examine(state, question))
-
-
-def _reviewed(document: Document, namespace: str, snapshot: Snapshot) -> Reviewed:
-    request = to_review(document)
-    if namespace and document.value.get("kind") != "AdmissionReview" and not _names_namespace(document.value):
-        request = replace(request, namespace=namespace)
-    return Reviewed(document.place, shown_name(request), request, review(request, snapshot))
-
-
-def _names_namespace(value: Mapping[str, Any]) -> bool:
-    metadata = value.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("namespace"))
 
 
 OPERATIONS = (

@@ -6,14 +6,13 @@ from typing import Any
 from webhook.console.api.findings import to_findings
 from webhook.console.api.review_answers import Change, Line, PodListing, ReviewedDocument
 from webhook.doctor.ours import SUFFIX
+from webhook.offline.reviewed import Reviewed
 from webhook.report.listing import listing
-from webhook.report.text import Reviewed, note
-from webhook.review import Snapshot
-from webhook.rules.base import Level
+from webhook.report.text import note
 from webhook.wire.models import Request
 
 
-def tell(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
+def tell(reviewed: Reviewed, most: int) -> ReviewedDocument:
     """Tell of one document, in at most so many lines of YAML."""
     request, outcome = reviewed.request, reviewed.outcome
     return ReviewedDocument(
@@ -24,8 +23,8 @@ def tell(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
         name=reviewed.name,
         allowed=outcome.allowed,
         outcome=outcome.word,
-        pods_refused=_pods_refused(reviewed, snapshot),
-        note=note(reviewed, snapshot),
+        pods_refused=outcome.pods_refused,
+        note=note(reviewed),
         asks=reviewed.asks,
         message=None if outcome.allowed else refusal(request, outcome.message()),
         mutations=outcome.mutations,
@@ -37,15 +36,6 @@ def tell(reviewed: Reviewed, snapshot: Snapshot, most: int) -> ReviewedDocument:
         listing=_lines(request.object or {}, dict(outcome.object), [each.path for each in outcome.violations], most),
         pods=tuple(_pods(reviewed, most)),
     )
-
-
-def _pods_refused(reviewed: Reviewed, snapshot: Snapshot) -> tuple[str, ...]:
-    """The rules that will refuse the pods of a workload which is let pass."""
-    request, outcome = reviewed.request, reviewed.outcome
-    if not outcome.allowed or (request.kind == "Pod" and not request.group):
-        return ()
-    levels = snapshot.levels.of(request.namespace).levels
-    return tuple(dict.fromkeys(each.rule for each in outcome.violations if levels.get(each.rule) is Level.DENY))
 
 
 def _pods(reviewed: Reviewed, most: int) -> Iterator[PodListing]:

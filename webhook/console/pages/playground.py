@@ -11,6 +11,7 @@ from webhook.console.api.explain import explained
 from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.api.operation import status_of
 from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
+from webhook.console.api.review_answers import ReviewedDocument
 from webhook.console.guard import computing
 from webhook.console.pages.forms import lines
 from webhook.console.pages.playground_examples import START, Example, choices, example
@@ -32,6 +33,7 @@ VERDICTS = {
     "allowed": ("Admitted as it is", "good", "✓"),
     "untouched": ("Not the webhook's business", "", "·"),
 }
+PODS_REFUSED = ("Its pods will be refused", "bad", "✕")
 PLACEMENTS = {
     "fits": ("fits", "good", "✓"),
     "tight": ("fits tightly", "warn", "▲"),
@@ -96,7 +98,7 @@ def _page(values: Mapping[str, Any], chosen: Example | None, answers: Mapping[st
             asked=values,
             chosen=chosen,
             choices=choices(),
-            verdicts=VERDICTS,
+            verdict_of=_verdict,
             placements=PLACEMENTS,
             families=FAMILIES,
             blocks=blocks,
@@ -109,6 +111,11 @@ def _page(values: Mapping[str, Any], chosen: Example | None, answers: Mapping[st
         ),
         status,
     )
+
+
+def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
+    """The verdict in words, with its class and sign: a workload without pods runs as little as a refused one."""
+    return PODS_REFUSED if document.pods_refused else VERDICTS[document.outcome]
 
 
 def _picture(shape: ExplainedShape) -> Drawing | None:
