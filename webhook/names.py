@@ -68,11 +68,9 @@ RESERVED_HAMI_PREFIX = "hami.io/"
 RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", "-devices-allocated")
 RESERVED_ASCEND_PREFIX = ASCEND_PREFIX
 
-# Written by the scheduler too, yet a widespread guide tells authors to set it: see the rule gpushare-annotation.
-GPU_INDEX = "volcano.sh/gpu-index"
-GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"
+GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"  # of a node; see the rule gpushare-annotation
 
-CDI_ANNOTATION_DOMAIN = "cdi.k8s.io"
+CDI_PREFIX = "cdi.k8s.io/"  # also behind the name of a vendor: nvidia.cdi.k8s.io/
 
 # --- labels of a MindCluster pod ------------------------------------------------------------------------------------
 

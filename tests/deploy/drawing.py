@@ -22,14 +22,15 @@ assigning = st.sampled_from(
         "hami.io/-devices-allocated",
     ]
 )
+injecting = st.sampled_from(["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"])  # into pods that ask for a vGPU
 harmless = st.sampled_from(
     [
         *sorted(names.AUTHOR_ANNOTATIONS),
         "hami.io/Ascend910B3-devices",
         "x.hami.io/a-devices-allocated",
         "huawei.com/ascend",
-        "cdi.k8s.io/gpu",
         "volcano.sh/vgpu-node-x",
+        "notcdi.k8s.io/x",
         "a",
     ]
 )
@@ -52,9 +53,11 @@ def pods(draw: Any) -> dict[str, Any]:
         if environment := draw(environments):
             container["env"] = environment
         if draw(st.integers(0, 4)) == 0:
-            container["securityContext"] = {"privileged": True}
+            container["securityContext"] = {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}
+        if draw(st.integers(0, 4)) == 0:
+            container["volumeMounts"] = [{"name": "v", "mountPath": "../overrideEnv"}]
     spec.update(draw(st.sampled_from([{}, {}, {}, {"nodeName": "n0"}, {"hostPID": True}, {"containers": None}])))
-    pod["metadata"].setdefault("annotations", {}).update(draw(annotations_of(harmless | assigning)))
+    pod["metadata"].setdefault("annotations", {}).update(draw(annotations_of(harmless | assigning | injecting)))
     return pod
 
 
@@ -84,7 +87,11 @@ def plain_pods(draw: Any) -> dict[str, Any]:
     containers = st.lists(container, max_size=2)
     spec = {"containers": draw(containers | st.none()), **draw(strategies.selectors)}
     spec |= draw(st.fixed_dictionaries({}, optional={"initContainers": containers, "ephemeralContainers": containers}))
-    metadata = {"name": "pod", "labels": draw(strategies.pod_labels), "annotations": draw(annotations_of(harmless))}
+    metadata = {
+        "name": "pod",
+        "labels": draw(strategies.pod_labels),
+        "annotations": draw(annotations_of(harmless | injecting)),
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -118,9 +125,10 @@ ONE_THING = [
 ]
 
 
-def annotated(chosen: dict[str, str] | None) -> dict[str, Any]:
+def annotated(chosen: dict[str, str] | None, limits: dict[str, str] | None = None) -> dict[str, Any]:
     metadata = {"name": "pod"} | ({} if chosen is None else {"annotations": chosen})
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "main"}]}}
+    container = {"name": "main", "resources": {"limits": limits or {}}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
 def workload(group: str, kind: str, templates: list[dict[str, Any]]) -> dict[str, Any]:

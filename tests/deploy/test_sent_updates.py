@@ -28,10 +28,12 @@ from tests.deploy.drawing import (
     assigning,
     environments,
     harmless,
+    injecting,
     plain_pods,
     pod_with,
     pods,
 )
+from webhook import names
 from webhook.policy import parse_policy
 from webhook.review import validate
 
@@ -41,21 +43,33 @@ TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
 @st.composite
 def changes(draw: Any) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     """The annotations before and after an update: mostly the same ones, one of them perhaps with another value."""
-    before = draw(annotations_of(harmless | assigning))
+    before = draw(annotations_of(harmless | assigning | injecting))
     now = before | draw(st.dictionaries(st.sampled_from(sorted(before)), st.sampled_from(["", "z"]))) if before else {}
-    now = {key: now[key] for key in now if draw(st.integers(0, 4))} | draw(annotations_of(harmless))
+    now = {key: now[key] for key in now if draw(st.integers(0, 4))} | draw(annotations_of(harmless | injecting))
     return draw(st.sampled_from([(before, now), (now, before), (before or None, None), (None, now or None)]))
 
 
-@given(changes(), st.sampled_from(["alice", "alice", TRUSTED]))
+@given(
+    changes(),
+    st.sampled_from([{}, {"cpu": "1"}, {names.VGPU_NUMBER: "1"}]),
+    st.sampled_from(["alice", "alice", TRUSTED]),
+)
 def test_an_update_is_sent_if_and_only_if_it_is_refused(
-    change: tuple[dict[str, str] | None, dict[str, str] | None], user: str
+    change: tuple[dict[str, str] | None, dict[str, str] | None], limits: dict[str, str], user: str
 ):
-    before, now = change
-    asked = request(annotated(now), "UPDATE", oldObject=annotated(before), userInfo={"username": user})
+    before, now = (annotated(chosen, limits) for chosen in change)
+    asked = request(now, "UPDATE", oldObject=before, userInfo={"username": user})
     refused = bool(answer(validate, asked, USUAL.snapshot).violations)
     assert called(USUAL.entries, asked, "/validate") == ({"assignments"} if refused else set())
     assert called(USUAL.entries, asked, "/mutate") == set()
+
+
+@pytest.mark.parametrize("resource", [names.VGPU_NUMBER, names.VGPU_MEMORY])
+def test_an_injected_device_is_sent(resource: str):
+    before, now = (annotated(chosen, {resource: "1"}) for chosen in (None, {"cdi.k8s.io/gpu": "nvidia.com/gpu=all"}))
+    asked = request(now, "UPDATE", oldObject=before)
+    assert [found.rule for found in answer(validate, asked, USUAL.snapshot).violations] == ["isolation-mount"]
+    assert called(USUAL.entries, asked, "/validate") == {"assignments"}
 
 
 def test_without_trusted_users_nobody_is_passed_over():

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod, pods
+from tests.e2e.objects import device_pod, pod, pods
 from tests.server.program import DATA
 
 pytestmark = pytest.mark.usefixtures("webhook")
@@ -56,6 +56,15 @@ def test_programs_read_the_causes_of_a_refusal(api: Api, namespace: str):
     assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
     causes = answer.body["details"]["causes"]
     assert [(cause["reason"], cause["field"]) for cause in causes] == [("isolation-env", "spec.containers[0].env[0]")]
+
+
+@pytest.mark.parametrize("limits", [{}, {"volcano.sh/gpu-memory": "1024"}])
+def test_no_new_pod_brings_its_own_cards(api: Api, namespace: str, limits: dict[str, str]):
+    forged = pod("p", limits)
+    forged["metadata"]["annotations"] = {"volcano.sh/gpu-index": "0"}
+    answer = api.post(pods(namespace), forged)
+    assert answer.status == 403
+    assert 'reserved-annotation: the annotation "volcano.sh/gpu-index" is written by the scheduler' in answer.message
 
 
 def test_a_warning_is_printed(cluster: Cluster, namespace: str):

@@ -1,8 +1,10 @@
-"""Updates of pods that exist: forged assignments, and ephemeral containers that open the isolation."""
+"""Updates of pods that exist: forged assignments, injected devices, and ephemeral containers that open the isolation."""
+
+from typing import Any
 
 import pytest
 
-from tests.e2e.api import Api
+from tests.e2e.api import Answer, Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import ORDINARY, SCHEDULER, device_pod, pod, pods
 
@@ -41,6 +43,16 @@ def test_nor_is_one_changed_or_removed(cluster: Cluster, api: Api, namespace: st
     assert annotate(cluster, namespace, ORDINARY, "team=a") == ("pod/p annotated\n", "")
 
 
+def test_no_device_is_injected_later(cluster: Cluster, api: Api, namespace: str):
+    api.post(pods(namespace), device_pod("p"))
+    injected = "nvidia.cdi.k8s.io/cards"
+    refusal = f'isolation-mount: the annotation "{injected}" injects devices past the scheduler; remove it'
+    assert refusal in annotate(cluster, namespace, ORDINARY, f"{injected}=nvidia.com/gpu=all")[1]
+    assert annotate(cluster, namespace, SCHEDULER, f"{injected}=nvidia.com/gpu=0") == ("pod/p annotated\n", "")
+    assert annotate(cluster, namespace, ORDINARY, "team=a") == ("pod/p annotated\n", "")
+    assert refusal in annotate(cluster, namespace, ORDINARY, f"{injected}=nvidia.com/gpu=all")[1]
+
+
 def test_an_ephemeral_container_may_not_open_the_isolation(cluster: Cluster, api: Api, namespace: str):
     api.post(pods(namespace), device_pod("p"))
     debug = ("debug", "p", "-n", namespace, "--image=cuda", "--profile=general")
@@ -54,3 +66,28 @@ def test_an_ephemeral_container_may_not_open_the_isolation(cluster: Cluster, api
     assert done.returncode == 0, done.stderr
     stored = api.get(pods(namespace, "p")).body["spec"]["ephemeralContainers"]
     assert [container["name"] for container in stored] == ["good"]
+
+
+def debug(api: Api, namespace: str, **container: Any) -> Answer:
+    """Add an ephemeral container as its author wrote it: kubectl debug has no option for mounts."""
+    added = {"name": "debug", "image": "cuda", "terminationMessagePolicy": "File", **container}
+    return api.merge(pods(namespace, "p", "ephemeralcontainers"), {"spec": {"ephemeralContainers": [added]}})
+
+
+@pytest.mark.parametrize("path", ["../etc/ld.so.preload", "/var/run/../overrideEnv", "/proc/self/root/tmp/vgpulock"])
+def test_an_ephemeral_container_may_not_shadow_the_isolation(api: Api, namespace: str, path: str):
+    holder = device_pod("p")
+    holder["spec"]["volumes"] = [{"name": "scratch", "emptyDir": {}}]
+    assert api.post(pods(namespace), holder).status == 201
+    refused = debug(api, namespace, volumeMounts=[{"name": "scratch", "mountPath": path}])
+    assert refused.status == 403
+    assert f'isolation-mount: ephemeral container "debug" mounts "{path}"' in refused.message
+    assert debug(api, namespace, volumeMounts=[{"name": "scratch", "mountPath": "../scratch"}]).status == 200
+
+
+def test_an_ephemeral_container_with_power_is_warned_of(api: Api, namespace: str):
+    api.post(pods(namespace), device_pod("p"))
+    warned = debug(api, namespace, securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})
+    assert warned.status == 200
+    (warning,) = warned.warnings
+    assert warning.startswith('host-access: ephemeral container "debug" adds the capability SYS_ADMIN, which reaches')

@@ -70,11 +70,11 @@ def test_an_assignment_on_a_pod_without_devices_was_forged():
     assert [rule for rule, _ in found_in(placed(limits={"cpu": "1"}))] == ["reserved-annotation"] * 3
 
 
-def test_the_scheduler_s_own_note_is_no_advice_of_the_author():
-    gpushare = placed(limits={names.GPUSHARE_NUMBER: "1"}, metadata={"annotations": {names.GPU_INDEX: "0"}})
-    assert "gpushare-annotation" not in [rule for rule, _ in found_in(gpushare)]
+def test_the_index_of_a_placed_pod_is_the_scheduler_s():
+    gpushare = placed(limits={names.GPUSHARE_NUMBER: "1"}, metadata={"annotations": {"volcano.sh/gpu-index": "0"}})
+    assert "reserved-annotation" not in [rule for rule, _ in found_in(gpushare)]
     del gpushare["spec"]["nodeName"]
-    assert "gpushare-annotation" in [rule for rule, _ in found_in(gpushare)]
+    assert "reserved-annotation" in [rule for rule, _ in found_in(gpushare)]
 
 
 def test_a_node_without_an_assignment_was_preset_by_the_author():

@@ -56,13 +56,16 @@ def changes_template() -> str:
     return f"oldObject == null || {_TEMPLATES} != {_TEMPLATES.replace('object.', 'oldObject.')}"
 
 
-def changes_assignment() -> str:
-    """An update that adds, changes or removes an annotation that assigns devices."""
+def changes_assignment(config: DeviceConfig) -> str:
+    """An update that adds, changes or removes an annotation that assigns devices, or injects others into a device's pod."""
     changed = "((key in now) != (key in before) || key in now && now[key] != before[key])"
     known = _exists(_list(names.RESERVED_ANNOTATIONS), "key", changed)
     other = _exists("annotations", "key", f"({_block(_reserved_by_affix())}) &&\n{changed}")
-    body = _exists(_annotations("oldObject"), "before", _any(known, _exists("[now, before]", "annotations", other)))
-    return _exists(_annotations("object"), "now", body)
+    new = "!(key in before && now[key] == before[key])"
+    injects = f"key.startsWith({_text(names.CDI_PREFIX)}) || key.contains({_text('.' + names.CDI_PREFIX)})"
+    injected = f"{_exists('now', 'key', f'({injects}) && {new}')} &&\n{names_device(config)}"
+    body = _any(known, _exists("[now, before]", "annotations", other), injected)
+    return _exists(_annotations("object"), "now", _exists(_annotations("oldObject"), "before", body))
 
 
 def is_not_trusted(users: Iterable[str]) -> str:

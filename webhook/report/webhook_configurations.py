@@ -94,7 +94,7 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         "/validate",
         [_rule(["UPDATE"], ["pods"])],
         ({"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {})
-        | {"changes-an-assignment": when.changes_assignment()},
+        | {"changes-an-assignment": when.changes_assignment(config)},
     )
     yield _entry(
         "ephemeral-containers",

@@ -102,7 +102,9 @@ VALIDATIONS: tuple[Validation, ...] = (
     node_selector_unmatched.RULE,
 )
 
-UPDATE_RULES = frozenset({reserved_annotation.RULE.id})
-EPHEMERAL_RULES = frozenset({privileged_device.RULE.id, isolation_env.RULE.id, visible_devices.RULE.id})
+UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})
+EPHEMERAL_RULES = frozenset(
+    rule.RULE.id for rule in (privileged_device, isolation_env, isolation_mount, host_access, visible_devices)
+)
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

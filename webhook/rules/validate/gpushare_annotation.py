@@ -1,9 +1,8 @@
-"""Two gpushare annotations do not do on a pod what guides say of them.
+"""A list of unhealthy cards has no effect on a pod.
 
-Reads:    the annotations volcano.sh/gpu-index and volcano.sh/gpu-unhealthy-ids of a new pod
-Refuses:  them
-Why:      gpu-index is the scheduler's own note: set by an author it chooses no card, and the card is booked twice;
-          gpu-unhealthy-ids is read on nodes only.
+Reads:    the annotation volcano.sh/gpu-unhealthy-ids of a new pod
+Refuses:  it
+Why:      the scheduler reads it on nodes only, so the pod may still get such a card.
 """
 
 from collections.abc import Iterator
@@ -13,23 +12,20 @@ from webhook.devices.asks import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
-_TRUTH = {
-    names.GPU_INDEX: "is written by the scheduler and chooses no card; remove it",
-    names.GPU_UNHEALTHY_IDS: "is read on nodes, not on pods, and excludes no card here; remove it",
-}
-
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find annotations that do something else than their authors believe."""
-    for key, truth in _TRUTH.items():
-        if key in pod.view.annotations:
-            yield Finding(wording.annotation_path(key), f"the annotation {key} {truth}")
+    """Find the annotation."""
+    if names.GPU_UNHEALTHY_IDS in pod.view.annotations:
+        yield Finding(
+            wording.annotation_path(names.GPU_UNHEALTHY_IDS),
+            f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it",
+        )
 
 
 RULE = Validation(
     id="gpushare-annotation",
     level=Level.WARN,
-    summary="`gpu-index` or `gpu-unhealthy-ids` annotated on a pod: they choose and exclude no card",
+    summary="`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
     check=check,
     families=EVERY_POD,
 )

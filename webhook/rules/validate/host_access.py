@@ -1,6 +1,6 @@
 """Host namespaces and SYS_ADMIN reach around the isolation.
 
-Reads:    spec.hostPID, spec.hostIPC; capabilities of every container
+Reads:    spec.hostPID, spec.hostIPC; capabilities of every container, of an old pod's new ephemeral ones
 Refuses:  them, in a pod that asks for a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 """
@@ -17,18 +17,23 @@ _CAPABILITIES = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find host namespaces and powerful capabilities."""
-    for field in ("hostPID", "hostIPC"):
-        if pod.view.spec.get(field) is True:
-            yield Finding(
-                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
-            )
-    for container in pod.view.every_container():
+    if pod.previous is None:  # these never change
+        yield from _host_namespaces(pod)
+    for container in pod.judged:
         power = _added_power(container) if "securityContext" in container.raw else None
         if power:
             yield Finding(
                 f"{container.where}.securityContext.capabilities.add",
                 f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; "
                 "remove it",
+            )
+
+
+def _host_namespaces(pod: DevicePod) -> Iterator[Finding]:
+    for field in ("hostPID", "hostIPC"):
+        if pod.view.spec.get(field) is True:
+            yield Finding(
+                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
             )
 
 

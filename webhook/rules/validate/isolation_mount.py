@@ -1,14 +1,18 @@
 """Some mounts shadow the isolation's files, or open the devices directly.
 
-Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations
+Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, annotations; policy trustedUsers
 Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; CDI annotations
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
+
+Of a pod that exists, new ephemeral containers are read, and CDI annotations that a user who is not trusted adds or
+changes.
 
 Paths are read as the kubelet and the container runtime read them: made absolute first, then cleaned part by part through
 the links that every Linux system has.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from webhook import names
 from webhook.devices.asks import DevicePod
@@ -44,7 +48,7 @@ _TOO_LONG = f"a path with more than {_MAX_PARTS} slashes; write a shorter one"
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find mounts, volumes and CDI annotations that go around the isolation."""
-    for container in pod.view.every_container():
+    for container in pod.judged:
         for where, path in _targets(container):
             problem = _problem_of_mount(path) if isinstance(path, str) else None
             if problem:
@@ -52,8 +56,9 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                     f"{container.where}.{where}",
                     f"{wording.container(container)} mounts {wording.quoted(path)}, {problem}",
                 )
-    yield from _host_paths(pod)
-    yield from _cdi(pod)
+    if pod.previous is None:  # volumes never change
+        yield from _host_paths(pod)
+    yield from _injections(pod, context)
 
 
 def _targets(container: Container) -> Iterator[tuple[str, object]]:
@@ -94,14 +99,22 @@ def _problem_of_host_path(path: str) -> str | None:
     return "which opens the cards or the isolation's files; remove the volume" if _is_inside(clean) else None
 
 
-def _cdi(pod: DevicePod) -> Iterator[Finding]:
-    for key in pod.view.annotations:
-        domain = key.partition("/")[0]
-        if domain == names.CDI_ANNOTATION_DOMAIN or domain.endswith("." + names.CDI_ANNOTATION_DOMAIN):
+def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    before: Mapping[str, Any] = {}
+    if pod.previous is not None:
+        if context.user in context.settings.trusted_users:
+            return
+        before = pod.previous.annotations
+    for key, value in pod.view.annotations.items():
+        if _injects(key) and not (key in before and before[key] == value):
             yield Finding(
                 wording.annotation_path(key),
                 f"the annotation {wording.quoted(key)} injects devices past the scheduler; remove it",
             )
+
+
+def _injects(key: str) -> bool:
+    return key.startswith(names.CDI_PREFIX) or f".{names.CDI_PREFIX}" in key
 
 
 def _clean(path: str) -> str | None:

@@ -3,9 +3,6 @@
 Reads:    annotations; on UPDATE the old ones and the user; policy trustedUsers
 Refuses:  an assignment annotation on a new pod; on UPDATE adding, changing or removing one, unless the user is trusted
 Why:      a forged assignment is handed another pod's cards, poisons the scheduler's books, or crashes the plugin.
-
-volcano.sh/gpu-index is refused on UPDATE only: a widespread guide tells authors to set it on new pods, who get the
-warning gpushare-annotation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +19,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     now = pod.view.annotations
     if pod.previous is None:
         for key in now:
-            if is_reserved(key) and key != names.GPU_INDEX:
+            if is_reserved(key):
                 yield Finding(
                     wording.annotation_path(key),
                     f"the annotation {wording.quoted(key)} is written by the scheduler and the device plugin alone; remove it",
