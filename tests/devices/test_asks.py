@@ -1,10 +1,12 @@
 """What a pod asks of the families, and which quantities count."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
 from tests.strategies import pods
-from webhook.devices.asks import DevicePod, asks_native_gpu, families_of
+from webhook.devices.asks import DevicePod, asks_native_gpu, families_of, requested_families
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
 from webhook.pod.view import PodView
@@ -101,6 +103,30 @@ def test_a_native_gpu_is_one_that_is_not_the_configured_count():
     assert not asks_native_gpu(container, renamed.roles)
     assert list(families_of(container, renamed.roles)) == [Family.VGPU]
     assert not families_of(container, CONFIG.roles)
+
+
+@pytest.mark.parametrize(
+    ("limits", "requested"),
+    [
+        ({NUMBER: "0", MEMORY: "3k", "cpu": "1"}, set()),
+        ({NUMBER: "1", MEMORY: "0"}, {Family.VGPU}),
+        ({MEMORY: "0"}, set()),
+        ({MEMORY: "3k"}, {Family.VGPU}),
+        ({MEMORY: "unreadable"}, {Family.VGPU}),
+        ({"volcano.sh/gpu-memory": "0", "huawei.com/Ascend910A": "1"}, {Family.ASCEND}),
+        ({"huawei.com/Ascend910A": "0", "huawei.com/Ascend910A-memory": "2184"}, set()),
+    ],
+)
+def test_an_amount_of_0_requests_nothing(limits: dict[str, str], requested: set[Family]):
+    (container,) = pod({"limits": limits}).containers
+    assert requested_families(container, CONFIG.roles) == requested
+
+
+@pytest.mark.parametrize(("amount", "requested"), [("0", False), ("0k", False), (0, False), ("1", True), ("x", True)])
+def test_a_native_gpu_is_requested_by_more_than_0(amount: Any, *, requested: bool):
+    for part in ("limits", "requests"):
+        (container,) = pod({part: {"nvidia.com/gpu": amount}}).containers
+        assert asks_native_gpu(container, CONFIG.roles) is requested
 
 
 def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():

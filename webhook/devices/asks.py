@@ -152,6 +152,19 @@ def families_of(container: Container, roles: Roles) -> set[Family]:
     return {amount.family for amount in amounts_of(container, roles)}
 
 
+def requested_families(container: Container, roles: Roles) -> set[Family]:
+    """The families of which a container requests more than nothing: by a count or, without one, by any other amount."""
+    amounts = amounts_of(container, roles)
+    counted = {amount.family for amount in amounts if amount.role is Role.NUMBER}
+    return {
+        amount.family
+        for amount in amounts
+        if amount.value != 0 and (amount.role is Role.NUMBER or amount.family not in counted)
+    }
+
+
 def asks_native_gpu(container: Container, roles: Roles) -> bool:
-    """Tell whether a container asks NVIDIA's own device plugin for whole GPUs."""
-    return names.NVIDIA_GPU not in roles and container.has(names.NVIDIA_GPU)
+    """Tell whether a container requests GPUs of NVIDIA's own device plugin."""
+    if names.NVIDIA_GPU in roles or not container.has(names.NVIDIA_GPU):
+        return False
+    return usable(container.quantity(names.NVIDIA_GPU)) != 0

@@ -11,7 +11,7 @@ are left alone: a pod's env wins over the plugin's, and would take the card away
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod, asks_native_gpu, families_of
+from webhook.devices.asks import DevicePod, asks_native_gpu, requested_families
 from webhook.devices.families import Family
 from webhook.pod.patch import APPEND, Edit
 from webhook.pod.view import Container
@@ -25,7 +25,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Set NVIDIA_VISIBLE_DEVICES=none where no NVIDIA device is asked for."""
     roles = pod.roles
     for container in (*pod.view.init_containers, *pod.view.containers):
-        if _SERVED.isdisjoint(families_of(container, roles)) and not asks_native_gpu(container, roles):
+        if _SERVED.isdisjoint(requested_families(container, roles)) and not asks_native_gpu(container, roles):
             yield from _hide(container)
 
 

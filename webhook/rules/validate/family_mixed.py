@@ -8,7 +8,7 @@ Why:      the families belong to different plugins that cannot share a node, so 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod, asks_native_gpu
+from webhook.devices.asks import DevicePod, asks_native_gpu, requested_families
 from webhook.devices.families import Family
 from webhook.pod.view import Container
 from webhook.rules import wording
@@ -17,8 +17,10 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the other family beside the first vgpu container."""
-    for container in pod.asked.get(Family.GPUSHARE, ())[:1]:
-        yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
+    for container in pod.asked.get(Family.GPUSHARE, ()):
+        if Family.GPUSHARE in requested_families(container, pod.roles):
+            yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
+            break
     for container in pod.view.every_container():
         if asks_native_gpu(container, pod.roles):
             yield _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
