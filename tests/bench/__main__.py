@@ -1,4 +1,5 @@
 """`make bench`: engine, throughput and latency against a floor, growth with the fleet, memory, start, a live cluster.
+What only `--only memory` runs takes minutes: whether memory stays what it is, whatever comes.
 
 One run, one table. Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
 """
@@ -9,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import engine, live, throughput
+from tests.bench import engine, live, memory, throughput
 
 
 def main() -> int:
@@ -17,7 +18,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
-    parser.add_argument("--only", choices=("engine", "server", "live"), help="one part alone")
+    parser.add_argument("--only", choices=("engine", "server", "live", "memory"), help="one part alone")
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
     missing = 0
@@ -28,6 +29,8 @@ def main() -> int:
             missing = throughput.report(Path(directory), chosen.seconds, chosen.rounds)
         if chosen.only in (None, "live"):
             live.report(Path(directory), 10 * chosen.seconds)
+        if chosen.only == "memory":
+            missing = memory.report(Path(directory))
     return missing
 
 

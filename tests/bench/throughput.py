@@ -46,8 +46,7 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
         print("throughput and latency: not measured, wrk is missing (Debian: apt-get install wrk)")
         _memory_and_start(directory)
         return 1
-    script = directory / "post.lua"
-    script.write_text(LUA.format(body=DATA / "reviews" / "gpu-pod1.json"))
+    script = write_script(directory)
     webhook, floor = _start_webhook(directory, WEBHOOK_PORT, DATA / "fleets" / "mixed.yaml"), _start_floor(directory)
     try:
         _wait(WEBHOOK_PORT, "/readyz")
@@ -70,8 +69,8 @@ def report(directory: Path, seconds: int, rounds: int) -> int:
 def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
     floor, webhook = [], []
     for _ in range(rounds):  # in turn: A B A B …
-        floor.append(_wrk(script, FLOOR_PORT, connections, seconds))
-        webhook.append(_wrk(script, WEBHOOK_PORT, connections, seconds))
+        floor.append(load(script, FLOOR_PORT, connections, seconds))
+        webhook.append(load(script, WEBHOOK_PORT, connections, seconds))
     rates = [statistics.median(load.rate for load in side) for side in (floor, webhook)]
     tails = [statistics.median(load.p99 for load in side) for side in (floor, webhook)]
     print(
@@ -80,7 +79,15 @@ def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
     )
 
 
-def _wrk(script: Path, port: int, connections: int, seconds: int) -> Load:
+def write_script(directory: Path) -> Path:
+    """What wrk sends."""
+    script = directory / "post.lua"
+    script.write_text(LUA.format(body=DATA / "reviews" / "gpu-pod1.json"))
+    return script
+
+
+def load(script: Path, port: int, connections: int, seconds: int) -> Load:
+    """Let wrk send reviews."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
     printed = subprocess.run(
         [*command, f"https://127.0.0.1:{port}/mutate"], capture_output=True, text=True, check=True

@@ -17,6 +17,7 @@ from tests.server.client import Connection, Response, context
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
 START_SECONDS = 10.0
+PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
 
 def until(holds: Callable[[], Any], seconds: float = 8.0) -> Any:
@@ -76,7 +77,7 @@ class Program:
     """`vgpu-webhook serve`, started; ends with `close`."""
 
     def __init__(
-        self, options: Sequence[str], log: Path, ca: Path, constants: Mapping[str, float] | None = None, **popen: Any
+        self, options: Sequence[str], log: Path, ca: Path, constants: Mapping[str, object] | None = None, **popen: Any
     ) -> None:
         """Start it.
 
@@ -84,8 +85,8 @@ class Program:
             options: more than `serve --bind`.
             log: where standard error goes.
             ca: to verify with.
-            constants: `module.NAME` of webhook.server, or `package.module.NAME` of webhook, to another value, so that a
-                test need not wait for minutes.
+            constants: `module.NAME` of webhook.server, or `package.module.NAME` of webhook, to the source code of another
+                value, so that a test need not wait for minutes.
             popen: for subprocess.
         """
         self.port = free_port()
@@ -187,7 +188,7 @@ class Program:
             return output.read()
 
 
-def altered(command: str, constants: Mapping[str, float]) -> list[str]:
+def altered(command: str, constants: Mapping[str, object]) -> list[str]:
     """The command line of the same program with other constants."""
     lines = ["import importlib, sys"]
     for name, value in constants.items():

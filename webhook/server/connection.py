@@ -1,5 +1,6 @@
 """One connection of gunicorn's asgi worker, with the times and sizes that the worker's sweep looks at."""
 
+import asyncio
 from typing import Any
 
 from gunicorn.asgi.parser import CallbackRequest
@@ -29,12 +30,18 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
     def connection_made(self, transport: Any) -> None:
         """Count the connection in."""
         super().connection_made(transport)
+        self._task.add_done_callback(self._break_cycles)
         self.worker.admit(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Count the connection out."""
         self.worker.connections.pop(self, None)
         super().connection_lost(exc)
+
+    def _break_cycles(self, _task: asyncio.Task[None]) -> None:
+        """Let go of all that refers back, once nothing more is served: the C parser takes no part in garbage collection."""
+        for name in ("_callback_parser", "_body_receiver", "_task"):
+            setattr(self, name, None)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, within bounds while the head is incomplete."""

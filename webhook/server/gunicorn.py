@@ -159,6 +159,7 @@ SETTINGS: dict[str, Any] = {
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
     "loglevel": "warning",
     "asgi_lifespan": "off",
+    "asgi_disconnect_grace_period": 0,  # a timer for a lost connection would keep it
     "proc_name": "vgpu-webhook",
 }
 

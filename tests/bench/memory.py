@@ -1,0 +1,85 @@
+"""How much memory is left in use by connections that are gone and reviews that are answered, with either parser."""
+
+import socket
+import ssl
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.bench import throughput
+from tests.server.client import Connection, context
+from tests.server.conftest import SETTINGS
+from tests.server.program import PYTHON_PARSER, Authority, Program
+
+CONNECTIONS = 20_000
+REVIEWS = 500_000
+WARM_UP = 20  # the part of each load that comes before the first look at the memory: 1 in so many
+THREADS = 4
+KEPT = 16  # connections of the reviews
+SLICE_SECONDS = 5
+AIM = 10.0  # MB
+
+
+def report(directory: Path) -> int:
+    """Print how much the worker's resident memory grows; 1 where that is too much."""
+    authority = Authority(directory)
+    loads = {
+        f"{CONNECTIONS:,} x GET /healthz": _short_connections,
+        f"{CONNECTIONS:,} bare handshakes": _bare_handshakes,
+        f"{REVIEWS:,} reviews": _reviews,
+    }
+    worst = 0.0
+    print(f"growth of resident memory, in MB (aim: below {AIM:.0f})")
+    print(f"  {'parser':<10}" + "".join(f"{name:>26}" for name in loads))
+    for parser, constants in {"C": {}, "Python": PYTHON_PARSER}.items():
+        options = [*authority.options, *SETTINGS, "--audit-log", "/dev/null"]
+        program = Program(options, directory / f"{parser}.log", directory / "ca.crt", constants)
+        try:
+            program.wait_ready()
+            grown = [load(program, directory) for load in loads.values()]
+        finally:
+            program.close()
+        print(f"  {parser:<10}" + "".join(f"{megabytes:>26.1f}" for megabytes in grown), flush=True)
+        worst = max(worst, *grown)
+    print()
+    return int(worst > AIM)
+
+
+def _short_connections(program: Program, _directory: Path) -> float:
+    def one(tls: ssl.SSLContext) -> None:
+        with Connection(program.port, tls) as connection:
+            connection.request("GET", "/healthz", headers={"Connection": "close"})
+
+    return _growth(program, lambda times: _in_threads(program, one, times), CONNECTIONS)
+
+
+def _bare_handshakes(program: Program, _directory: Path) -> float:
+    def one(tls: ssl.SSLContext) -> None:
+        with socket.create_connection(("127.0.0.1", program.port), timeout=10) as raw:
+            tls.wrap_socket(raw, server_hostname="localhost").close()
+
+    return _growth(program, lambda times: _in_threads(program, one, times), CONNECTIONS)
+
+
+def _reviews(program: Program, directory: Path) -> float:
+    script = throughput.write_script(directory)
+
+    def run(times: int) -> None:
+        while times > 0:
+            times -= int(throughput.load(script, program.port, KEPT, SLICE_SECONDS).rate * SLICE_SECONDS)
+
+    return _growth(program, run, REVIEWS)
+
+
+def _in_threads(program: Program, one: Callable[[ssl.SSLContext], None], times: int) -> None:
+    with ThreadPoolExecutor(THREADS) as threads:
+        tls = context(program.ca)
+        for done in [threads.submit(one, tls) for _ in range(times)]:
+            done.result()
+
+
+def _growth(program: Program, load: Callable[[int], None], times: int) -> float:
+    load(times // WARM_UP)
+    before = program.memory()
+    load(times)
+    return (program.memory() - before) / 1e6

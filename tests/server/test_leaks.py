@@ -1,0 +1,174 @@
+"""A closed connection is freed by reference counting, at once, however it ends and whichever parser read it."""
+
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.server import counting
+from tests.server.client import JSON, Connection, spell
+from tests.server.conftest import SETTINGS, Start
+from tests.server.program import PYTHON_PARSER, Program, until
+from tests.server.reviews import answer, review
+
+CONNECTIONS = 20
+QUICK = {
+    "gunicorn.HANDSHAKE_SECONDS": 0.1,
+    "gunicorn.SHUTDOWN_SECONDS": 0.1,
+    "gunicorn.SWEEP_SECONDS": 0.05,
+    "connection.HEAD_SECONDS": 0.1,
+}
+HALF_A_BODY = spell("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
+CLOSE = {"Connection": "close"}
+WEB_SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
+
+
+class Counted:
+    """A server without garbage collection, whose objects can be counted."""
+
+    def __init__(self, start: Start, parser: Mapping[str, object], file: Path) -> None:
+        self._file = file
+        environment = os.environ | {counting.FILE: str(file)}
+        constants = QUICK | counting.CONSTANTS | parser
+        self.program: Program = start(*SETTINGS, "--audit-log", "", constants=constants, env=environment)
+        self._files = self.program.settled_files()
+
+    def all_closed(self) -> bool:
+        return self.program.open_files() <= self._files
+
+    def objects(self) -> Counter[str]:
+        self._file.unlink(missing_ok=True)
+        os.kill(self.program.worker, counting.SIGNAL)
+        until(self._file.exists)
+        return Counter(json.loads(self._file.read_text()))
+
+
+@pytest.fixture(scope="module", params=[{}, PYTHON_PARSER], ids=["default parser", "python parser"])
+def counted(request: pytest.FixtureRequest, start: Start, tmp_path_factory: pytest.TempPathFactory) -> Counted:
+    return Counted(start, request.param, tmp_path_factory.mktemp("objects") / "counts.json")
+
+
+def idle(connection: Connection) -> None:
+    assert connection.request("GET", "/healthz").status == 200
+
+
+def close_announced(connection: Connection) -> None:
+    assert connection.request("GET", "/healthz", headers=CLOSE).status == 200
+    assert connection.ended()
+
+
+def reviews(connection: Connection) -> None:
+    for _ in range(3):
+        answer(connection.post("/mutate", review()))
+
+
+def chunked_review(connection: Connection) -> None:
+    body = json.dumps(review()).encode()
+    connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+    connection.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
+    answer(connection.receive())
+
+
+def half_a_head(connection: Connection) -> None:
+    connection.send(HALF_A_BODY[:40])
+
+
+def half_a_body(connection: Connection) -> None:
+    connection.send(HALF_A_BODY)
+
+
+def slow_body(connection: Connection) -> None:
+    connection.send(HALF_A_BODY.replace(b"/validate", b"/validate?timeout=10ms"))
+    assert connection.receive().status == 408
+
+
+def slow_head(connection: Connection) -> None:
+    connection.send(HALF_A_BODY[:40])
+    assert connection.ended()
+
+
+def wrong_type(connection: Connection) -> None:
+    assert connection.request("POST", "/validate", b"{}", {"Content-Type": "text/plain"}).status == 415
+
+
+def no_http(connection: Connection) -> None:
+    connection.send(b"hello\r\n\r\n")
+    assert connection.receive().status == 400
+
+
+def web_socket(connection: Connection) -> None:
+    assert connection.request("GET", "/healthz", headers=WEB_SOCKET).status >= 400
+
+
+def pipeline(connection: Connection) -> None:
+    connection.send(spell("GET", "/healthz") * 30)
+    for _ in range(30):
+        connection.receive()
+
+
+def deaf(connection: Connection) -> None:
+    connection.send(spell("GET", "/metrics") * 200)
+
+
+def reset(connection: Connection) -> None:
+    connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def reset_in_a_body(connection: Connection) -> None:
+    connection.send(HALF_A_BODY)
+    reset(connection)
+
+
+def bare(_connection: Connection) -> None:
+    """Nothing after the handshake."""
+
+
+ENDINGS = [
+    *(bare, reset, idle, close_announced, reviews, chunked_review, pipeline, deaf),
+    *(half_a_head, half_a_body, slow_head, slow_body, reset_in_a_body, wrong_type, no_http, web_socket),
+]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_closed_connection_leaves_nothing(counted: Counted, ending: Callable[[Connection], None]):
+    def one() -> None:
+        with counted.program.connect() as connection:
+            ending(connection)
+
+    leaves_nothing(counted, one)
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"])
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_handshake_that_fails_leaves_nothing(counted: Counted, said: bytes, waits: bool):
+    def one() -> None:
+        with socket.create_connection(("127.0.0.1", counted.program.port), timeout=5) as mute:
+            mute.sendall(said)
+            if waits:
+                with contextlib.suppress(ConnectionError):
+                    while mute.recv(100):
+                        pass
+
+    leaves_nothing(counted, one, CONNECTIONS // 2 if waits else CONNECTIONS)
+
+
+def leaves_nothing(counted: Counted, one: Callable[[], None], count: int = CONNECTIONS) -> None:
+    """Fails if connections leave as much as one object each."""
+    for _ in range(3):  # fills the caches
+        one()
+    until(counted.all_closed)
+    counted.objects()
+    before = counted.objects()
+    for _ in range(count):
+        one()
+    until(counted.all_closed)
+    left = counted.objects() - before
+    if left.total() >= count:  # what the last one left may go with the next turn of the event loop
+        left = counted.objects() - before
+    assert left.total() < count, left.most_common(8)
