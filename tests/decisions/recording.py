@@ -34,7 +34,7 @@ def request(raw: dict[str, Any], old: dict[str, Any] | None = None, **fields: An
 def record(asked: Request, used: Snapshot, endpoint: str = "validate") -> bytes:
     """The audit line of a request."""
     outcome = HALVES[endpoint](asked, used)
-    return audit.line(endpoint, asked, outcome, used, 50_000)
+    return audit.line(audit.Exchange(endpoint, 50_000), asked, outcome, used)
 
 
 def recorded(asked: Request, used: Snapshot, endpoint: str = "validate") -> Decision:

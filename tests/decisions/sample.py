@@ -50,7 +50,7 @@ def lines() -> Iterator[bytes]:
 
 
 def _line(endpoint: str, asked: Request, outcome: Any, used: Snapshot, at: datetime) -> bytes:
-    record = orjson.loads(audit.line(endpoint, asked, outcome, used, 60_000))
+    record = orjson.loads(audit.line(audit.Exchange(endpoint, 60_000), asked, outcome, used))
     return orjson.dumps({**record, "time": at.isoformat().replace("+00:00", "Z")}, option=_FORMAT)
 
 

@@ -33,18 +33,20 @@ def assets() -> Path | None:
 class Cluster:
     """Started by its making; ends with `close`."""
 
-    def __init__(self, binaries: Path, directory: Path) -> None:
+    def __init__(self, binaries: Path, directory: Path, *flags: str) -> None:
         """Start it and wait until it is ready.
 
         Args:
             binaries: holds etcd, kube-apiserver and kubectl.
             directory: an empty one, for data, keys and logs.
+            flags: more flags of kube-apiserver.
 
         Raises:
             AssertionError: one of them does not start; the end of its log says why.
         """
         self._binaries = binaries
         self._directory = directory
+        self._flags = flags
         self._daemons: list[Daemon] = []
         self.port = free_port()
         self._etcd_port = free_port()
@@ -164,6 +166,7 @@ class Cluster:
             "--allow-privileged=true",
             f"--audit-policy-file={HERE / 'audit-policy.yaml'}",
             f"--audit-log-path={self.audit_log}",
+            *self._flags,
         )
         daemon.wait(self._ready, START_SECONDS)
 

@@ -42,11 +42,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @contextmanager
-def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def start_cluster(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Cluster]:
+    """A cluster for a while; its API server gets more flags."""
     binaries = assets()
     if binaries is None:
         pytest.skip(HOW_TO_GET_THEM)
-    made = Cluster(binaries, tmp_path_factory.mktemp("cluster"))
+    made = Cluster(binaries, tmp_path_factory.mktemp("cluster"), *flags)
     try:
         yield made
     finally:
@@ -57,7 +58,7 @@ def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """With the sample nodes, their device config, Volcano's Job, and all of deploy/ but what calls the webhook."""
     with start_cluster(tmp_path_factory) as made:
-        _furnish(made)
+        furnish(made)
         yield made
 
 
@@ -120,7 +121,8 @@ def webhook(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
     return program
 
 
-def _furnish(cluster: Cluster) -> None:
+def furnish(cluster: Cluster) -> None:
+    """Add what deploy/ and the tests count on."""
     cluster.apply(
         custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},

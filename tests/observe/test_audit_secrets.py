@@ -12,7 +12,7 @@ from webhook import names
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
-from webhook.observe.audit import line
+from webhook.observe.audit import Exchange, line
 from webhook.policy import parse_policy
 from webhook.review import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS
@@ -114,7 +114,7 @@ def test_no_line_holds_a_secret(pod: dict[str, Any], snapshot: Any):
     ]
     for asked in requests:
         for half in (mutate, validate, review):
-            told = line("mutate", asked, half(asked, snapshot), snapshot, 0)
+            told = line(Exchange("mutate", 0), asked, half(asked, snapshot), snapshot)
             assert SECRET.encode() not in told
 
 
@@ -126,7 +126,7 @@ def test_the_line_that_is_looked_at_is_no_empty_one(snapshot: Any):
     containers = [{"name": name, "image": SECRET, "env": env} for name in ("train", "side")]
     pod = {"spec": {"containers": [containers[0] | {"resources": {"limits": limits}}, containers[1]]}}
     asked = request("Pod", pod)
-    told = orjson.loads(line("mutate", asked, review(asked, snapshot), snapshot, 0))
+    told = orjson.loads(line(Exchange("mutate", 0), asked, review(asked, snapshot), snapshot))
     assert told["patch"]
     assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in told["findings"]}
     assert told["request"]["pod"]["spec"]["containers"][0]["env"] == [{"name": one["name"]} for one in env]

@@ -77,7 +77,13 @@ class Program:
     """`vgpu-webhook serve`, started; ends with `close`."""
 
     def __init__(
-        self, options: Sequence[str], log: Path, ca: Path, constants: Mapping[str, object] | None = None, **popen: Any
+        self,
+        options: Sequence[str],
+        log: Path,
+        ca: Path,
+        constants: Mapping[str, object] | None = None,
+        port: int | None = None,
+        **popen: Any,
     ) -> None:
         """Start it.
 
@@ -87,9 +93,10 @@ class Program:
             ca: to verify with.
             constants: `module.NAME` of webhook.server, or `package.module.NAME` of webhook, to the source code of another
                 value, so that a test need not wait for minutes.
+            port: where to listen; a free one if None.
             popen: for subprocess.
         """
-        self.port = free_port()
+        self.port = port or free_port()
         self.log_path = log
         self.ca = ca
         self.started = time.monotonic()

@@ -39,6 +39,7 @@ def main(argv: Sequence[str]) -> int:
     options = Options(
         certificate=certificate,
         key=key,
+        client_ca=arguments.client_ca,
         files=files,
         cluster=cluster,
         audit_log=arguments.audit_log or None,
@@ -100,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--bind", metavar="HOST:PORT", help=f"default [::]:{DEFAULT_PORT}; with --standalone 127.0.0.1:{DEFAULT_PORT}")
     add("--tls-cert", type=Path, metavar="FILE", help="PEM certificate chain, leaf first")
     add("--tls-key", type=Path, metavar="FILE", help="PEM private key")
+    add(
+        "--client-ca",
+        type=Path,
+        metavar="FILE",
+        help="PEM CA; /mutate and /validate then answer only clients with a certificate of it",
+    )
     add_settings(parser)
     add(
         "--audit-log",

@@ -71,6 +71,8 @@ class Decision(NamedTuple):  # made a million times for one log
         request: what is kept of the request.
         digests: of device config, policy and fleet.
         duration: in microseconds.
+        client_verified: whether the client proved by a certificate that it may ask; False also for lines of versions
+            that did not record it.
     """
 
     at: datetime
@@ -89,6 +91,7 @@ class Decision(NamedTuple):  # made a million times for one log
     request: dict[str, Any]
     digests: dict[str, Any]
     duration: int
+    client_verified: bool = False
 
     @property
     def word(self) -> str:
@@ -146,6 +149,7 @@ def read_decision(record: Any) -> Decision | None:
             record["request"],
             record["digests"],
             record["durationUs"],
+            record.get("clientVerified", False),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -162,6 +166,7 @@ def read_decision(record: Any) -> Decision | None:
         and type(decision.request) is dict
         and type(decision.digests) is dict
         and type(decision.duration) is int
+        and type(decision.client_verified) is bool
         and all([type(operation) is dict for operation in decision.patch])
     )
     return decision if right else None
@@ -193,6 +198,7 @@ def to_record(decision: Decision) -> dict[str, Any]:
         "request": decision.request,
         "digests": decision.digests,
         "durationUs": decision.duration,
+        "clientVerified": decision.client_verified,
     }
 
 

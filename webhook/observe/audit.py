@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -111,13 +111,27 @@ class AuditLog:
             log.error("audit log %s: %s", self._name, text)
 
 
-def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, duration_ns: int) -> bytes:
+class Exchange(NamedTuple):
+    """How a review came in and was answered.
+
+    Attributes:
+        endpoint: `mutate` or `validate`.
+        duration: in nanoseconds.
+        client_verified: whether the client proved by a certificate that it may ask.
+    """
+
+    endpoint: str
+    duration: int
+    client_verified: bool = False
+
+
+def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snapshot) -> bytes:
     """Spell one decision as a line of the audit log."""
     record: dict[str, Any] = {
         "time": datetime.now(UTC),
         "id": outcome.id,
         "uid": request.uid,
-        "endpoint": endpoint,
+        "endpoint": exchange.endpoint,
         "operation": request.operation,
         "dryRun": request.dry_run,
         "user": request.user,
@@ -131,7 +145,8 @@ def line(endpoint: str, request: Request, outcome: Outcome, snapshot: Snapshot, 
         "patch": outcome.operations,
         "request": _received(request, outcome, snapshot.config.resources),
         "digests": snapshot.digests,
-        "durationUs": duration_ns // 1000,
+        "durationUs": exchange.duration // 1000,
+        "clientVerified": exchange.client_verified,
     }
     spelled = orjson.dumps(record, option=LINE_FORMAT)
     if len(spelled) <= MAX_LINE:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from webhook.errors import RequestError
 from webhook.observe import audit
-from webhook.observe.audit import AuditLog
+from webhook.observe.audit import AuditLog, Exchange
 from webhook.observe.metrics import Metrics
 from webhook.outcome import Outcome
 from webhook.review import Snapshot, mutate, validate
@@ -30,28 +30,46 @@ PAGES: Final = ("/healthz", "/readyz", "/metrics")
 log = logging.getLogger(__name__)
 
 
+class UnverifiedClient(RequestError):
+    """The client presented no certificate, though `--client-ca` demands one."""
+
+    status = 403
+    reason = "Forbidden"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "reviews are answered only for clients with a certificate of --client-ca, and this client presented none; "
+            "give the API server one in its AdmissionConfiguration (kubeConfigFile), or serve without --client-ca"
+        )
+
+
 class Admission:
     """Answers reviews: bytes in, bytes out, audit line and metrics on the way."""
 
-    def __init__(self, state: State, audit_log: AuditLog | None, metrics: Metrics) -> None:
+    def __init__(
+        self, state: State, audit_log: AuditLog | None, metrics: Metrics, *, verified_only: bool = False
+    ) -> None:
         """Put the door together.
 
         Args:
             state: holds the current snapshot, and says whether the process is ready.
             audit_log: None writes none.
             metrics: counts everything.
+            verified_only: answer reviews only for clients whose certificate was verified.
         """
         self._state = state
         self._audit = audit_log
         self._metrics = metrics
+        self._verified_only = verified_only
         self._bodies = Bodies()
 
-    def answer(self, path: str, body: bytes) -> tuple[int, bytes]:
+    def answer(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
         """Review one body.
 
         Args:
             path: `/mutate` or `/validate`.
             body: an AdmissionReview.
+            client_verified: the client proved by its certificate that it may ask.
 
         Returns:
             The HTTP status and the response body: an AdmissionReview with 200, else a Kubernetes Status.
@@ -73,7 +91,8 @@ class Admission:
         try:
             self._metrics.reviewed(endpoint, request, outcome, duration)
             if self._audit is not None:
-                self._audit.write(audit.line(endpoint, request, outcome, snapshot, duration))
+                exchange = Exchange(endpoint, duration, client_verified)
+                self._audit.write(audit.line(exchange, request, outcome, snapshot))
         except Exception:
             log.exception("a bug: this decision could not be recorded; it stands")
             self._metrics.audit_failed()
@@ -84,15 +103,18 @@ class Admission:
         self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
 
-    def at_once(self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> tuple[int, bytes] | None:
+    def at_once(
+        self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, client_verified: bool
+    ) -> tuple[int, bytes] | None:
         """Review a body that has arrived as a whole; None where ASGI's way has to be gone."""
         if path not in HALVES or self._state.draining:
             return None
         try:
+            self._check_client(client_verified)
             check_headers(headers)
         except RequestError:
             return None
-        return self.answer(path, body)
+        return self.answer(path, body, client_verified=client_verified)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Serve one HTTP request (ASGI 3)."""
@@ -114,11 +136,12 @@ class Admission:
             await self._page(path, send)
 
     async def _review(self, path: str, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        complete = True
+        complete, verified = True, scope["client_verified"]
         try:
+            self._check_client(verified)
             check_headers(scope["headers"])
             body = await self._bodies.read(receive, read_seconds(scope["query_string"]))
-            status, response = self.answer(path, body)
+            status, response = self.answer(path, body, client_verified=verified)
         except ClientGone:
             return
         except RequestError as error:
@@ -127,6 +150,10 @@ class Admission:
         await self._send(send, status, response, [JSON] if complete else [JSON, CLOSE])
         if not complete:
             await linger(receive)
+
+    def _check_client(self, verified: bool) -> None:
+        if self._verified_only and not verified:
+            raise UnverifiedClient
 
     async def _page(self, path: str, send: Send) -> None:
         if path == "/metrics":

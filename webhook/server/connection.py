@@ -7,6 +7,7 @@ from gunicorn.asgi.parser import CallbackRequest
 from gunicorn.asgi.protocol import ASGIProtocol, BodyReceiver
 
 from webhook.server.admission import CLOSE, JSON
+from webhook.server.tls import VerifiedClient, verified_client
 
 HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
 HEAD_BYTES = 64 << 10  # before the head is complete
@@ -26,9 +27,11 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         self._quiet_since = worker.loop.time()  # when the connection last became ready for a request
         self._head_since = 0.0  # when the first byte of an unfinished head came; 0 if there is none
         self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
+        self._client: VerifiedClient | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Count the connection in."""
+        self._client = verified_client(transport.get_extra_info("ssl_object"))
         super().connection_made(transport)
         self._task.add_done_callback(self._break_cycles)
         self.worker.admit(self)
@@ -89,6 +92,8 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             self._body_receiver.feed(chunk)
 
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
+        if self._is_outdated and CLOSE not in headers:
+            headers = [*headers, CLOSE]
         if CLOSE in headers:
             self._keepalive = 0  # what gunicorn asks before it reads the next request
         super()._send_response_start(status, headers, request, close)
@@ -103,13 +108,23 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         usual = request.method == "POST" and receiver._complete and receiver.buffered <= AT_ONCE_BYTES  # noqa: SLF001
         if usual and request.version == (1, 1) and not request.should_close() and not self._stuck_since:
             body = b"".join(receiver._chunks)  # noqa: SLF001
-            answer = self.app.at_once(request.path, request.headers_bytes, body)
+            verified = self._client is not None
+            answer = self.app.at_once(request.path, request.headers_bytes, body, client_verified=verified)
             if answer is not None:
                 status, response = answer
                 self._send_response_start(status, [JSON, (b"content-length", b"%d" % len(response))], request)
                 self._send_body(response)
                 return self.worker.alive
         return await super()._serve_http_request(request, sockname, peername)
+
+    def _build_http_scope(self, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
+        scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
+        return scope | {"client_verified": self._client is not None}
+
+    @property
+    def _is_outdated(self) -> bool:
+        """Whether the client has to prove itself anew: this answer is the last on the connection."""
+        return self._client is not None and self.worker.app.service.tls.is_outdated(self._client)
 
     def close(self) -> None:
         """Close the connection; what waits for its next request, or for a peer that does not read, ends."""
@@ -141,6 +156,8 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             return bool(now - self._stuck_since > STUCK_SECONDS)
         if self.serving:
             return False  # the application bounds that
+        if self._is_outdated:
+            return True
         if self._head_since:
             return bool(now - self._head_since > HEAD_SECONDS)
         if not self._quiet_since:

@@ -88,7 +88,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
             server = await self.loop.create_server(
                 lambda: AdmissionProtocol(self),
                 sock=listener.sock,
-                ssl=service.certificate.context,
+                ssl=service.tls.context,
                 backlog=BACKLOG,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS,
                 ssl_shutdown_timeout=SHUTDOWN_SECONDS,

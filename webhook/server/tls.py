@@ -1,4 +1,4 @@
-"""The serving certificate, swapped without a restart.
+"""The TLS of the listener: the serving certificate and the client CA, both swapped without a restart.
 
 Each handshake takes the newest good pair, through the SNI callback: a context that is changed in place would keep an
 old RSA certificate beside a new ECDSA one. Open connections keep theirs.
@@ -6,59 +6,118 @@ old RSA certificate beside a new ECDSA one. Open connections keep theirs.
 
 import os
 import ssl
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from webhook.errors import ConfigError
 
 
-class ServingCertificate:
-    """A certificate and key in two files, and the TLS context that serves the last good pair of them.
+class ServingPair(NamedTuple):
+    """A certificate chain and its key, as PEM, and when the leaf expires."""
+
+    certificate: bytes
+    key: bytes
+    expires: datetime
+
+
+class _Context(ssl.SSLContext):
+    """Remembers the CA certificates (DER) that its clients are verified with; None if none is asked for."""
+
+    client_ca: bytes | None
+
+
+class VerifiedClient(NamedTuple):
+    """What a connection proved in its handshake.
 
     Attributes:
-        certificate_path, key_path: PEM files; the certificate's may hold a chain, leaf first.
-        context: for the listener; follows every `load`.
-        expires: when the served leaf stops being valid.
+        client_ca: the CA certificates that the client certificate was verified with.
+        expires: when the client certificate does, in seconds since 1970.
     """
 
-    def __init__(self, certificate_path: str | Path, key_path: str | Path) -> None:
-        """Load the pair.
+    client_ca: bytes
+    expires: float
+
+
+class ServingTls:
+    """The TLS context that serves the last good certificate and verifies clients with the last good client CA.
+
+    Attributes:
+        context: for the listener; follows every load.
+        client_ca: the CA certificates (DER) that client certificates are verified with; None if none is asked for.
+    """
+
+    def __init__(self, certificate_path: Path, key_path: Path, client_ca_path: Path | None = None) -> None:
+        """Load the files.
+
+        Args:
+            certificate_path: PEM, leaf first.
+            key_path: PEM, not encrypted.
+            client_ca_path: PEM, one certificate or more; None asks clients for no certificate.
 
         Raises:
-            ConfigError: a file cannot be read, is no PEM, or the two do not match.
+            ConfigError: a file cannot be read or is no PEM, or certificate and key do not match.
         """
-        self.certificate_path = Path(certificate_path)
-        self.key_path = Path(key_path)
-        self._current, self.expires = self._read()
-        self.context, _ = self._read()
+        self.certificate_path = certificate_path
+        self.key_path = key_path
+        self.client_ca_path = client_ca_path
+        self.client_ca = None if client_ca_path is None else _read_client_ca(client_ca_path)
+        self._pair = self._read_pair()
+        self._current = self._context(self._pair, self.client_ca)
+        self.context = self._context(self._pair, self.client_ca)
         self.context.sni_callback = self._choose
 
-    def load(self) -> None:
-        """Serve what the files hold now to the next connection.
+    @property
+    def expires(self) -> datetime:
+        """When the served leaf stops being valid."""
+        return self._pair.expires
+
+    def is_outdated(self, client: VerifiedClient) -> bool:
+        """Whether a handshake of now might refuse the client: its certificate expired, or the client CA was replaced."""
+        return client.client_ca != self.client_ca or client.expires < time.time()
+
+    def load_pair(self) -> None:
+        """Serve the certificate that the files hold now to the next connection.
 
         Raises:
             ConfigError: as on construction; the last good pair stays.
         """
-        self._current, self.expires = self._read()
+        pair = self._read_pair()
+        self._current = self._context(pair, self.client_ca)
+        self._pair = pair
 
-    def _read(self) -> tuple[ssl.SSLContext, datetime]:
+    def load_client_ca(self) -> None:
+        """Verify the next client with the CA certificates that the file holds now.
+
+        Raises:
+            ConfigError: as on construction; the last good ones stay.
+        """
+        if self.client_ca_path is not None:
+            client_ca = _read_client_ca(self.client_ca_path)
+            self._current = self._context(self._pair, client_ca)
+            self.client_ca = client_ca
+
+    def _read_pair(self) -> ServingPair:
         certificate, key = _read(self.certificate_path), _read(self.key_path)
         try:
             leaf = x509.load_pem_x509_certificate(certificate)
         except ValueError as error:
             raise ConfigError(f"{self.certificate_path}: no PEM certificate: {error}") from error
-        return self._context(certificate, key), leaf.not_valid_after_utc
+        return ServingPair(certificate, key, leaf.not_valid_after_utc)
 
-    def _context(self, certificate: bytes, key: bytes) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    def _context(self, pair: ServingPair, client_ca: bytes | None) -> _Context:
+        context = _Context(ssl.PROTOCOL_TLS_SERVER)
+        context.client_ca = client_ca
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         # The bytes that were read are the bytes that are loaded, even if the files change in between.
-        with _in_memory(certificate) as certificate_file, _in_memory(key) as key_file:
+        with _in_memory(pair.certificate) as certificate_file, _in_memory(pair.key) as key_file:
             try:
                 context.load_cert_chain(certificate_file, key_file, password=_no_password)
             except (ssl.SSLError, ValueError) as error:
@@ -66,10 +125,41 @@ class ServingCertificate:
                 raise ConfigError(
                     f"{self.certificate_path} and {self.key_path} are no pair that can be served: {reason}"
                 ) from error
+        if client_ca is not None:
+            _verify_clients(context, client_ca)
         return context
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
+
+
+def verified_client(connection: ssl.SSLObject) -> VerifiedClient | None:
+    """What the client of a connection proved; None if it presented no certificate, or was not asked for one."""
+    context = connection.context
+    if not isinstance(context, _Context) or context.client_ca is None:
+        return None
+    certificate = connection.getpeercert()
+    if not certificate:
+        return None
+    return VerifiedClient(context.client_ca, ssl.cert_time_to_seconds(str(certificate["notAfter"])))
+
+
+def _verify_clients(context: ssl.SSLContext, client_ca: bytes) -> None:
+    """Ask clients for a certificate; one without a certificate still connects, one with a bad certificate does not."""
+    context.verify_mode = ssl.CERT_OPTIONAL
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go does it: the file may hold an intermediate CA alone
+    context.load_verify_locations(cadata=client_ca)
+    # A resumed session would keep the trust of its first handshake, so every connection makes a full one.
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.num_tickets = 0
+
+
+def _read_client_ca(path: Path) -> bytes:
+    try:
+        certificates = x509.load_pem_x509_certificates(_read(path))
+    except ValueError as error:
+        raise ConfigError(f"{path}: not PEM certificates: {error}; give the CA that signs the clients") from error
+    return b"".join(certificate.public_bytes(Encoding.DER) for certificate in certificates)
 
 
 def _read(path: Path) -> bytes:

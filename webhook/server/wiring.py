@@ -15,7 +15,7 @@ from webhook.observe.metrics import Metrics
 from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.state import State
-from webhook.server.tls import ServingCertificate
+from webhook.server.tls import ServingTls
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +26,7 @@ class Options:
 
     Attributes:
         certificate, key: PEM files.
+        client_ca: a PEM file; reviews are answered only for clients with a certificate of it. None answers everyone.
         files: what they do not say, the cluster says, or a default; without either the fleet is unknown.
         cluster: what to follow in the cluster; None asks no API server.
         audit_log: a path, `-` for standard output, None for none.
@@ -36,6 +37,7 @@ class Options:
     certificate: Path
     key: Path
     files: SettingsFiles
+    client_ca: Path | None = None
     cluster: ClusterOptions | None = None
     audit_log: str | None = "-"
     audit_max_bytes: int = MAX_BYTES
@@ -55,7 +57,7 @@ class Service:
 
     admission: Admission
     state: State
-    certificate: ServingCertificate
+    tls: ServingTls
     jobs: Sequence[Job]
     caught_up: Callable[[], Awaitable[None]]
     stop: Callable[[], None]
@@ -68,10 +70,10 @@ def build_service(options: Options) -> Service:
     Raises:
         ConfigError: a file cannot be used, or there are no credentials for the API server.
     """
-    pair = (options.certificate, options.key)
-    pair_seen = signature(pair)  # first: what changes while it is read has changed
+    pair, client_ca = (options.certificate, options.key), tuple(filter(None, [options.client_ca]))
+    seen = signature(pair), signature(client_ca)  # first: what changes while it is read has changed
     metrics = Metrics()
-    certificate = ServingCertificate(options.certificate, options.key)
+    tls = ServingTls(options.certificate, options.key, options.client_ca)
     audit_log = _audit_log(options, metrics)
 
     def use(snapshot: Snapshot) -> None:
@@ -80,20 +82,24 @@ def build_service(options: Options) -> Service:
 
     def renewed(source: str, succeeded: bool) -> None:
         metrics.reloaded(source, succeeded)
-        metrics.certificate(certificate.expires.timestamp())
+        metrics.certificate(tls.expires.timestamp())
 
     following = Following(options.files, options.cluster, use, metrics.reloaded)
-    watcher = Watcher([Watched("certificate", pair, certificate.load, _nothing, pair_seen)], renewed)
+    watched = [
+        Watched("certificate", pair, tls.load_pair, _nothing, seen[0]),
+        Watched("client-ca", client_ca, tls.load_client_ca, _nothing, seen[1]),
+    ]
+    watcher = Watcher(watched, renewed)
     state = State(following.snapshot)
-    state.certificate_expires = lambda: certificate.expires
+    state.certificate_expires = lambda: tls.expires
     state.sources, state.problems = following.lines, lambda: watcher.problems | following.problems
-    metrics.certificate(certificate.expires.timestamp())
+    metrics.certificate(tls.expires.timestamp())
     metrics.fleet(state.snapshot.fleet)
     metrics.fleet_age = following.age
     return Service(
-        admission=Admission(state, audit_log, metrics),
+        admission=Admission(state, audit_log, metrics, verified_only=options.client_ca is not None),
         state=state,
-        certificate=certificate,
+        tls=tls,
         jobs=[watcher.run, *following.jobs],
         caught_up=following.caught_up,
         stop=following.stop,

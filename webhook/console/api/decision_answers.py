@@ -103,7 +103,7 @@ class DecisionInFull(Outline):
     """A decision as its audit line has it, and what can be told of it.
 
     Attributes:
-        id, uid, allowed, findings, patch, request, digests, duration_us: of the line.
+        id, uid, allowed, findings, patch, request, digests, duration_us, client_verified: of the line.
         current: the digests of now.
         pair: the number of the line that the other endpoint wrote about the same pod; None if that cannot be told.
     """
@@ -116,6 +116,7 @@ class DecisionInFull(Outline):
     request: dict[str, Any]
     digests: dict[str, Any]
     duration_us: int
+    client_verified: bool
     current: dict[str, str]
     pair: int | None
 
