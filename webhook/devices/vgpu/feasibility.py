@@ -1,6 +1,6 @@
 """Can any node of the fleet, empty, ever take this pod's vGPUs?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webhook.devices.asks import Ask
@@ -9,12 +9,13 @@ from webhook.devices.feasibility import Cause, Feasibility, Fits, FitsTightly, N
 from webhook.devices.target import Target
 from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.constraints import Constraints
-from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import EMPTY, Budget, Need, enough_slices, takes
 
-WORK_LIMIT = 25_000  # looks at a card in one review: some 20 ms
+WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
+MAX_REFUSED = 16  # nodes remembered while others are judged
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,20 @@ def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Q
     return Question(served, needs, _totals(asks, target), constraints, target.follows_policy)
 
 
-def judge(asked: Question, fleet: VgpuFleet) -> Feasibility:
-    """Answer for the whole fleet, stopping at the first node that takes the pod."""
+def judge(asked: Question, fleet: VgpuFleet, budget: Budget | None = None) -> Feasibility:
+    """Answer for the whole fleet, stopping at the first node that takes the pod.
+
+    Args:
+        asked: the question.
+        fleet: the fleet.
+        budget: the work that may be done, which all pods of a request share; None for a request's whole budget.
+    """
     if not asked.needs:
         return Fits()
-    budget = Budget(WORK_LIMIT)
     tight: str | None = None
     unknown = False
     left = eligible(asked.constraints, fleet)
-    for candidate in left.candidates:
-        if not offers(candidate.shape, asked.totals):
-            continue
-        placement = place(candidate.cards, candidate.kinds, asked.needs, budget, by_policy=asked.by_policy)
+    for candidate, placement in _placements(asked, left.candidates, budget or Budget(WORK_LIMIT)):
         if placement is Placement.FITS:
             return Fits()
         if placement is Placement.TIGHT:
@@ -73,6 +76,22 @@ def judge(asked: Question, fleet: VgpuFleet) -> Feasibility:
     if unknown:
         return Unknown("the pod has too many containers to try every placement")
     return Never(_cause(asked, fleet))
+
+
+def _placements(
+    asked: Question, candidates: Iterable[Candidate], budget: Budget
+) -> Iterator[tuple[Candidate, Placement]]:
+    """Ask one node after the other, except those with no more cards than one that cannot take the pod."""
+    refused: list[dict[Card, int]] = []
+    for candidate in candidates:
+        if not offers(candidate.shape, asked.totals):
+            continue
+        if any([all([cards.get(card, 0) >= count for card, count in candidate.kinds]) for cards in refused]):
+            continue
+        placement = place(candidate.cards, candidate.kinds, asked.needs, budget, by_policy=asked.by_policy)
+        if placement is Placement.NEVER and len(refused) < MAX_REFUSED:
+            refused.append(dict(candidate.kinds))
+        yield candidate, placement
 
 
 def offers(shape: VgpuShape, totals: Mapping[Role, int]) -> bool:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.search import Search
+from webhook.devices.vgpu.search import placement_exists
 from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, enough_slices, takes
 
-MAX_SEARCHED_CONTAINERS = 64  # beyond, an exhaustive search has no chance within its budget
 Kinds = Sequence[tuple[Card, int]]
 Order = Callable[[list[Used]], Sequence[int]]
 
@@ -39,6 +38,8 @@ def place(
         budget: shared by all nodes of a review.
         by_policy: the scheduler may walk the cards in any of its orders, not only from the last.
     """
+    if not budget.spend(1 + len(needs) // 16):
+        return Placement.UNKNOWN
     if sum([need.number for need in needs]) > sum([card.split for card in cards]):
         return Placement.NEVER  # before anything slower: a pod of 10,000 containers ends here
     if len(needs) > 1 and not budget.spend(len(needs) * len(cards)):
@@ -52,9 +53,7 @@ def place(
             return Placement.UNKNOWN
         if _greedy(cards, needs, order):
             return Placement.FITS
-    if len(needs) > MAX_SEARCHED_CONTAINERS:
-        return Placement.UNKNOWN
-    found = Search(cards, needs, budget).run()
+    found = placement_exists(kinds, needs, budget)
     if found is None:
         return Placement.UNKNOWN
     return Placement.TIGHT if found else Placement.NEVER

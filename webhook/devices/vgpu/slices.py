@@ -36,12 +36,12 @@ class Need:
 
 
 class Budget:
-    """Bounds the work of one review: a pod made to be expensive gets UNKNOWN, never a slow answer."""
+    """Bounds the work of one request: a pod made to be expensive gets UNKNOWN, never a slow answer."""
 
     __slots__ = ("left",)
 
     def __init__(self, steps: int) -> None:
-        """Allow so many looks at a card."""
+        """Allow so many steps, each some look at a card: about a microsecond."""
         self.left = steps
 
     def spend(self, steps: int) -> bool:
