@@ -7,8 +7,8 @@ import pytest
 
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
 from webhook.cluster.files import SettingsFiles
-from webhook.cluster.following import Following
-from webhook.cluster.options import ClusterOptions
+from webhook.cluster.sources import ClusterOptions
+from webhook.cluster.watcher import SettingsWatcher
 
 
 def read(*argv: str):
@@ -44,7 +44,7 @@ def test_samples_stand_where_no_file_is_given_and_can_be_used():
     files, _ = read("--sample", "--policy", "p")
     assert files.policy == Path("p")
     files, _ = read("--sample")
-    assert Following(files, None).snapshot.fleet.nodes > 0
+    assert SettingsWatcher(files, None).snapshot.fleet.nodes > 0
     files, _ = read("--sample", "--fleet", "f")
     assert files.fleet == Path("f")
     assert files.device_config.is_file()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.backoff import CALM_SECONDS, FIRST_DELAY, MAX_DELAY, Backoff
+from webhook.cluster.reflector import FIRST_DELAY, MAX_DELAY, RESET_SECONDS, Backoff
 
 
 def failures(count: int, apart: float = 1.0) -> list[float]:
@@ -30,7 +30,7 @@ def test_failures_stay_in_mind_for_a_while():
     for number in range(6):
         backoff.after(1e6 + number, failed=True)
     assert backoff.after(1e6 + 100, failed=False) > FIRST_DELAY
-    assert backoff.after(1e6 + 6 + CALM_SECONDS, failed=True) <= FIRST_DELAY
+    assert backoff.after(1e6 + 6 + RESET_SECONDS, failed=True) <= FIRST_DELAY
 
 
 @pytest.mark.parametrize("wanted", [0.0, 7.0])

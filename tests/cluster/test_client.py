@@ -11,8 +11,7 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import broken, drop, garbage, hang, sends, slow, status
 from tests.server.program import Authority, until
-from webhook.cluster import client as client_module
-from webhook.cluster import connection
+from webhook.cluster import client as module
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
 from webhook.errors import ClusterError, ConfigError
@@ -142,10 +141,10 @@ def test_throttling_says_for_how_long(api: ApiServer, client: Client, header: st
     [
         (drop, "the connection broke"),
         (broken, "the connection broke"),
-        (garbage, "the answer is not JSON"),
-        (lambda handler: handler.answer(200, b"[]"), "the answer is no object"),
-        (lambda handler: handler.answer(200, b'{"items":[]}'), "the answer is no list"),
-        (lambda handler: handler.answer(200, b'{"metadata":{},"items":[1]}'), "the answer is no list"),
+        (garbage, "the response is not JSON"),
+        (lambda handler: handler.answer(200, b"[]"), "the response is not an object"),
+        (lambda handler: handler.answer(200, b'{"items":[]}'), "the response is not a list"),
+        (lambda handler: handler.answer(200, b'{"metadata":{},"items":[1]}'), "the response is not a list"),
         (lambda handler: handler.answer(200, b'{"metadata":{"continue":"x"},"items":[]}'), "a list without end"),
         (lambda handler: handler.answer(302, b"", {"Location": "/elsewhere"}), "302"),
         (lambda handler: handler.answer(500, b"\xff"), "500"),
@@ -161,10 +160,10 @@ def test_a_bad_answer_to_a_list(api: ApiServer, client: Client, fault: Any, said
     [
         ([b'{"type":"ADDED","object":{}}\n'], False, "the connection broke"),
         ([b'{"type":"ADDED","object":'], True, "the connection ended within a line"),
-        ([b"<html>\n"], True, "the answer is not JSON"),
-        ([b"\n"], True, "the answer is not JSON"),
-        ([b'{"type":1,"object":{}}\n'], True, "an event that is none"),
-        ([b'{"type":"ADDED"}\n'], True, "an event that is none"),
+        ([b"<html>\n"], True, "the response is not JSON"),
+        ([b"\n"], True, "the response is not JSON"),
+        ([b'{"type":1,"object":{}}\n'], True, "a line that is not an event"),
+        ([b'{"type":"ADDED"}\n'], True, "a line that is not an event"),
         ([b'{"type":"ERROR","object":{"code":504,"message":"m"}}\n'], True, "504 m"),
         ([b'{"type":"ERROR","object":{"code":"x"}}\n'], True, "500"),
     ],
@@ -175,21 +174,20 @@ def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bo
 
 
 def test_nobody_waits_for_ever(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(client_module, "QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(client_module, "WATCH_QUIET_SECONDS", 0.2)
-    monkeypatch.setattr(connection, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(module, "QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(module, "WATCH_QUIET_SECONDS", 0.2)
+    monkeypatch.setattr(module, "RESPONSE_SECONDS", 0.3)
     api.fail(NODES, hang, watch=False, times=1)
     api.fail(NODES, slow(0.05, 100), watch=False)
     assert str(refusal(lambda: list(client.list(NODES)))).endswith("no answer in time")
-    assert str(refusal(lambda: list(client.list(NODES)))).endswith("an answer that is not finished in 0 s")
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("a response that is not finished in 0 s")
     assert str(refusal(lambda: list(client.watch(NODES, "", 5)))).endswith("no answer in time")
 
 
 def test_no_answer_is_too_large_to_be_refused(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(connection, "MAX_BYTES", 1000)
-    monkeypatch.setattr(connection.Connection.body, "__defaults__", (1000,))
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
     api.put(NODES, node("a", text="x" * 2000))
-    assert str(refusal(lambda: list(client.list(NODES)))).endswith("an answer without end")
+    assert str(refusal(lambda: list(client.list(NODES)))).endswith("a response without end")
     api.fail(NODES, sends(*[b"x" * 500] * 5))
     assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))).endswith("a line without end")
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from webhook.cluster.files import SettingsFiles
-from webhook.cluster.snapshot import Parts
-from webhook.cluster.sources import SourceState
+from webhook.cluster.snapshot import SnapshotInputs
+from webhook.cluster.sources import SettingStatus, SourceStatus
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.decisions.journal import Journal
@@ -21,21 +21,23 @@ READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to 
 class Fixed:
     """Settings that do not change by themselves."""
 
-    parts: Parts
+    inputs: SnapshotInputs
 
     @property
     def snapshot(self):
-        return self.parts.snapshot()
+        return self.inputs.snapshot()
 
-    def sources(self):
+    def statuses(self):
         names = {"config": "device config", "policy": "policy", "fleet": "fleet"}
         digests = self.snapshot.digests
-        return tuple(SourceState(name, f"{name}.yaml", READ, digests[part], None, None) for part, name in names.items())
+        return tuple(
+            SettingStatus(name, SourceStatus(f"{name}.yaml"), READ, digests[part]) for part, name in names.items()
+        )
 
 
-def sample_parts(policy: Policy | None = None) -> Parts:
-    parts = SettingsFiles().or_samples().load().parts()
-    return replace(parts, policy=policy) if policy else parts
+def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
+    inputs = SettingsFiles().or_samples().load().inputs()
+    return replace(inputs, policy=policy) if policy else inputs
 
 
 @pytest.fixture(autouse=True)

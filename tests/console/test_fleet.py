@@ -10,8 +10,8 @@ import pytest
 from tests.console.conftest import Fixed, sample_parts
 from webhook import names
 from webhook.cluster.files import SAMPLES, load_device_config
-from webhook.cluster.snapshot import Parts
-from webhook.cluster.sources import SourceState
+from webhook.cluster.snapshot import SnapshotInputs
+from webhook.cluster.sources import SettingStatus, SourceStatus
 from webhook.console.api.fleet import MAX_DRAWN
 from webhook.console.app import create_app
 from webhook.console.pages.units import ago, mebibytes
@@ -32,8 +32,8 @@ def vgpu_node(name, *cards, offered=None):
 
 
 def console(nodes, policy=None, settings=Fixed):
-    parts = Parts(load_device_config(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
-    return create_app(State(settings(parts))).test_client()
+    inputs = SnapshotInputs(load_device_config(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
+    return create_app(State(settings(inputs))).test_client()
 
 
 def fleet(client, **question):
@@ -222,9 +222,14 @@ def test_half_a_character_in_a_name_is_told():
 
 def test_where_the_fleet_comes_from_and_what_is_wrong_with_it():
     class Stale(Fixed):
-        def sources(self):
+        def statuses(self):
             return (
-                SourceState("fleet", HOSTILE, datetime(2026, 7, 1, tzinfo=UTC), "abc", f"too old {HOSTILE}", 7_300.0),
+                SettingStatus(
+                    "fleet",
+                    SourceStatus(HOSTILE, f"too old {HOSTILE}", 7_300.0),
+                    datetime(2026, 7, 1, tzinfo=UTC),
+                    "abc",
+                ),
             )
 
     page = console([vgpu_node("a", (10, 16_000, "A10"))], settings=Stale).get("/fleet").text

@@ -15,7 +15,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook.cluster.files import SAMPLES
-from webhook.cluster.sources import SourceState
+from webhook.cluster.sources import SettingStatus, SourceStatus
 from webhook.console import examiner
 from webhook.console.api.certificate import certificate
 from webhook.console.api.doctor import WORST_FIRST
@@ -141,11 +141,11 @@ def test_a_certificate_that_is_not_to_be_seen_is_not_checked(client):
 
 
 class Troubled(Fixed):
-    def sources(self):
+    def statuses(self):
         return (
-            SourceState("device config", "the API server", NOW, "abc", None, 3.5),
-            SourceState("policy", HOSTILE, NOW, "abd", f"cannot be used {HOSTILE}", 7_300.0),
-            SourceState("fleet", "fleet.yaml", NOW, "abe", None, None),
+            SettingStatus("device config", SourceStatus("the API server", None, 3.5), NOW, "abc"),
+            SettingStatus("policy", SourceStatus(HOSTILE, f"cannot be used {HOSTILE}", 7_300.0), NOW, "abd"),
+            SettingStatus("fleet", SourceStatus("fleet.yaml"), NOW, "abe"),
         )
 
 

@@ -105,8 +105,8 @@ def test_a_time_that_is_not_in_utc_or_long_ago_is_foreign(time: str):
 
 
 @given(st.lists(st.binary(max_size=30), max_size=20), st.integers(1, 50))
-def test_chunks_do_not_matter(parts: list[bytes], size: int):
-    whole = b"\n".join(parts)
+def test_chunks_do_not_matter(inputs: list[bytes], size: int):
+    whole = b"\n".join(inputs)
     lines = Lines()
     found = [text for at in range(0, len(whole), size) for text in lines.feed(whole[at : at + size])]
     assert [*found, lines.rest] == whole.split(b"\n")

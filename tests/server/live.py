@@ -11,11 +11,11 @@ from tests.server.reviews import answer, asking, review
 
 # As in production, but for the patience.
 QUICK = {
-    "cluster.live.LOOK_SECONDS": 0.05,
-    "cluster.live.PAUSE_SECONDS": 0.1,
-    "cluster.backoff.FIRST_DELAY": 0.05,
-    "cluster.backoff.MAX_DELAY": 0.3,
-    "cluster.watch.EVERY": 0.1,
+    "cluster.watcher.POLL_SECONDS": 0.05,
+    "cluster.watcher.PAUSE_SECONDS": 0.1,
+    "cluster.reflector.FIRST_DELAY": 0.05,
+    "cluster.reflector.MAX_DELAY": 0.3,
+    "cluster.file_watcher.POLL_SECONDS": 0.1,
 }
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"

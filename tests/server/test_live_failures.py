@@ -43,7 +43,7 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 2}")
     # Only changes within the fleet may wait for their turn.
-    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"cluster.live.PAUSE_SECONDS": 60})
+    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"cluster.watcher.PAUSE_SECONDS": 60})
     until(lambda: live.refused(5) == ["card-count"])
     time.sleep(3)
     assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"
@@ -82,7 +82,7 @@ def test_a_failing_server_is_not_pestered(start: Start, api: ApiServer, tmp_path
     assert 9 <= len(api.requests) <= 60, "three ConfigMaps, at most every 0.15 s each once they failed a few times"
     assert live.refused(5) == []
     lines = live.program.log().splitlines()
-    assert len([line for line in lines if "asking again" in line]) == 3
+    assert len([line for line in lines if "retrying" in line]) == 3
     api.heal()
     until(lambda: live.refused(5) == ["card-count"])
 

@@ -10,9 +10,8 @@ from pathlib import Path
 from gunicorn.util import parse_address
 
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
-from webhook.cluster.following import Following
-from webhook.cluster.following_thread import FollowingThread
-from webhook.cluster.options import ClusterOptions
+from webhook.cluster.sources import ClusterOptions
+from webhook.cluster.watcher import SettingsThread, SettingsWatcher
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
@@ -40,16 +39,16 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     files, cluster = read_settings(parser, arguments, sample=arguments.sample)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
-    following = Following(files, cluster, keep_parts=True)
+    watcher = SettingsWatcher(files, cluster, keep_inputs=True)
     doctor = _doctor(arguments.doctor_from, cluster)
 
     def state() -> State:
         """Start the threads, in the process that serves."""
-        FollowingThread(following).start(PATIENCE_SECONDS if cluster else 0.0)
+        SettingsThread(watcher).start(PATIENCE_SECONDS if cluster else 0.0)
         journal = Journal(arguments.audit_log) if arguments.audit_log else None
         if journal is not None:
             journal.start()
-        return State(following, journal, doctor, arguments.tls_cert)
+        return State(watcher, journal, doctor, arguments.tls_cert)
 
     check_address(arguments.bind)
     console = Console(state, arguments.bind, arguments.allow_host)

@@ -19,8 +19,8 @@ trustedUsers, workloads and target of the policy. When they change:
 def main(argv: Sequence[str]) -> int:
     """Print both configurations."""
     arguments = _parser().parse_args(argv)
-    parts = SettingsFiles(arguments.device_config, arguments.policy).load().parts()
-    config, policy = parts.config, parts.policy
+    inputs = SettingsFiles(arguments.device_config, arguments.policy).load().inputs()
+    config, policy = inputs.config, inputs.policy
     if config.vgpu.overwrite_env and not arguments.all_pods:
         print("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods", file=sys.stderr)
     found = configurations(as_read_by(config, policy.settings.target), policy, all_pods=arguments.all_pods)

@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
     try:
-        snapshot = read_files(arguments, sample=arguments.sample).load().parts().snapshot()
+        snapshot = read_files(arguments, sample=arguments.sample).load().inputs().snapshot()
     except WebhookError as error:
         _complain(str(error))
         return EXIT_BAD_INPUT

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from webhook.cli.progress import Progress
 from webhook.cluster.client import Client
+from webhook.cluster.cluster_sources import read_snapshot
 from webhook.cluster.credentials import Credentials
 from webhook.cluster.files import SettingsFiles
-from webhook.cluster.options import ClusterOptions
 from webhook.cluster.policy_reports import existing_reports, write_reports
-from webhook.cluster.settings import read_snapshot
+from webhook.cluster.sources import ClusterOptions
 from webhook.cluster.stored import ObjectFiles, Source, Stored
 from webhook.errors import WebhookError
 from webhook.report.manifest import to_yaml
@@ -79,7 +79,7 @@ class _Scan:
         arguments = self._arguments
         files = SettingsFiles(arguments.device_config, arguments.policy, arguments.fleet).load()
         if not arguments.cluster:
-            return self._scan(ObjectFiles(arguments.files, self._complain), files.parts().snapshot())
+            return self._scan(ObjectFiles(arguments.files, self._complain), files.inputs().snapshot())
         options = ClusterOptions(arguments.kubeconfig, arguments.context)
         credentials = Credentials(options.kubeconfig, options.context)
         client = Client(credentials)

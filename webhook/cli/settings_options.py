@@ -5,7 +5,7 @@ from pathlib import Path
 
 from webhook import names
 from webhook.cluster.files import SettingsFiles
-from webhook.cluster.options import DEVICE_CONFIG_NAMESPACES, ClusterOptions
+from webhook.cluster.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from webhook import names
 from webhook.cluster.documents import parse_documents
-from webhook.cluster.snapshot import Parts, default_device_config
+from webhook.cluster.snapshot import SnapshotInputs, default_device_config
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
@@ -52,7 +52,7 @@ def parse_document(data: bytes, source: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Files:
+class FileSettings:
     """What files say; None where there is no file. Two of them are never equal.
 
     Attributes:
@@ -70,10 +70,10 @@ class Files:
             return None
         return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
 
-    def parts(self) -> Parts:
+    def inputs(self) -> SnapshotInputs:
         """What a snapshot is built from, if nobody but the files says anything."""
         config = self.config or default_device_config()
-        return Parts(config, self.policy or default_policy(), self.nodes(config))
+        return SnapshotInputs(config, self.policy or default_policy(), self.nodes(config))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class SettingsFiles:
             self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
         )
 
-    def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> Files:
+    def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> FileSettings:
         """Read them.
 
         Args:
@@ -117,7 +117,7 @@ class SettingsFiles:
             begin(part, path)
             return load(path)
 
-        return Files(
+        return FileSettings(
             read("config", load_device_config, self.device_config),
             read("policy", load_policy, self.policy),
             read("fleet", load_raw_nodes, self.fleet),
@@ -155,7 +155,7 @@ def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:
     Raises:
         ConfigError: it cannot be read, or holds something else than nodes.
     """
-    return Files(raw_nodes=load_raw_nodes(path)).nodes(config) or []
+    return FileSettings(raw_nodes=load_raw_nodes(path)).nodes(config) or []
 
 
 def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:

@@ -33,7 +33,7 @@ def default_device_config() -> DeviceConfig:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class SnapshotInputs:
     """What a snapshot is built from. Two of them are never equal.
 
     Attributes:

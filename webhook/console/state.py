@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from webhook.cluster.snapshot import Parts
-from webhook.cluster.sources import SourceState
+from webhook.cluster.snapshot import SnapshotInputs
+from webhook.cluster.sources import SettingStatus
 from webhook.console.examiner import Examiner
 from webhook.decisions.inputs import try_out
 from webhook.decisions.journal import Journal
@@ -20,14 +20,14 @@ class Settings(Protocol):
     """Device config, policy and fleet as they are now; replaced as a whole when something changes."""
 
     @property
-    def parts(self) -> Parts:
+    def inputs(self) -> SnapshotInputs:
         """What the snapshot is built from."""
 
     @property
     def snapshot(self) -> Snapshot:
         """What reviews are made with."""
 
-    def sources(self) -> Sequence[SourceState]:
+    def statuses(self) -> Sequence[SettingStatus]:
         """Where device config, policy and fleet come from."""
 
 
@@ -64,9 +64,9 @@ class State:
         """
         if not settings and split is None:
             return self.snapshot
-        return _tried(self.settings.parts, tuple(settings), split)
+        return _tried(self.settings.inputs, tuple(settings), split)
 
 
 @lru_cache(maxsize=TRIED)
-def _tried(parts: Parts, settings: tuple[str, ...], split: int | None) -> Snapshot:
-    return try_out(parts, settings, split).snapshot()
+def _tried(inputs: SnapshotInputs, settings: tuple[str, ...], split: int | None) -> Snapshot:
+    return try_out(inputs, settings, split).snapshot()

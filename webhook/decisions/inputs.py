@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook import names
 from webhook.cluster.files import SettingsFiles, parse_document
-from webhook.cluster.snapshot import Parts
+from webhook.cluster.snapshot import SnapshotInputs
 from webhook.devices.nodes import Node
 from webhook.errors import ConfigError
 from webhook.policy import parse_policy
@@ -44,27 +44,27 @@ class Inputs:
         Raises:
             ConfigError: a file or a setting cannot be used.
         """
-        parts = self.files.load().parts()
-        base = parts.snapshot()
-        return base, try_out(parts, self.settings, self.split).snapshot() if self.what_if else base
+        inputs = self.files.load().inputs()
+        base = inputs.snapshot()
+        return base, try_out(inputs, self.settings, self.split).snapshot() if self.what_if else base
 
 
-def try_out(parts: Parts, settings: Sequence[str], split: int | None) -> Parts:
+def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) -> SnapshotInputs:
     """Other parts: some keys of the policy, `KEY=VALUE`, and the split count of all vGPU cards, where given.
 
     Raises:
         ConfigError: a setting cannot be used, or there is no fleet whose cards could be split otherwise.
     """
-    nodes = parts.nodes
+    nodes = inputs.nodes
     if split is not None:
         if nodes is None:
             raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
-        nodes = [with_split(node, split, parts.config.vgpu.number_name) for node in nodes]
-    document: Mapping[str, Any] = parts.policy.document
+        nodes = [with_split(node, split, inputs.config.vgpu.number_name) for node in nodes]
+    document: Mapping[str, Any] = inputs.policy.document
     for setting in settings:
         document = with_setting(document, setting)
-    policy = parse_policy(document, "the policy with --set") if settings else parts.policy
-    return Parts(parts.config, policy, nodes)
+    policy = parse_policy(document, "the policy with --set") if settings else inputs.policy
+    return SnapshotInputs(inputs.config, policy, nodes)
 
 
 def with_split(node: Node, split: int, number_name: str) -> Node:

@@ -7,7 +7,6 @@ from datetime import datetime
 from urllib.parse import quote
 
 from webhook.cluster.client import NOT_FOUND, Client
-from webhook.cluster.connection import Connection
 from webhook.cluster.credentials import Credentials
 from webhook.doctor.device_config import PLUGIN_NAMESPACES
 from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
@@ -18,7 +17,6 @@ from webhook.doctor.workloads import SCHEDULER, Workload, workload_of
 from webhook.errors import ClusterError
 from webhook.policy import Policy
 
-QUIET_SECONDS = 15.0
 MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
 
 _FORBIDDEN = 403
@@ -43,14 +41,13 @@ def facts_from(credentials: Credentials, now: datetime, policy: Policy | None) -
         ConfigError: there are no credentials.
         ClusterError: nobody answers, or nobody knows us.
     """
-    with closing(Client(credentials)) as client, closing(Connection(credentials)) as connection:
-        return _Gathering(client, connection, now, policy).gather()
+    with closing(Client(credentials)) as client:
+        return _Gathering(client, now, policy).gather()
 
 
 class _Gathering:
-    def __init__(self, client: Client, connection: Connection, now: datetime, policy: Policy | None) -> None:
+    def __init__(self, client: Client, now: datetime, policy: Policy | None) -> None:
         self._client = client
-        self._connection = connection
         self._objects: dict[Kind, tuple[Object, ...]] = {}
         self._complete: set[tuple[Kind, str]] = set()
         self._gaps: dict[tuple[Kind, str], Unread] = {}
@@ -109,8 +106,7 @@ class _Gathering:
 
     def _text(self, path: str, what: str, needs: str) -> Answer | Unread:
         try:
-            with self._connection.opened(path, {}, QUIET_SECONDS) as response:
-                return Answer(200, self._connection.body(path, response, MAX_TEXT).decode(errors="replace"))
+            return Answer(200, self._client.text(path, MAX_TEXT))
         except ClusterError as error:
             if error.status == _UNAVAILABLE:
                 return Answer(error.status, str(error))

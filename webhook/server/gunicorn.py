@@ -83,7 +83,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         jobs = [self.loop.create_task(job()) for job in service.jobs]
         # Who is connected meanwhile waits in the backlog: without the cluster's settings good pods would be refused.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(service.caught_up(), CATCH_UP_SECONDS)
+            await asyncio.wait_for(service.settled(), CATCH_UP_SECONDS)
         for listener in self.sockets:
             server = await self.loop.create_server(
                 lambda: AdmissionProtocol(self),

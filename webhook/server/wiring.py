@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.cluster.files import SettingsFiles
-from webhook.cluster.following import Following, Job
-from webhook.cluster.options import ClusterOptions
-from webhook.cluster.watch import Watched, Watcher, signature
+from webhook.cluster.sources import ClusterOptions
+from webhook.cluster.watcher import Job, SettingsWatcher
 from webhook.errors import ConfigError
 from webhook.observe.audit import KEEP, MAX_BYTES, AuditLog
 from webhook.observe.metrics import Metrics
@@ -51,7 +51,7 @@ class Service:
 
     Attributes:
         jobs: run beside the admissions, in the event loop.
-        caught_up: waits until the jobs know what the cluster has, or cannot know it now.
+        settled: waits until the jobs know what the cluster has, or cannot know it now.
         stop: ends their threads, when no more news is wanted; returns at once.
     """
 
@@ -59,7 +59,7 @@ class Service:
     state: State
     tls: ServingTls
     jobs: Sequence[Job]
-    caught_up: Callable[[], Awaitable[None]]
+    settled: Callable[[], Awaitable[None]]
     stop: Callable[[], None]
     drain_seconds: float
 
@@ -84,25 +84,27 @@ def build_service(options: Options) -> Service:
         metrics.reloaded(source, succeeded)
         metrics.certificate(tls.expires.timestamp())
 
-    following = Following(options.files, options.cluster, use, metrics.reloaded)
-    watched = [
-        Watched("certificate", pair, tls.load_pair, _nothing, seen[0]),
-        Watched("client-ca", client_ca, tls.load_client_ca, _nothing, seen[1]),
-    ]
-    watcher = Watcher(watched, renewed)
-    state = State(following.snapshot)
+    settings = SettingsWatcher(options.files, options.cluster, use, metrics.reloaded)
+    tls_files = FileWatcher(
+        [
+            WatchedFiles("certificate", pair, tls.load_pair, _nothing, seen[0]),
+            WatchedFiles("client-ca", client_ca, tls.load_client_ca, _nothing, seen[1]),
+        ],
+        renewed,
+    )
+    state = State(settings.snapshot)
     state.certificate_expires = lambda: tls.expires
-    state.sources, state.problems = following.lines, lambda: watcher.problems | following.problems
+    state.sources, state.problems = settings.lines, lambda: tls_files.problems | settings.problems
     metrics.certificate(tls.expires.timestamp())
     metrics.fleet(state.snapshot.fleet)
-    metrics.fleet_age = following.age
+    metrics.fleet_age = settings.age
     return Service(
         admission=Admission(state, audit_log, metrics, verified_only=options.client_ca is not None),
         state=state,
         tls=tls,
-        jobs=[watcher.run, *following.jobs],
-        caught_up=following.caught_up,
-        stop=following.stop,
+        jobs=[tls_files.run, *settings.jobs],
+        settled=settings.settled,
+        stop=settings.stop,
         drain_seconds=options.drain_seconds,
     )
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from webhook.cluster.sources import SourceState
+from webhook.cluster.sources import SettingStatus
 from webhook.console.api.operation import Answer
 from webhook.console.state import State
 from webhook.texts import shorten
@@ -36,16 +36,16 @@ class Source(Answer):
 def sources(state: State) -> tuple[Source, ...]:
     """Where each of the settings in use comes from."""
     now = datetime.now(UTC)
-    return tuple(_source(found, now) for found in state.settings.sources())
+    return tuple(_source(found, now) for found in state.settings.statuses())
 
 
-def _source(found: SourceState, now: datetime) -> Source:
+def _source(found: SettingStatus, now: datetime) -> Source:
     return Source(
         name=found.name,
-        origin=shorten(found.origin, MAX_ORIGIN),
+        origin=shorten(found.source.origin, MAX_ORIGIN),
         since=found.since,
         in_use_seconds=max((now - found.since).total_seconds(), 0.0),  # clocks are set back
-        age_seconds=found.age,
+        age_seconds=found.source.age,
         digest=found.digest,
-        problem=None if found.problem is None else shorten(found.problem, MAX_PROBLEM),
+        problem=None if found.source.problem is None else shorten(found.source.problem, MAX_PROBLEM),
     )

@@ -7,10 +7,10 @@ import pytest
 
 from tests.cluster.apiserver import config_map
 from webhook.cluster.client import Client
-from webhook.cluster.config_maps import ConfigMapSetting
+from webhook.cluster.cluster_sources import ConfigMapSource
 from webhook.cluster.credentials import Credentials
-from webhook.cluster.kinds import DEVICE_CONFIG, POLICY
 from webhook.cluster.snapshot import default_device_config
+from webhook.cluster.sources import DEVICE_CONFIG, POLICY
 from webhook.policy import default_policy
 
 PLACES = [("kube-system", "config"), ("volcano-system", "config")]
@@ -25,27 +25,27 @@ def connect() -> Client:
 class Said:
     """A setting, and an API server that is told what to say of each place."""
 
-    def __init__(self, setting: ConfigMapSetting[Any]) -> None:
+    def __init__(self, setting: ConfigMapSource[Any]) -> None:
         self.setting = setting
 
     def says(self, *maps: Any) -> bool:
         """Each place has this data, or no ConfigMap (None), or nobody knows ("?"). Whether something was read."""
-        for mirror, data in zip(self.setting.mirrors, maps, strict=True):
+        for reflector, data in zip(self.setting.reflectors, maps, strict=True):
             if data != "?":
-                kept = None if data is None else mirror.keep(config_map("config", data))
-                mirror.objects = {} if kept is None else {"config": kept}
-                mirror.heard = 1.0
+                kept = None if data is None else reflector.keep(config_map("config", data))
+                reflector.objects = {} if kept is None else {"config": kept}
+                reflector.confirmed = 1.0
         return self.setting.refresh()
 
 
 @pytest.fixture
 def device_config() -> Said:
-    return Said(ConfigMapSetting(DEVICE_CONFIG, PLACES, connect))
+    return Said(ConfigMapSource(DEVICE_CONFIG, PLACES, connect))
 
 
 @pytest.fixture
 def policy() -> Said:
-    return Said(ConfigMapSetting(POLICY, [("own", "policy")], connect))
+    return Said(ConfigMapSource(POLICY, [("own", "policy")], connect))
 
 
 def memory(said: Said) -> int:
@@ -53,13 +53,13 @@ def memory(said: Said) -> int:
 
 
 def test_only_one_name_is_asked_for(device_config: Said):
-    for mirror, (namespace, _) in zip(device_config.setting.mirrors, PLACES, strict=True):
-        assert mirror.path == f"/api/v1/namespaces/{namespace}/configmaps"
-        assert mirror.query == {"fieldSelector": "metadata.name=config"}
+    for reflector, (namespace, _) in zip(device_config.setting.reflectors, PLACES, strict=True):
+        assert reflector.path == f"/api/v1/namespaces/{namespace}/configmaps"
+        assert reflector.query == {"fieldSelector": "metadata.name=config"}
 
 
 def test_only_one_key_is_kept(device_config: Said):
-    keep = device_config.setting.mirrors[0].keep
+    keep = device_config.setting.reflectors[0].keep
     assert keep(config_map("config", GOOD | {"other": "x" * 1000})) == GOOD
     assert keep({"metadata": {"name": "config"}}) == keep({"data": None}) == keep({"data": []}) == {}
 

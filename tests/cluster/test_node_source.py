@@ -10,35 +10,35 @@ from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.live import gpu_node
 from tests.server.program import until
 from webhook.cluster.client import Client
+from webhook.cluster.cluster_sources import NodeSource
 from webhook.cluster.credentials import Credentials
-from webhook.cluster.live_nodes import LiveNodes
 from webhook.cluster.snapshot import default_device_config
 
 CONFIG = default_device_config()
 
 
 @pytest.fixture
-def nodes(credentials: Credentials) -> Iterator[LiveNodes]:
-    made = LiveNodes(partial(Client, credentials))
+def nodes(credentials: Credentials) -> Iterator[NodeSource]:
+    made = NodeSource(partial(Client, credentials))
     yield made
     made.stop()
 
 
-def known(nodes: LiveNodes) -> list[str]:
+def known(nodes: NodeSource) -> list[str]:
     nodes.settle()
     return [node.name for node in nodes.read(CONFIG, 600)[1] or []]
 
 
-def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: LiveNodes):
+def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
-    assert nodes.line(600) == "nodes: not listed yet"
+    assert nodes.line(600) == "not listed yet"
     assert not nodes.state(600)[-1]
     nodes.follow(CONFIG, 600)
     until(lambda: nodes.settle() or nodes.state(600)[-1])
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 
-def test_their_order_is_not_that_of_their_coming(api: ApiServer, nodes: LiveNodes):
+def test_their_order_is_not_that_of_their_coming(api: ApiServer, nodes: NodeSource):
     """Or replicas of the webhook would have other digests and name other nodes for the same fleet."""
     nodes.follow(CONFIG, 600)
     until(lambda: api.asked(NODES, watch=True))
@@ -49,7 +49,7 @@ def test_their_order_is_not_that_of_their_coming(api: ApiServer, nodes: LiveNode
 
 
 def test_a_clock_that_jumps_makes_them_neither_older_nor_younger(
-    api: ApiServer, nodes: LiveNodes, monkeypatch: pytest.MonkeyPatch
+    api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
 ):
     nodes.follow(CONFIG, 600)
     until(lambda: nodes.settle() or nodes.state(600)[-1])

@@ -9,8 +9,8 @@ import pytest
 
 from certs.store import replace
 from tests.server.program import until
-from webhook.cluster import watch
-from webhook.cluster.watch import Watched, Watcher, signature
+from webhook.cluster import file_watcher
+from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.errors import ConfigError
 
 
@@ -21,8 +21,8 @@ class Seen:
         path.write_text("first")
         self.path, self.applied, self.told = path, [], []
         self.load = load or path.read_text
-        watched = Watched("it", [path], self._loaded, self.applied.append, signature([path]))
-        self.watcher = Watcher([watched], lambda *told: self.told.append(told))
+        watched = WatchedFiles("it", [path], self._loaded, self.applied.append, signature([path]))
+        self.watcher = FileWatcher([watched], lambda *told: self.told.append(told))
 
     def write(self, text: str) -> None:
         """All of it at once, so that no look sees half a file."""
@@ -44,7 +44,7 @@ class Seen:
 
 @pytest.fixture
 def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seen:
-    monkeypatch.setattr(watch, "EVERY", 0.02)
+    monkeypatch.setattr(file_watcher, "POLL_SECONDS", 0.02)
     return Seen(tmp_path / "file")
 
 

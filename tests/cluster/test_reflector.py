@@ -1,4 +1,4 @@
-"""A mirror against a real server: it follows, and survives everything."""
+"""A reflector against a real server: it follows, and survives everything."""
 
 import logging
 import time
@@ -11,13 +11,12 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
-from webhook.cluster import backoff
-from webhook.cluster import mirror as module
+from webhook.cluster import reflector as module
 from webhook.cluster.client import Client
 from webhook.cluster.credentials import Credentials
-from webhook.cluster.mirror import Mirror
+from webhook.cluster.reflector import Reflector
 
-Start = Callable[..., Mirror[str]]
+Start = Callable[..., Reflector[str]]
 FIRST = 0.03  # seconds before the second attempt
 
 
@@ -33,28 +32,28 @@ def text_of(raw: dict[str, Any]) -> str | None:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "FIRST_DELAY", FIRST)
+    monkeypatch.setattr(module, "FIRST_DELAY", FIRST)
 
 
 @pytest.fixture
 def start(credentials: Credentials) -> Iterator[Start]:
     """Start a mirror of the nodes; its thread has ended when the test has."""
-    mirrors: list[Mirror[str]] = []
+    reflectors: list[Reflector[str]] = []
 
-    def begin(*, listed: bool = True, **attributes: Any) -> Mirror[str]:
-        made: Mirror[str] = Mirror("nodes", NODES, lambda: Client(credentials), text_of)
+    def begin(*, listed: bool = True, **attributes: Any) -> Reflector[str]:
+        made: Reflector[str] = Reflector("nodes", NODES, lambda: Client(credentials), text_of)
         for name, value in attributes.items():
             setattr(made, name, value)
         made.start()
-        mirrors.append(made)
+        reflectors.append(made)
         if listed:
-            until(lambda: made.heard)
+            until(lambda: made.confirmed)
         return made
 
     yield begin
-    for made in mirrors:
+    for made in reflectors:
         made.stop()
-    until(lambda: not any(made.running for made in mirrors), 2)
+    until(lambda: not any(made.running for made in reflectors), 2)
 
 
 def listed(api: ApiServer) -> int:
@@ -81,10 +80,10 @@ def test_what_makes_no_difference_makes_no_version(api: ApiServer, start: Start)
     api.put(NODES, node("a", "1"), node("dull", "none"))
     mirror = start()
     assert mirror.version == 1
-    heard = mirror.heard
+    heard = mirror.confirmed
     api.put(NODES, node("a", "1") | {"status": {"phase": "x"}}, node("dull", "none"), node("duller", "none"))
     api.delete(NODES, "duller")
-    until(lambda: mirror.heard > heard)
+    until(lambda: mirror.confirmed > heard)
     api.put(NODES, node("a", "2"))
     until(lambda: mirror.objects == {"a": "2"})
     assert mirror.version == 2
@@ -117,7 +116,7 @@ def test_a_list_that_is_gone_is_begun_anew(api: ApiServer, start: Start):
     api.put(NODES, *[node(f"n{number}") for number in range(60)])
     api.fail(f"{NODES}", lambda handler: (api.compact(), api.heal(), handler.do_GET()), 1)
     mirror = start(listed=False)
-    until(lambda: mirror.heard)
+    until(lambda: mirror.confirmed)
     assert len(mirror.objects) == 60
 
 
@@ -135,9 +134,9 @@ def test_a_broken_watch_goes_on_where_it_was(api: ApiServer, start: Start):
 def test_bookmarks_move_the_place_to_go_on_from(api: ApiServer, start: Start):
     api.bookmark_seconds = 0.05
     mirror = start()
-    heard = mirror.heard
+    heard = mirror.confirmed
     api.put("/api/v1/pods", node("elsewhere"))
-    until(lambda: mirror.heard > heard)
+    until(lambda: mirror.confirmed > heard)
     api.compact()
     time.sleep(0.2)
     api.break_watches()
@@ -149,9 +148,9 @@ def test_bookmarks_move_the_place_to_go_on_from(api: ApiServer, start: Start):
 
 def test_a_watch_that_ends_in_good_order_is_news_and_the_next_begins(api: ApiServer, start: Start):
     mirror = start(watch_seconds=1)
-    heard = mirror.heard
+    heard = mirror.confirmed
     until(lambda: watched(api) == 2)
-    assert mirror.heard > heard
+    assert mirror.confirmed > heard
     assert (listed(api), mirror.problem) == (1, None)
 
 
@@ -213,7 +212,7 @@ def test_a_server_that_is_dead_at_first_then_dies_and_comes_back(
     mirror = start(listed=False)
     until(lambda: mirror.problem)
     time.sleep(0.4)
-    assert mirror.heard is None
+    assert mirror.confirmed is None
     api.start()
     until(lambda: mirror.objects == {"a": "1"})
     api.stop()
@@ -225,8 +224,8 @@ def test_a_server_that_is_dead_at_first_then_dies_and_comes_back(
     until(lambda: mirror.objects == {"a": "2"})
     until(lambda: mirror.problem is None)
     broke, refused, again = (
-        f"nodes: {api.url}{NODES}: the connection broke; asking again until the API server answers",
-        f"nodes: {api.url}{NODES}: Connection refused; asking again until the API server answers",
+        f"nodes: {api.url}{NODES}: the connection broke; retrying until the API server answers",
+        f"nodes: {api.url}{NODES}: Connection refused; retrying until the API server answers",
         "nodes: the API server answers again",
     )
     told = [message for message in caplog.messages if message != refused]
@@ -248,7 +247,7 @@ def test_a_failing_server_is_asked_less_and_less_often(api: ApiServer, start: St
 
 
 def test_a_calm_time_forgets_the_failures(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(backoff, "CALM_SECONDS", 0.3)
+    monkeypatch.setattr(module, "RESET_SECONDS", 0.3)
     api.fail(NODES, status(500), 4)
     start(listed=False)
     until(lambda: watched(api) == 1)
@@ -272,7 +271,7 @@ def test_a_bug_of_ours_does_not_end_it(api: ApiServer, start: Start, caplog: pyt
     mirror = start(listed=False)
     until(lambda: "nodes: a bug" in caplog.messages)
     api.delete(NODES, "no annotations")
-    until(lambda: mirror.heard)
+    until(lambda: mirror.confirmed)
 
 
 def test_credentials_that_are_lost_come_back(api: ApiServer, start: Start, credentials: Credentials):
@@ -281,7 +280,7 @@ def test_credentials_that_are_lost_come_back(api: ApiServer, start: Start, crede
     mirror = start(listed=False)
     until(lambda: "no credentials" in (mirror.problem or ""))
     credentials.kubeconfig.write_text(content)
-    until(lambda: mirror.heard)
+    until(lambda: mirror.confirmed)
 
 
 @pytest.mark.parametrize("fault", [None, hang, status(429, {"Retry-After": "100"})])
@@ -301,9 +300,9 @@ def test_it_stops_at_once(api: ApiServer, start: Start, fault: Any):
 
 def test_a_jumping_clock_is_not_looked_at(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
     mirror = start()
-    heard = mirror.heard
+    heard = mirror.confirmed
     monkeypatch.setattr(time, "time", lambda: 0.0)
     api.put(NODES, node("a"))
     until(lambda: mirror.objects)
-    assert 0 <= mirror.heard - heard < 5
-    assert abs(time.monotonic() - mirror.heard) < 5
+    assert 0 <= mirror.confirmed - heard < 5
+    assert abs(time.monotonic() - mirror.confirmed) < 5

@@ -1,0 +1,316 @@
+"""Settings followed, in a thread, as a process without an event loop does it."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from certs.store import replace
+from tests.cluster.apiserver import NODES, ApiServer, config_maps
+from tests.cluster.faults import hang
+from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
+from tests.server.program import DATA, until
+from webhook.cluster import file_watcher, reflector
+from webhook.cluster import watcher as settings_watcher
+from webhook.cluster.files import SettingsFiles
+from webhook.cluster.sources import ClusterOptions, SettingStatus
+from webhook.cluster.watcher import SettingsThread, SettingsWatcher
+from webhook.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (file_watcher, "POLL_SECONDS", 0.05),
+        (settings_watcher, "POLL_SECONDS", 0.05),
+        (settings_watcher, "PAUSE_SECONDS", 0.1),
+        (reflector, "FIRST_DELAY", 0.05),
+        (reflector, "MAX_DELAY", 0.3),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.fixture(autouse=True)
+def switch_interval() -> Iterator[None]:
+    """As it was: following a cluster changes it for the process."""
+    before = sys.getswitchinterval()
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> SettingsFiles:
+    found = SettingsFiles(tmp_path / "config", tmp_path / "policy", tmp_path / "fleet")
+    write(found.device_config, (DATA / "config" / "device-config.yaml").read_text())
+    write(found.policy, "{}")
+    write(found.fleet, (DATA / "fleets" / "mixed.yaml").read_text())
+    return found
+
+
+@pytest.fixture
+def cluster(api: ApiServer, tmp_path: Path) -> ClusterOptions:
+    api.put(NODES, gpu_node("a", 4))
+    return ClusterOptions(api.kubeconfig(tmp_path / "kubeconfig", OWN))
+
+
+def write(path: Path | None, text: str) -> None:
+    """All of it at once, so that no test sees half a file."""
+    assert path is not None
+    replace(path, text.encode(), 0o644)
+
+
+@contextmanager
+def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[None]:
+    """Run it, and see that nothing of it is left."""
+    thread = SettingsThread(watcher)
+    thread.start(patience)
+    try:
+        yield
+    finally:
+        thread.stop()
+    until(lambda: not threads())
+
+
+def threads() -> list[str]:
+    """Those that follow; the API server of the tests has others."""
+    names = [thread.name for thread in threading.enumerate()]
+    return [name for name in names if name.startswith(("settings", "reflector", "asyncio"))]
+
+
+def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
+    """One of the sources, of which there are always three."""
+    found = {state.name: state for state in watcher.statuses()}
+    assert list(found) == ["device config", "policy", "fleet"]
+    return found[name]
+
+
+def test_it_knows_the_files_before_it_runs(files: SettingsFiles):
+    watcher = SettingsWatcher(files, None)
+    assert watcher.snapshot.fleet is not None
+    assert watcher.snapshot.fleet.nodes == 4
+    assert (tuple(watcher.lines()), watcher.age(), watcher.problems) == ((), None, {})
+    origins = [(state.source.origin, state.source.problem, state.source.age) for state in watcher.statuses()]
+    assert origins == [(str(path), None, None) for path in files.paths]
+    digests = watcher.snapshot.digests
+    assert [state.digest for state in watcher.statuses()] == [digests[part] for part in ("config", "policy", "fleet")]
+
+
+def test_what_nobody_gives_has_an_origin(tmp_path: Path):
+    watcher = SettingsWatcher(SettingsFiles(), None)
+    assert [state.source.origin for state in watcher.statuses()] == [
+        "Volcano's built-in defaults",
+        "the default policy",
+        "no file and no cluster",
+    ]
+    assert source(watcher, "fleet").digest == "unknown"
+    write(tmp_path / "policy", "fleet: {declared: [{name: h100, cards: [{type: H100, memory: 95000}]}]}")
+    declared = SettingsWatcher(SettingsFiles(policy=tmp_path / "policy"), None)
+    assert source(declared, "fleet").source.origin == "the shapes that the policy declares"
+
+
+def test_a_bad_file_at_the_start_is_an_error(files: SettingsFiles):
+    write(files.policy, "rules: {no-such-rule: deny}")
+    with pytest.raises(ConfigError, match="no-such-rule"):
+        SettingsWatcher(files, None)
+
+
+def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsFiles):
+    used, read = [], []
+    watcher = SettingsWatcher(files, None, used.append, lambda *told: read.append(told))
+    before, began = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
+    with running(watcher):
+        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        until(lambda: watcher.snapshot.settings.scheduler_name == "other")
+    after = {state.name: state for state in watcher.statuses()}
+    assert after["policy"].digest != before["policy"].digest
+    assert began <= after["policy"].since <= datetime.now(UTC)
+    assert {name for name in after if after[name] == before[name]} == {"device config", "fleet"}
+    assert used == [watcher.snapshot]
+    assert read == [("settings", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "text"),
+    [
+        ("device config", "device_config", "nvidia: ["),
+        ("policy", "policy", "rules: {no-such-rule: deny}"),
+        ("fleet", "fleet", "kind: Secret"),
+    ],
+)
+def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsFiles, name: str, field: str, text: str):
+    path: Path = getattr(files, field)
+    watcher, good = SettingsWatcher(files, None), path.read_text()
+    snapshot, before = watcher.snapshot, watcher.statuses()
+    with running(watcher):
+        write(path, text)
+        problem = until(lambda: source(watcher, name).source.problem)
+        assert str(path) in problem
+        assert watcher.problems == {"settings": problem}
+        assert [state.name for state in watcher.statuses() if state.source.problem] == [name]
+        assert watcher.snapshot is snapshot
+        write(path, good)
+        until(lambda: not watcher.problems)
+    assert watcher.statuses() == before, "it is what it was before"
+
+
+def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsFiles):
+    """It is tried again at each look, and nobody who asks meanwhile hears that all is well."""
+    watcher = SettingsWatcher(files, None)
+    files.policy.unlink()
+    with running(watcher):
+        until(lambda: watcher.problems)
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            assert watcher.problems
+            assert source(watcher, "policy").source.problem
+
+
+def test_a_pipe_is_read_once(files: SettingsFiles):
+    """As a shell makes it of `--policy <(…)`: read again it would be empty, and an empty policy is the default one."""
+    assert files.policy is not None
+    assert files.fleet is not None
+    files.policy.unlink()
+    os.mkfifo(files.policy)
+    writer = threading.Thread(target=files.policy.write_text, args=("rules: {card-count: warn}",))
+    writer.start()
+    watcher = SettingsWatcher(files, None)
+    writer.join()
+    digest = watcher.snapshot.digests["policy"]
+    with running(watcher):
+        write(files.fleet, (DATA / "fleets" / "rtx4090.yaml").read_text())
+        until(
+            lambda: any("a pipe cannot be read again" in (state.source.problem or "") for state in watcher.statuses())
+        )
+        assert watcher.snapshot.digests["policy"] == digest
+        files.policy.unlink()
+        write(files.policy, "rules: {card-count: audit}")
+        until(lambda: watcher.snapshot.digests["policy"] != digest)
+
+
+def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOptions):
+    with pytest.raises(RuntimeError, match="keep_inputs"):
+        _ = SettingsWatcher(files, None).inputs
+    watcher = SettingsWatcher(files, None, keep_inputs=True)
+    inputs = watcher.inputs
+    assert watcher.inputs is inputs
+    assert inputs.snapshot().digests == watcher.snapshot.digests
+    with running(watcher):
+        write(files.fleet, "kind: List\nitems: []")
+        until(lambda: watcher.inputs.nodes == [])
+    live_one = SettingsWatcher(SettingsFiles(), cluster, keep_inputs=True)
+    with running(live_one):
+        until(lambda: [node.name for node in live_one.inputs.nodes or ()] == ["a"])
+
+
+def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
+    put_policy(api, "schedulerName: first\nschedulerNames: [first]")
+    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.fleet is not None, "who was patient knows the cluster"
+        assert watcher.snapshot.fleet.nodes == 1
+        policy, fleet = source(watcher, "policy"), source(watcher, "fleet")
+        assert policy.source.origin == f"ConfigMap {OWN}/vgpu-webhook-policy"
+        assert source(watcher, "device config").source.origin.startswith("Volcano's built-in defaults (there is no ")
+        assert (fleet.source.origin, fleet.source.problem) == ("the API server", None)
+        assert fleet.source.age is not None
+        assert 0 <= fleet.source.age == pytest.approx(watcher.age(), abs=1)
+        put_policy(api, "rules: {no-such-rule: deny}")
+        assert "no-such-rule" in until(lambda: source(watcher, "policy").source.problem)
+        assert source(watcher, "policy").digest == policy.digest
+        put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
+        until(lambda: watcher.snapshot.config.vgpu.number_name == "example.org/gpu")
+        assert source(watcher, "device config").source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
+
+
+def test_files_go_over_the_cluster(files: SettingsFiles, api: ApiServer, cluster: ClusterOptions):
+    watcher = SettingsWatcher(SettingsFiles(policy=files.policy), cluster)
+    put_policy(api, "rules: {no-such-rule: deny}")
+    with running(watcher, patience=8):
+        assert source(watcher, "policy").source.origin == str(files.policy)
+        assert source(watcher, "policy").source.problem is None
+        write(files.policy, "schedulerName: other\nschedulerNames: [other]")
+        until(lambda: watcher.snapshot.settings.scheduler_name == "other")
+
+
+def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterOptions):
+    api.stop()
+    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.fleet is None
+        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 3)  # all ConfigMaps
+        config, fleet = source(watcher, "device config"), source(watcher, "fleet")
+        assert config.source.origin == "Volcano's built-in defaults"
+        assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")
+        assert "Connection refused" in config.source.problem
+        assert (fleet.source.problem, fleet.digest) == ("not listed yet", "unknown")
+        assert fleet.source.age > 0
+        api.start()
+        until(lambda: watcher.snapshot.fleet is not None)
+        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 3)
+        api.stop()
+        assert "last news" in until(lambda: source(watcher, "fleet").source.problem)
+        assert watcher.snapshot.fleet is not None, "it is not stale yet"
+
+
+def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
+    api.fail(".*", hang)
+    thread, began = SettingsThread(SettingsWatcher(SettingsFiles(), cluster)), time.monotonic()
+    thread.start(patience=0.3)
+    assert 0.3 <= time.monotonic() - began < 2
+    thread.stop()  # though threads may still wait for the first byte of an answer
+    assert time.monotonic() - began < 3
+    api.stop()
+    until(lambda: not threads())
+
+
+def test_it_can_be_stopped_at_any_time(files: SettingsFiles, cluster: ClusterOptions):
+    thread = SettingsThread(SettingsWatcher(files, None))
+    thread.stop()
+    thread.start()
+    until(lambda: not threads())
+    for _ in range(10):
+        thread = SettingsThread(SettingsWatcher(SettingsFiles(), cluster))
+        thread.start()
+        thread.stop()
+        thread.stop()
+    until(lambda: not threads())
+
+
+def test_a_bug_is_told_and_the_last_snapshot_stays(
+    files: SettingsFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    watcher = SettingsWatcher(files, None)
+    monkeypatch.setattr(file_watcher, "POLL_SECONDS", "soon")
+    with running(watcher):
+        until(lambda: "no longer followed" in caplog.text)
+    assert watcher.snapshot.fleet is not None
+
+
+def test_without_a_cluster_no_client_is_loaded(files: SettingsFiles):
+    script = (
+        "import sys; from webhook.cluster.watcher import SettingsThread\n"
+        "from webhook.cluster.watcher import SettingsWatcher; from webhook.cluster.files import SettingsFiles\n"
+        "thread = SettingsThread(SettingsWatcher(SettingsFiles().or_samples(), None)); thread.start(1)\n"
+        "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
+
+
+def test_a_map_that_is_deleted(api: ApiServer, cluster: ClusterOptions):
+    """The policy's is a mistake; the device config's brings the default back, and its date is that of the change."""
+    put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
+    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    with running(watcher, patience=8):
+        before = source(watcher, "device config")
+        api.delete(config_maps("kube-system"), DEVICE_CONFIG)
+        until(lambda: source(watcher, "device config").digest != before.digest)
+        after = source(watcher, "device config")
+        assert after.since > before.since
+        assert "there is no ConfigMap" in after.source.origin

@@ -1,0 +1,108 @@
+"""Reads files again when they change: settings, fleet, certificate."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from webhook.errors import ConfigError
+
+POLL_SECONDS = 1.0
+
+Signature = tuple[tuple[int, int, int] | None, ...]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class WatchedFiles:
+    """Files that are used together.
+
+    Attributes:
+        source: their name in logs and metrics: `policy`, `certificate`, …
+        paths: a symbolic link counts as its target, as Kubernetes swaps mounted volumes.
+        load: reads them, in another thread; raises ConfigError.
+        apply: takes what `load` returned into use, in the event loop.
+        signature: of the files before they were first loaded.
+        problem: why the newest version is not in use; None if it is.
+    """
+
+    source: str
+    paths: Sequence[Path]
+    load: Callable[[], Any]
+    apply: Callable[[Any], None]
+    signature: Signature
+    problem: str | None = None
+    _unreadable: bool = False
+
+    async def reload(self) -> bool | None:
+        """Read the files if they changed.
+
+        Returns:
+            Whether the new version can be used; None if there is no news.
+        """
+        now = signature(self.paths)
+        changed = now != self.signature
+        if not changed and not self._unreadable:
+            return None
+        previous, self.signature = self.problem, now
+        problem, unreadable = None, False
+        try:
+            self.apply(await asyncio.get_running_loop().run_in_executor(None, self.load))
+        except ConfigError as error:
+            # Permissions, or the number of open files, change without a trace in the signature.
+            problem, unreadable = str(error), isinstance(error.__cause__, OSError)
+        except Exception as error:
+            problem = repr(error)
+            log.exception("%s: a bug", self.source)
+        self.problem, self._unreadable = problem, unreadable
+        return problem is None if changed or problem != previous else None
+
+
+class FileWatcher:
+    """Polls files, and keeps the last good version of those that cannot be used."""
+
+    def __init__(self, watched: Sequence[WatchedFiles], reloaded: Callable[[str, bool], None]) -> None:
+        """Prepare to poll.
+
+        Args:
+            watched: the files.
+            reloaded: called after each change with the source, and whether its files can be used.
+        """
+        self._watched = watched
+        self._reloaded = reloaded
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """By source, why the newest version of its files is not in use; empty if all are. Safe in any thread."""
+        return {files.source: problem for files in self._watched if (problem := files.problem) is not None}
+
+    async def run(self) -> None:
+        """Poll until cancelled; a replaced worker starts with what its master read long ago."""
+        while True:
+            for files in self._watched:
+                usable = await files.reload()
+                if usable is None:
+                    continue
+                if usable:
+                    log.info("%s changed and is in use", files.source)
+                else:
+                    message = "%s changed, but cannot be used: %s; the last good one stays in use"
+                    log.error(message, files.source, files.problem)
+                self._reloaded(files.source, usable)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def signature(paths: Sequence[Path]) -> Signature:
+    """Changes when one of the files does; None for a file that does not exist."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
