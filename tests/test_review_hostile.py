@@ -23,9 +23,9 @@ from webhook.wire.codec import decode, encode
 
 FIELDS = """
     metadata annotations labels name generateName spec containers initContainers ephemeralContainers resources limits
-    requests env value valueFrom volumeMounts mountPath volumeDevices devicePath volumes hostPath path securityContext
-    privileged capabilities add hostPID schedulerName nodeName tolerations key operator effect template jobTemplate tasks
-    restartPolicy
+    requests env value valueFrom envFrom prefix volumeMounts mountPath volumeDevices devicePath volumes hostPath path
+    securityContext privileged capabilities add hostPID schedulerName nodeName tolerations key operator effect template
+    jobTemplate tasks restartPolicy
 """.split()  # noqa: SIM905  # a list of forty strings would fill the page
 KNOWN = [names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.USE_GPUTYPE, names.VGPU_MODE]
 WORDS = ["1", "50", "8Gi", "volcano", "A100,", "mig", names.NVIDIA_VISIBLE_DEVICES, "Exists", "", "/dev"]
@@ -45,7 +45,10 @@ def bent_pods(draw):
     pod["spec"].update(tolerations=[{"operator": "Exists"}], volumes=[{"hostPath": {"path": "/dev"}}])
     first = pod["spec"]["containers"][0]
     first.update(
-        env=[{"name": "A", "value": "b"}], volumeMounts=[{"mountPath": "/tmp"}], volumeDevices=[{"devicePath": "/a"}]
+        env=[{"name": "A", "value": "b"}],
+        envFrom=[{"prefix": "A_"}],
+        volumeMounts=[{"mountPath": "/tmp"}],
+        volumeDevices=[{"devicePath": "/a"}],
     )
     first.update(securityContext={"capabilities": {"add": ["SYS_ADMIN"]}})
     places = list(_places(pod))

@@ -70,7 +70,8 @@ RESERVED_ASCEND_PREFIX = ASCEND_PREFIX
 
 GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"  # of a node; see the rule gpushare-annotation
 
-CDI_PREFIX = "cdi.k8s.io/"  # also behind the name of a vendor: nvidia.cdi.k8s.io/
+CDI_PREFIX = "cdi.k8s.io/"
+CDI_VENDOR = f".{CDI_PREFIX}"  # behind the name of a vendor: nvidia.cdi.k8s.io/
 
 # --- labels of a MindCluster pod ------------------------------------------------------------------------------------
 

@@ -55,6 +55,8 @@ def pods(draw: Any) -> dict[str, Any]:
         if draw(st.integers(0, 4)) == 0:
             container["securityContext"] = {"privileged": True, "capabilities": {"add": ["SYS_ADMIN"]}}
         if draw(st.integers(0, 4)) == 0:
+            container["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+        if draw(st.integers(0, 4)) == 0:
             container["volumeMounts"] = [{"name": "v", "mountPath": "../overrideEnv"}]
     spec.update(draw(st.sampled_from([{}, {}, {}, {"nodeName": "n0"}, {"hostPID": True}, {"containers": None}])))
     pod["metadata"].setdefault("annotations", {}).update(draw(annotations_of(harmless | assigning | injecting)))
@@ -81,6 +83,7 @@ def plain_pods(draw: Any) -> dict[str, Any]:
             "resources": st.fixed_dictionaries({}, optional={"limits": plain_resources, "requests": plain_resources}),
             "env": st.lists(plain_variables, max_size=2),
             "securityContext": st.just({"privileged": True}),
+            "envFrom": st.just([{"configMapRef": {"name": "settings"}}]),
             "volumeMounts": st.just([{"name": "v", "mountPath": "/tmp/vgpu"}]),
         },
     )

@@ -79,8 +79,15 @@ def test_they_find_something():
 
 some = st.sampled_from
 env = st.fixed_dictionaries(
-    {"name": some(["NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "PASSWORD", "NVIDIA_DRIVER", ""])},
+    {
+        "name": some(
+            ["NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "PASSWORD", "ACTIVE_OOM_KILLER", ""]
+        )
+    },
     optional={"value": some(["none", "void", "all", "secret", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+)
+sources = st.fixed_dictionaries(
+    {"configMapRef": st.just({"name": "settings"})}, optional={"prefix": some(["", "LD_", "APP_", "NPU_"])}
 )
 mounts = st.fixed_dictionaries(
     {"name": some(["v", "w"]), "mountPath": some(["/data", "../usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
@@ -112,6 +119,7 @@ spec_fields = {
 }
 container_fields = {
     "env": st.lists(env, max_size=3),
+    "envFrom": st.lists(sources, max_size=2),
     "volumeMounts": st.lists(mounts, max_size=2),
     "volumeDevices": st.lists(devices, max_size=2),
     "securityContext": security,

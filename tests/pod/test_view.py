@@ -24,7 +24,14 @@ def read_all(view):
     answers = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
     answers += list(view.volumes())
     for each in view.every_container():
-        answers += [each.name, each.path, each.quantity("cpu"), each.has("cpu"), list(each.env())]
+        answers += [
+            each.name,
+            each.path,
+            each.quantity("cpu"),
+            each.has("cpu"),
+            list(each.env()),
+            list(each.env_from()),
+        ]
         answers += [list(each.volume_mounts()), list(each.volume_devices()), each.security_context()]
     return answers
 
@@ -102,6 +109,7 @@ def test_no_resources_are_empty_ones(fields):
         ({"spec": {"containers": [{"resources": {"requests": ""}}]}}, "spec.containers[0].resources.requests"),
         ({"spec": {"containers": [{"env": {}}]}}, "spec.containers[0].env"),
         ({"spec": {"containers": [{"env": [{}, 1]}]}}, "spec.containers[0].env[1]"),
+        ({"spec": {"containers": [{"envFrom": ["x"]}]}}, "spec.containers[0].envFrom[0]"),
         ({"spec": {"containers": [{"volumeMounts": 1}]}}, "spec.containers[0].volumeMounts"),
         ({"spec": {"containers": [{"volumeDevices": [0]}]}}, "spec.containers[0].volumeDevices[0]"),
         ({"spec": {"containers": [{"securityContext": []}]}}, "spec.containers[0].securityContext"),

@@ -45,6 +45,8 @@ LEVELS = {
     "node-name-set": "deny",
     "privileged-device": "deny",
     "isolation-env": "deny",
+    "isolation-env-from": "warn",
+    "isolation-env-tuned": "warn",
     "isolation-mount": "deny",
     "host-access": "warn",
     "visible-devices": "warn",

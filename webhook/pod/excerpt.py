@@ -19,7 +19,7 @@ _TERMS = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nod
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
 _ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX)
-_ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_")
+_ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 
 
 def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
@@ -146,6 +146,8 @@ def _container(container: Container, resources: Collection[str]) -> dict[str, An
         kept["restartPolicy"] = _scalar(raw["restartPolicy"])
     if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.env()])):
         kept["env"] = env
+    if "envFrom" in raw:
+        kept["envFrom"] = [_only(source, ("prefix",)) for _, source in container.env_from()]
     if "volumeMounts" in raw:
         kept["volumeMounts"] = [_only(mount, ("mountPath",)) for _, mount in container.volume_mounts()]
     if "volumeDevices" in raw:

@@ -100,6 +100,10 @@ class Container:
         """The environment variables, each an object with `name` and `value` or `valueFrom`."""
         return objects(self.raw, "env", f"{self.where}.") if "env" in self.raw else iter(())
 
+    def env_from(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The ConfigMaps and Secrets whose keys become variables, each perhaps with a prefix."""
+        return objects(self.raw, "envFrom", f"{self.where}.") if "envFrom" in self.raw else iter(())
+
     def volume_mounts(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """The volume mounts."""
         return objects(self.raw, "volumeMounts", f"{self.where}.") if "volumeMounts" in self.raw else iter(())

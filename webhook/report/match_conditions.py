@@ -62,7 +62,7 @@ def changes_assignment(config: DeviceConfig) -> str:
     known = _exists(_list(names.RESERVED_ANNOTATIONS), "key", changed)
     other = _exists("annotations", "key", f"({_block(_reserved_by_affix())}) &&\n{changed}")
     new = "!(key in before && now[key] == before[key])"
-    injects = f"key.startsWith({_text(names.CDI_PREFIX)}) || key.contains({_text('.' + names.CDI_PREFIX)})"
+    injects = f"key.startsWith({_text(names.CDI_PREFIX)}) || key.contains({_text(names.CDI_VENDOR)})"
     injected = f"{_exists('now', 'key', f'({injects}) && {new}')} &&\n{names_device(config)}"
     body = _any(known, _exists("[now, before]", "annotations", other), injected)
     return _exists(_annotations("object"), "now", _exists(_annotations("oldObject"), "before", body))

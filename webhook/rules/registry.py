@@ -32,6 +32,8 @@ from webhook.rules.validate import (
     host_access,
     init_container_device,
     isolation_env,
+    isolation_env_from,
+    isolation_env_tuned,
     isolation_mount,
     memory_above_card,
     mode_invalid,
@@ -83,6 +85,8 @@ VALIDATIONS: tuple[Validation, ...] = (
     node_name_set.RULE,
     privileged_device.RULE,
     isolation_env.RULE,
+    isolation_env_from.RULE,
+    isolation_env_tuned.RULE,
     isolation_mount.RULE,
     host_access.RULE,
     visible_devices.RULE,
@@ -104,7 +108,16 @@ VALIDATIONS: tuple[Validation, ...] = (
 
 UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})
 EPHEMERAL_RULES = frozenset(
-    rule.RULE.id for rule in (privileged_device, isolation_env, isolation_mount, host_access, visible_devices)
+    rule.RULE.id
+    for rule in (
+        privileged_device,
+        isolation_env,
+        isolation_env_from,
+        isolation_env_tuned,
+        isolation_mount,
+        host_access,
+        visible_devices,
+    )
 )
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

@@ -17,8 +17,11 @@ _CAPABILITIES = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find host namespaces and powerful capabilities."""
-    if pod.previous is None:  # these never change
-        yield from _host_namespaces(pod)
+    for field in ("hostPID", "hostIPC") if pod.previous is None else ():  # they never change
+        if pod.view.spec.get(field) is True:
+            yield Finding(
+                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
+            )
     for container in pod.judged:
         power = _added_power(container) if "securityContext" in container.raw else None
         if power:
@@ -26,14 +29,6 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 f"{container.where}.securityContext.capabilities.add",
                 f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; "
                 "remove it",
-            )
-
-
-def _host_namespaces(pod: DevicePod) -> Iterator[Finding]:
-    for field in ("hostPID", "hostIPC"):
-        if pod.view.spec.get(field) is True:
-            yield Finding(
-                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
             )
 
 

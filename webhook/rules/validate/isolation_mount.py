@@ -20,27 +20,29 @@ from webhook.pod.view import Container, mapping
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-# These are paths that the isolation uses, not temporary files of ours: hence the noqa.
+# These are paths that the isolation uses, not temporary files of ours: hence the noqa. They are compared with a slash behind
+# them, and so is what they are compared with.
 _SHADOWED = (
-    "/etc/ld.so.preload",
-    "/usr/local/vgpu",
-    "/tmp/vgpu",  # noqa: S108
-    "/tmp/vgpulock",  # noqa: S108
-    "/overrideEnv",
-    "/run/nvidia-container-devices",
+    "/etc/ld.so.preload/",
+    "/usr/local/vgpu/",
+    "/tmp/vgpu/",  # noqa: S108
+    "/tmp/vgpulock/",  # noqa: S108
+    "/overrideEnv/",
+    "/run/nvidia-container-devices/",
 )
-_HOST_EXACT = (
-    "/usr/local/vgpu",
-    "/var/lib/kubelet/device-plugins",
-    "/run/nvidia",  # a driver in a container keeps its own /dev there
+_HOST = (
+    "/usr/local/vgpu/",
+    "/var/lib/kubelet/device-plugins/",
+    "/run/nvidia/",  # a driver in a container keeps its own /dev there
     # Links in these lead to devices.
-    "/dev/block",
-    "/dev/char",
-    "/dev/fd",
-    "/proc",
+    "/dev/block/",
+    "/dev/char/",
+    "/dev/fd/",
+    "/proc/",
+    # Whatever begins so: /dev/nvidia0, /tmp/vgpulock.
+    "/dev/nvidia",
+    "/tmp/vgpu",  # noqa: S108
 )
-_HOST_PREFIXES = ("/dev/nvidia", "/tmp/vgpu")  # noqa: S108
-# … and whatever follows them: /dev/nvidia0, /tmp/vgpulock
 
 _MAX_PARTS = 64
 _TOO_LONG = f"a path with more than {_MAX_PARTS} slashes; write a shorter one"
@@ -86,17 +88,16 @@ def _problem_of_mount(path: str) -> str | None:
     clean = _clean(path)
     if clean is None:
         return _TOO_LONG
-    shadows = any(clean == guarded or clean.startswith(guarded + "/") for guarded in _SHADOWED)
-    return "where the vGPU isolation keeps its files; mount it elsewhere" if shadows else None
+    return "where the vGPU isolation keeps its files; mount it elsewhere" if clean.startswith(_SHADOWED) else None
 
 
 def _problem_of_host_path(path: str) -> str | None:
     clean = _clean(path)
     if clean is None:
         return _TOO_LONG
-    if _is_above(clean):
+    if any(guarded.startswith(clean) and guarded != clean for guarded in _HOST):
         return "which opens the cards or the isolation's files; mount a narrower path"
-    return "which opens the cards or the isolation's files; remove the volume" if _is_inside(clean) else None
+    return "which opens the cards or the isolation's files; remove the volume" if clean.startswith(_HOST) else None
 
 
 def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -114,11 +115,11 @@ def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 
 def _injects(key: str) -> bool:
-    return key.startswith(names.CDI_PREFIX) or f".{names.CDI_PREFIX}" in key
+    return key.startswith(names.CDI_PREFIX) or names.CDI_VENDOR in key
 
 
 def _clean(path: str) -> str | None:
-    """Make a path absolute, then clean it; None if it is too long to be followed.
+    """Make a path absolute, then clean it, with a slash behind it; None if it is too long to be followed.
 
     A `..` behind a link leaves the directory that the link leads to: /var/run/../etc is /etc.
     """
@@ -134,16 +135,7 @@ def _clean(path: str) -> str | None:
                 parts = ["run"]
             elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
                 parts = []
-    return "/" + "/".join(parts)
-
-
-def _is_above(path: str) -> bool:
-    above = "/" if path == "/" else path + "/"
-    return any(guarded.startswith(above) for guarded in (*_HOST_EXACT, *_HOST_PREFIXES))
-
-
-def _is_inside(path: str) -> bool:
-    return path.startswith(_HOST_PREFIXES) or any(path == p or path.startswith(p + "/") for p in _HOST_EXACT)
+    return f"/{'/'.join(parts)}/" if parts else "/"
 
 
 RULE = Validation(

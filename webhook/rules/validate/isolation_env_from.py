@@ -1,0 +1,36 @@
+"""A ConfigMap or Secret can set the variables that switch the isolation off.
+
+Reads:    envFrom of every container, ephemeral ones too
+Refuses:  an entry whose prefix leaves one of those variables possible, in a pod that requests a vGPU or an Ascend NPU
+Why:      its keys are read when the container starts, and win over what the device plugin injects.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.isolation import ISOLATED, first_behind
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find sources of variables that may override the isolation."""
+    for container in pod.judged:
+        for index, source in container.env_from():
+            prefix = source.get("prefix")
+            name = first_behind(prefix if isinstance(prefix, str) else "", pod.asked)
+            if name is not None:
+                yield Finding(
+                    f"{container.where}.envFrom[{index}]",
+                    f"{wording.container(container)} takes variables by envFrom, which can set {name}; list the keys in env, "
+                    "or set a prefix such as APP_",
+                )
+
+
+RULE = Validation(
+    id="isolation-env-from",
+    level=Level.WARN,
+    summary="`envFrom` that can set a variable which switches the isolation off",
+    check=check,
+    families=ISOLATED,
+)

@@ -1,0 +1,43 @@
+"""Some environment variables change how the isolation treats a container beside others.
+
+Reads:    env names of every container, ephemeral ones too
+Refuses:  CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
+Why:      they lift no limit, yet give a container precedence over the other tenants of its card, or hide what it does.
+
+CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are left alone: ordinary programs
+need them, and the isolation stays as it is.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+
+_EFFECTS = {
+    "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",
+    "ACTIVE_OOM_KILLER": "decides whether a process above the memory limit is killed",
+    "RECORD_KERNEL_INTERVAL": "hides kernels from the monitor that shares the card out",
+}
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find env names that tune the isolation."""
+    for container in pod.judged:
+        for index, env in container.env():
+            name = env.get("name")
+            effect = _EFFECTS.get(name) if isinstance(name, str) else None
+            if effect:
+                yield Finding(
+                    f"{container.where}.env[{index}]",
+                    f"{wording.container(container)} sets {name}, which {effect}; remove it",
+                )
+
+
+RULE = Validation(
+    id="isolation-env-tuned",
+    level=Level.WARN,
+    summary="an environment variable that gives a container precedence over the other tenants of its card, or hides it",
+    check=check,
+    families=VGPU_ONLY,
+)
