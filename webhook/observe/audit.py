@@ -17,9 +17,15 @@ from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt
 from webhook.pod.view import PodView
 from webhook.review import Snapshot
+from webhook.texts import cut
 from webhook.wire.models import Request
 
-MAX_LINE = 32 * 1024  # bytes; a longer excerpt is left out
+MAX_LINE = 32 * 1024  # bytes; of a longer line all texts are cut, so that nobody can flush the history
+CUT_TEXTS = ("user", "namespace", "kind", "name")
+CUT_TEXT = 1024  # bytes of each
+CUT_OPERATIONS, CUT_OPERATION = 20, 256  # how many, bytes of each
+CUT_FINDINGS = 20  # or as many as rules have findings
+CUT_FINDINGS_BYTES = 14 * 1024  # of all together
 LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 MAX_BYTES = 100 << 20  # of the log file; then a new one begins
 KEEP = 5  # full files beside it
@@ -152,9 +158,34 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
     if len(spelled) <= MAX_LINE:
         return spelled
     record["request"] = {"omitted": "too large"}
-    record["patch"] = record["patch"][:20]
-    record["findings"] = record["findings"][:20]
-    return orjson.dumps(record, option=LINE_FORMAT)
+    spelled = orjson.dumps(record, option=LINE_FORMAT)
+    return spelled if len(spelled) <= MAX_LINE else orjson.dumps(_cut_record(record), option=LINE_FORMAT)
+
+
+def _cut_record(record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose line fits, with every rule that has a finding."""
+    return record | {
+        **{key: cut(record[key], CUT_TEXT) for key in CUT_TEXTS},
+        "patch": [_cut_operation(operation) for operation in record["patch"][:CUT_OPERATIONS]],
+        "findings": _cut_findings(record["findings"]),
+    }
+
+
+def _cut_operation(operation: dict[str, Any]) -> dict[str, Any]:
+    if len(orjson.dumps(operation)) <= CUT_OPERATION:
+        return operation
+    return {"op": operation["op"], "path": cut(operation["path"], CUT_OPERATION // 2), "value": "…"}
+
+
+def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first = {(finding["rule"], finding["level"]): place for place, finding in reversed(list(enumerate(findings)))}
+    order = sorted(range(len(findings)), key=lambda place: place not in first.values())
+    kept = [findings[place] for place in sorted(order[: max(CUT_FINDINGS, len(first))])]
+    room = CUT_FINDINGS_BYTES // max(len(kept), 1)  # some of it is for the keys
+    return [
+        finding | {"path": cut(finding["path"], room // 5), "message": cut(finding["message"], room // 2)}
+        for finding in kept
+    ]
 
 
 def _received(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:
