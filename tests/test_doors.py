@@ -31,7 +31,7 @@ def admission():
     config = load_device_config(CONFIG)
     metrics = Metrics()
     snapshot = build_snapshot(config, default_policy(), load_nodes(FLEET, config))
-    return Admission(State(snapshot), AuditLog(os.devnull, metrics.audit_failed), metrics)
+    return Admission(State(snapshot), [AuditLog(os.devnull, metrics.audit_failed)], metrics)
 
 
 def review_of(pod):

@@ -8,6 +8,8 @@ import pytest
 from tests.deploy.files import DEPLOY, Json, built, one
 from webhook.cli import console, serve
 from webhook.console.guard import LOOPBACK
+from webhook.observe.audit import KEEP, MAX_BYTES
+from webhook.pod import quantity
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +43,28 @@ def test_the_base_has_none():
     assert [each["name"] for each in usual["containers"]] == ["webhook"]
 
 
-def test_the_webhook_is_the_same_with_it(webhook: Json):
-    usual = one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"]
-    assert webhook == container(usual, "webhook")
+def test_the_webhook_is_the_same_with_it_but_for_one_more_audit_log(webhook: Json):
+    usual = container(one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"], "webhook")
+    (mount,) = [each for each in webhook["volumeMounts"] if each not in usual["volumeMounts"]]
+    (option,) = [each for each in webhook["args"] if each not in usual["args"]]
+    assert option.startswith("--audit-log=")
+    assert mount["name"] == "audit"
+    assert webhook | {"args": usual["args"], "volumeMounts": usual["volumeMounts"]} == usual
 
 
 def test_it_reads_what_the_webhook_writes_and_cannot_write(webhook: Json, beside: Json):
-    shown, written = options(console, beside).audit_log, options(serve, webhook).audit_log
-    assert shown == written
+    shown, written = options(console, beside).audit_log, options(serve, webhook).audit_logs
+    assert written == ["-", shown], "standard output outlives the pod, the file is for the console"
     (mount,) = [each for each in beside["volumeMounts"] if each["name"] == "audit"]
     assert mount["readOnly"] is True
+    assert mount | {"readOnly": True} in [each | {"readOnly": True} for each in webhook["volumeMounts"]]
     assert PurePosixPath(shown).parent == PurePosixPath(mount["mountPath"])
+
+
+def test_the_volume_has_room_for_the_audit_log(pod: Json):
+    (volume,) = [each for each in pod["volumes"] if each["name"] == "audit"]
+    room = quantity.whole(volume["emptyDir"]["sizeLimit"])
+    assert room > (KEEP + 1) * MAX_BYTES, "beyond its size limit, a volume costs the pod its life"
 
 
 def test_it_sees_the_certificate_without_the_key(pod: Json, beside: Json):

@@ -14,8 +14,6 @@ from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, on
 from webhook import names
 from webhook.cli import serve
 from webhook.cli.main import COMMANDS
-from webhook.observe.audit import KEEP, MAX_BYTES
-from webhook.pod import quantity
 from webhook.policy import default_policy, parse_policy
 from webhook.server.gunicorn import SETTINGS
 
@@ -108,11 +106,12 @@ def test_files_lie_on_volumes():
     assert mounts.keys() == volumes.keys()
     assert PurePosixPath(chosen.tls_cert) == mounts["tls"] / "tls.crt"
     assert PurePosixPath(chosen.tls_key) == mounts["tls"] / "tls.key"
-    assert PurePosixPath(chosen.audit_log).parent == mounts["audit"]
     assert mounts["tmp"] == PurePosixPath("/tmp")
     assert volumes["tls"]["secret"]["secretName"] == "vgpu-webhook-tls"
-    room = quantity.whole(volumes["audit"]["emptyDir"]["sizeLimit"])
-    assert room > (KEEP + 1) * MAX_BYTES, "beyond its size limit, a volume costs the pod its life"
+
+
+def test_audit_lines_go_to_standard_output():
+    assert options().audit_logs == ["-"]
 
 
 def test_ports_and_probes():

@@ -46,6 +46,24 @@ def test_a_file_is_appended_to(start: Start, tmp_path: Path):
     assert fresh.stat().st_mode & 0o007 == 0, "who uses which GPU is nobody else's business"
 
 
+def test_a_file_and_standard_output_get_every_line(start: Start, tmp_path: Path):
+    file = tmp_path / "audit.jsonl"
+    program = start("--audit-log", "-", "--audit-log", str(file), stdout=subprocess.PIPE)
+    with program.connect() as connection:
+        uids = ask(connection, 3, "both")
+    written = file.read_bytes()
+    assert [json.loads(line)["uid"] for line in written.splitlines()] == uids
+    assert program.close() == written
+
+
+def test_a_full_disk_keeps_no_line_from_standard_output(start: Start):
+    program = start("--audit-log", "/dev/full", "--audit-log", "-", stdout=subprocess.PIPE)
+    with program.connect() as connection:
+        uids = ask(connection, 3, "full")
+    assert program.metric("audit_write_failures_total") == 3
+    assert [json.loads(line)["uid"] for line in program.close().splitlines()] == uids
+
+
 def test_none_is_written_on_request(start: Start):
     program = start("--audit-log", "", stdout=subprocess.PIPE)
     with program.connect() as connection:

@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         client_ca=arguments.client_ca,
         files=files,
         cluster=cluster,
-        audit_log=arguments.audit_log or None,
+        audit_logs=tuple(dict.fromkeys(filter(None, arguments.audit_logs or ["-"]))),
         audit_max_bytes=arguments.audit_max_bytes,
         audit_keep=arguments.audit_keep,
         drain_seconds=arguments.drain_seconds,
@@ -110,9 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     add_settings(parser)
     add(
         "--audit-log",
+        dest="audit_logs",
+        action="append",
         metavar="FILE",
-        default="-",
-        help="one JSON line a decision; default - (standard output), '' for none",
+        help="one JSON line a decision; default - (standard output), '' for none; repeatable",
     )
     add(
         "--audit-max-bytes",

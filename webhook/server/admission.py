@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
 from webhook.errors import RequestError
@@ -47,18 +47,18 @@ class Admission:
     """Answers reviews: bytes in, bytes out, audit line and metrics on the way."""
 
     def __init__(
-        self, state: State, audit_log: AuditLog | None, metrics: Metrics, *, verified_only: bool = False
+        self, state: State, audit_logs: Sequence[AuditLog], metrics: Metrics, *, verified_only: bool = False
     ) -> None:
         """Put the door together.
 
         Args:
             state: holds the current snapshot, and says whether the process is ready.
-            audit_log: None writes none.
+            audit_logs: each gets the line of every decision.
             metrics: counts everything.
             verified_only: answer reviews only for clients whose certificate was verified.
         """
         self._state = state
-        self._audit = audit_log
+        self._audit_logs = audit_logs
         self._metrics = metrics
         self._verified_only = verified_only
         self._bodies = Bodies()
@@ -90,9 +90,10 @@ class Admission:
         duration = time.perf_counter_ns() - started
         try:
             self._metrics.reviewed(endpoint, request, outcome, duration)
-            if self._audit is not None:
-                exchange = Exchange(endpoint, duration, client_verified)
-                self._audit.write(audit.line(exchange, request, outcome, snapshot))
+            if self._audit_logs:
+                line = audit.line(Exchange(endpoint, duration, client_verified), request, outcome, snapshot)
+                for audit_log in self._audit_logs:
+                    audit_log.write(line)
         except Exception:
             log.exception("a bug: this decision could not be recorded; it stands")
             self._metrics.audit_failed()

@@ -29,7 +29,7 @@ class Options:
         client_ca: a PEM file; reviews are answered only for clients with a certificate of it. None answers everyone.
         files: what they do not say, the cluster says, or a default; without either the fleet is unknown.
         cluster: what to follow in the cluster; None asks no API server.
-        audit_log: a path, `-` for standard output, None for none.
+        audit_logs: paths, `-` for standard output; each gets every line.
         audit_max_bytes, audit_keep: when a file is rotated, 0 for never; how many full ones are kept.
         drain_seconds: how long to go on taking connections after a SIGTERM, while not ready.
     """
@@ -39,7 +39,7 @@ class Options:
     files: SettingsFiles
     client_ca: Path | None = None
     cluster: ClusterOptions | None = None
-    audit_log: str | None = "-"
+    audit_logs: tuple[str, ...] = ("-",)
     audit_max_bytes: int = MAX_BYTES
     audit_keep: int = KEEP
     drain_seconds: float = 0.0
@@ -74,7 +74,7 @@ def build_service(options: Options) -> Service:
     seen = signature(pair), signature(client_ca)  # first: what changes while it is read has changed
     metrics = Metrics()
     tls = ServingTls(options.certificate, options.key, options.client_ca)
-    audit_log = _audit_log(options, metrics)
+    audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
 
     def use(snapshot: Snapshot) -> None:
         state.snapshot = snapshot
@@ -99,7 +99,7 @@ def build_service(options: Options) -> Service:
     metrics.fleet(state.snapshot.fleet)
     metrics.fleet_age = settings.age
     return Service(
-        admission=Admission(state, audit_log, metrics, verified_only=options.client_ca is not None),
+        admission=Admission(state, audit_logs, metrics, verified_only=options.client_ca is not None),
         state=state,
         tls=tls,
         jobs=[tls_files.run, *settings.jobs],
@@ -113,10 +113,8 @@ def _nothing(*_: object) -> None:
     """Stand where nothing is to be done."""
 
 
-def _audit_log(options: Options, metrics: Metrics) -> AuditLog | None:
-    if not options.audit_log:
-        return None
+def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLog:
     try:
-        return AuditLog(options.audit_log, metrics.audit_failed, options.audit_max_bytes, options.audit_keep)
+        return AuditLog(name, metrics.audit_failed, options.audit_max_bytes, options.audit_keep)
     except OSError as error:
-        raise ConfigError(f"{options.audit_log}: {error.strerror or error}; name a file that can be written") from error
+        raise ConfigError(f"{name}: {error.strerror or error}; name a file that can be written") from error
