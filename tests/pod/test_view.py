@@ -22,7 +22,7 @@ def container(**fields):
 def read_all(view):
     """Ask every question that rules ask."""
     answers = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
-    answers += list(view.volumes())
+    answers += [*view.volumes(), *view.host_paths()]
     for each in view.every_container():
         answers += [
             each.name,

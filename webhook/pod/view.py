@@ -185,6 +185,14 @@ class PodView:
         """The volumes."""
         return objects(self.spec, "volumes", "spec.")
 
+    def host_paths(self) -> Iterator[tuple[int, Any, str]]:
+        """The volumes that are paths of the host: index, name as written, path."""
+        for index, volume in self.volumes() if "volumes" in self.spec else ():
+            if "hostPath" in volume:
+                path = mapping(volume, "hostPath", f"spec.volumes[{index}].").get("path")
+                if isinstance(path, str):
+                    yield index, volume.get("name"), path
+
     def annotation(self, key: str) -> str | None:
         """An annotation's text; None if absent."""
         value = self.annotations.get(key)

@@ -1,27 +1,28 @@
-"""Host namespaces and SYS_ADMIN reach around the isolation.
+"""Host namespaces, SYS_ADMIN and the container runtime's socket reach around the isolation.
 
-Reads:    spec.hostPID, spec.hostIPC; capabilities of every container, of an old pod's new ephemeral ones
+Reads:    spec.hostPID, spec.hostIPC, hostPath volumes; capabilities of every container
 Refuses:  them, in a pod that asks for a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
+
+Of a pod that exists, new ephemeral containers are read.
 """
 
 from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
+from webhook.pod import paths
 from webhook.pod.view import Container, mapping, sequence
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+_RUNTIMES = ("/run/containerd/", "/run/crio/", "/run/docker.sock/", "/run/k3s/", "/run/cri-dockerd.sock/")
 _CAPABILITIES = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find host namespaces and powerful capabilities."""
-    for field in ("hostPID", "hostIPC") if pod.previous is None else ():  # they never change
-        if pod.view.spec.get(field) is True:
-            yield Finding(
-                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
-            )
+    """Find host namespaces, powerful capabilities and sockets."""
+    if pod.previous is None:  # neither namespaces nor volumes ever change
+        yield from _of_the_host(pod)
     for container in pod.judged:
         power = _added_power(container) if "securityContext" in container.raw else None
         if power:
@@ -29,6 +30,21 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 f"{container.where}.securityContext.capabilities.add",
                 f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; "
                 "remove it",
+            )
+
+
+def _of_the_host(pod: DevicePod) -> Iterator[Finding]:
+    for field in ("hostPID", "hostIPC"):
+        if pod.view.spec.get(field) is True:
+            yield Finding(
+                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
+            )
+    for index, name, path in pod.view.host_paths():
+        if (paths.clean(path) or "").startswith(_RUNTIMES):
+            yield Finding(
+                f"spec.volumes[{index}].hostPath.path",
+                f"volume {wording.quoted(name)} brings in the host's {wording.quoted(path)}, which starts containers with any "
+                "right; remove the volume",
             )
 
 
@@ -42,7 +58,7 @@ def _added_power(container: Container) -> str | None:
 RULE = Validation(
     id="host-access",
     level=Level.WARN,
-    summary="hostPID, hostIPC or added SYS_ADMIN in a vgpu pod",
+    summary="hostPID, hostIPC, added SYS_ADMIN or the container runtime's socket in a vgpu pod",
     check=check,
     families=VGPU_ONLY,
 )

@@ -6,9 +6,6 @@ Why:      what is mounted there replaces the preloaded library, its lock or anot
 
 Of a pod that exists, new ephemeral containers are read, and CDI annotations that a user who is not trusted adds or
 changes.
-
-Paths are read as the kubelet and the container runtime read them: made absolute first, then cleaned part by part through
-the links that every Linux system has.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +13,8 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.asks import DevicePod
-from webhook.pod.view import Container, mapping
+from webhook.pod import paths
+from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -44,55 +42,46 @@ _HOST = (
     "/tmp/vgpu",  # noqa: S108
 )
 
-_MAX_PARTS = 64
-_TOO_LONG = f"a path with more than {_MAX_PARTS} slashes; write a shorter one"
+_TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find mounts, volumes and CDI annotations that go around the isolation."""
     for container in pod.judged:
-        for where, path in _targets(container):
+        for kind, index, field, path in _targets(container):
             problem = _problem_of_mount(path) if isinstance(path, str) else None
             if problem:
                 yield Finding(
-                    f"{container.where}.{where}",
+                    f"{container.where}.{kind}[{index}].{field}",
                     f"{wording.container(container)} mounts {wording.quoted(path)}, {problem}",
                 )
-    if pod.previous is None:  # volumes never change
-        yield from _host_paths(pod)
-    yield from _injections(pod, context)
-
-
-def _targets(container: Container) -> Iterator[tuple[str, object]]:
-    """Where a container's volumes appear in it, each with its field."""
-    for index, mount in container.volume_mounts():
-        yield f"volumeMounts[{index}].mountPath", mount.get("mountPath")
-    for index, device in container.volume_devices():
-        yield f"volumeDevices[{index}].devicePath", device.get("devicePath")
-
-
-def _host_paths(pod: DevicePod) -> Iterator[Finding]:
-    for index, volume in pod.view.volumes():
-        path = mapping(volume, "hostPath", f"spec.volumes[{index}].").get("path")
-        if not isinstance(path, str):
-            continue
+    for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                f"volume {wording.quoted(volume.get('name'))} brings in the host's {wording.quoted(path)}, {problem}",
+                f"volume {wording.quoted(name)} brings in the host's {wording.quoted(path)}, {problem}",
             )
+    yield from _injections(pod, context)
+
+
+def _targets(container: Container) -> Iterator[tuple[str, int, str, object]]:
+    """Where a container's volumes appear in it: list, index, field and what the field holds."""
+    for index, mount in container.volume_mounts():
+        yield "volumeMounts", index, "mountPath", mount.get("mountPath")
+    for index, device in container.volume_devices():
+        yield "volumeDevices", index, "devicePath", device.get("devicePath")
 
 
 def _problem_of_mount(path: str) -> str | None:
-    clean = _clean(path)
+    clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
     return "where the vGPU isolation keeps its files; mount it elsewhere" if clean.startswith(_SHADOWED) else None
 
 
 def _problem_of_host_path(path: str) -> str | None:
-    clean = _clean(path)
+    clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
     if any(guarded.startswith(clean) and guarded != clean for guarded in _HOST):
@@ -116,26 +105,6 @@ def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 def _injects(key: str) -> bool:
     return key.startswith(names.CDI_PREFIX) or names.CDI_VENDOR in key
-
-
-def _clean(path: str) -> str | None:
-    """Make a path absolute, then clean it, with a slash behind it; None if it is too long to be followed.
-
-    A `..` behind a link leaves the directory that the link leads to: /var/run/../etc is /etc.
-    """
-    if path.count("/") > _MAX_PARTS:
-        return None
-    parts: list[str] = []
-    for part in path.split("/"):
-        if part == "..":
-            del parts[-1:]
-        elif part and part != ".":
-            parts.append(part)
-            if part == "run" and parts == ["var", "run"]:
-                parts = ["run"]
-            elif part == "root" and len(parts) > 2 and parts[0] == "proc":  # of a process: /proc/1/root
-                parts = []
-    return f"/{'/'.join(parts)}/" if parts else "/"
 
 
 RULE = Validation(

@@ -1,0 +1,48 @@
+"""Where paths lead."""
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.pod.paths import MAX_SLASHES, clean
+
+
+@pytest.mark.parametrize(
+    ("path", "cleaned"),
+    [
+        ("", "/"),
+        ("/", "/"),
+        ("..", "/"),
+        ("../etc/x", "/etc/x/"),
+        ("/../etc/x", "/etc/x/"),
+        ("//etc/.//x/", "/etc/x/"),
+        ("/a/../b", "/b/"),
+        ("/var/run", "/run/"),
+        ("/var/run/../etc", "/etc/"),
+        ("/var/./x/../run/y", "/run/y/"),
+        ("/x/var/run/../y", "/x/var/y/"),
+        ("/proc/1/root", "/"),
+        ("/proc/self/root/etc", "/etc/"),
+        ("/proc/self/task/1/root/../proc/1/root/etc", "/etc/"),
+        ("/proc/1/cwd", "/proc/1/cwd/"),
+        ("/proc/root", "/proc/root/"),
+        ("/root/proc/1/root", "/root/proc/1/root/"),
+        (" /etc", "/ /etc/"),
+        ("/..." + "/etc", "/.../etc/"),
+    ],
+)
+def test_paths_are_made_absolute_and_then_cleaned(path: str, cleaned: str):
+    assert clean(path) == cleaned
+
+
+@given(st.lists(st.sampled_from(["", ".", "..", "a", "b", "..."]), max_size=12).map("/".join))
+def test_without_links_it_is_what_posix_makes_of_it(path: str):
+    assert clean(path) == posixpath.normpath("/./" + path).rstrip("/") + "/"
+
+
+def test_a_path_that_is_too_long_is_not_followed():
+    assert clean("/x" * MAX_SLASHES) == "/x" * MAX_SLASHES + "/"
+    assert clean("/x" * (MAX_SLASHES + 1)) is None
+    assert clean("/" * 1_000_000) is None
