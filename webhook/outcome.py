@@ -1,16 +1,24 @@
 """What became of a request: the verdict with all that was found, changed and said."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from webhook.devices.asks import DevicePod
 from webhook.pod.view import PodView
-from webhook.rules.base import Level
+from webhook.rules.base import Enforcement, Level
 from webhook.wire.codec import Answer
 
-WORDS = ("denied", "mutated", "warned", "allowed", "untouched")  # of which an outcome is one
+WORDS = (  # of which an outcome is one
+    "denied",
+    "would-be-denied",
+    "mutated",
+    "would-be-mutated",
+    "warned",
+    "allowed",
+    "untouched",
+)
 
 MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
 MAX_TOLD = 25  # findings in the message and among the warnings
@@ -42,6 +50,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         received: the pods as they came in, likewise.
         touched: False if the request is none of this webhook's business.
         pods_refused: rules that let a workload pass, but will refuse its pods.
+        enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
     """
 
     id: str
@@ -55,20 +64,39 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
     pods_refused: tuple[str, ...] = ()
+    enforcement: Enforcement = Enforcement.ENFORCE
 
     @property
     def warnings(self) -> list[str]:
         """What the user is told beside the verdict, each on one line of at most 256 bytes."""
-        if not self.notices and not self.violations:
+        if (not self.notices and not self.violations) or self.enforcement is Enforcement.AUDIT:
             return []
-        told = [f"{rule}: {detail}" for rule, detail in self.notices]
+        told = []
+        if self.enforcement is Enforcement.WARN:
+            told += [f"{v.rule}: would be refused: {v.message}" for v in self.denials]
+        told += [f"{rule}: {detail}" for rule, detail in self.notices]
         told += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
         more = len(told) - MAX_TOLD
         return [_cut(text) for text in told[:MAX_TOLD]] + ([f"and {more} more warnings"] if more > 0 else [])
 
     @property
+    def changes(self) -> tuple[dict[str, Any], ...]:
+        """The JSON patch as it is made; empty if it is only recorded."""
+        return self.operations if self.enforcement is Enforcement.ENFORCE else ()
+
+    @property
+    def repaired(self) -> Mapping[str, Any]:
+        """The object with all repairs, also with those that are only recorded."""
+        return self.pods[0][1].view.raw if self.pods and not self.pods[0][0] else self.object
+
+    @property
+    def softened(self) -> tuple[Violation, ...]:
+        """The findings at the levels at which they take effect."""
+        return soften(self.violations, self.enforcement)
+
+    @property
     def denials(self) -> list[Violation]:
-        """The findings behind a refusal."""
+        """The findings behind a refusal, also behind one that is not enforced."""
         return [violation for violation in self.violations if violation.level is Level.DENY]
 
     def message(self) -> str:
@@ -88,20 +116,43 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         if rules:
             audit["rules"] = ",".join(dict.fromkeys(rules))
         if self.allowed:
-            return Answer(True, self.operations, warnings=self.warnings, audit=audit)
+            return Answer(True, self.changes, warnings=self.warnings, audit=audit)
         causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_TOLD]]
         return Answer(False, (), self.message(), causes, self.warnings, audit)
 
     @property
     def word(self) -> str:
-        """The outcome in one word: denied, mutated, warned, allowed or untouched."""
+        """The outcome in one word of `WORDS`."""
         if not self.touched:
             return "untouched"
-        if not self.allowed:
-            return "denied"
-        if self.operations:
-            return "mutated"
-        return "warned" if self.notices or any(v.level is Level.WARN for v in self.violations) else "allowed"
+        return outcome_word(self.allowed, self.enforcement, self.violations, self.operations, self.notices)
+
+
+def soften(violations: tuple[Violation, ...], enforcement: Enforcement) -> tuple[Violation, ...]:
+    """Findings at the levels at which they take effect."""
+    if enforcement is Enforcement.ENFORCE:
+        return violations
+    return tuple([replace(violation, level=enforcement.soften(violation.level)) for violation in violations])
+
+
+def outcome_word(
+    allowed: bool,
+    enforcement: Enforcement,
+    violations: Sequence[Violation],
+    operations: Sequence[Mapping[str, Any]],
+    notices: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Say in one word what became of a request that was reviewed."""
+    if not allowed:
+        return "denied"
+    enforced = enforcement is Enforcement.ENFORCE
+    if not enforced and any([v.level is Level.DENY for v in violations]):
+        return "would-be-denied"
+    if operations:
+        return "mutated" if enforced else "would-be-mutated"
+    if enforcement is Enforcement.AUDIT:
+        return "allowed"
+    return "warned" if notices or any([v.level is Level.WARN for v in violations]) else "allowed"
 
 
 def _cut(text: str) -> str:

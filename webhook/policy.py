@@ -25,7 +25,7 @@ class Policy:
 
     Attributes:
         settings: what rules read.
-        levels: the level of each rule by namespace.
+        levels: the level of each rule by namespace, and whether it is enforced there.
         stale_after: seconds after which a fleet that was not refreshed counts as unknown.
         digest: changes when a setting does.
         document: what the file says, for whoever wants to try out another value.
@@ -77,13 +77,22 @@ def parse_policy(document: object, source: str) -> Policy:
     levels = LevelTable(
         overrides=MappingProxyType(dict(model.rules)),
         namespaces=tuple(
-            NamespaceRule(tuple(n.match), MappingProxyType(dict(n.rules)), n.exempt) for n in model.namespaces
+            NamespaceRule(
+                tuple(n.match), MappingProxyType(dict(n.rules)), n.exempt, n.enforcement, _switches(n.repairs)
+            )
+            for n in model.namespaces
         ),
         autoscaled=model.fleet.autoscaled,
+        enforcement=model.enforcement,
+        repairs=_switches(model.repairs),
     )
     digest = hashlib.sha256(model.model_dump_json().encode()).hexdigest()[:12]
     written = MappingProxyType(document if isinstance(document, dict) else {})
     return Policy(settings, levels, model.fleet.stale_after_seconds, digest, written, tuple(model.fleet.declared))
+
+
+def _switches(repairs: Mapping[str, str]) -> Mapping[str, bool]:
+    return MappingProxyType({rule: word == "on" for rule, word in repairs.items()})
 
 
 def _explain(error: ValidationError) -> str:

@@ -4,6 +4,7 @@ The descriptions are the only place that says it: the commented default policy a
 Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
@@ -21,8 +22,8 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.target import parse_version
-from webhook.rules.base import Level, MemoryAboveCard, MixedCards
-from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.base import Enforcement, Level, MemoryAboveCard, MixedCards
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
 DEFAULT_TRUSTED_USERS = (
     "system:serviceaccount:volcano-system:volcano-scheduler",
@@ -48,17 +49,38 @@ def _version(text: str) -> str:
     return text
 
 
+_REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
+
+
 def _known_rules(levels: dict[str, Level]) -> dict[str, Level]:
     for rule in levels:
+        if rule not in DEFAULT_LEVELS and rule in _REPAIRS:
+            raise ValueError(f"{rule!r} is a repair, which has no level; switch it on or off under `repairs`")
         if rule not in DEFAULT_LEVELS:
-            near = get_close_matches(rule, DEFAULT_LEVELS, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-            raise ValueError(f"no rule is called {rule!r}; {hint}")
+            raise ValueError(f"no rule is called {rule!r}; {_nearest(rule, DEFAULT_LEVELS)}")
     return levels
+
+
+def _known_repairs(repairs: dict[str, str]) -> dict[str, str]:
+    for rule in repairs:
+        if rule not in _REPAIRS and rule in DEFAULT_LEVELS:
+            raise ValueError(f"{rule!r} is a check, not a repair; set its level under `rules`")
+        if rule not in _REPAIRS:
+            raise ValueError(f"no repair is called {rule!r}; {_nearest(rule, _REPAIRS)}")
+    return repairs
+
+
+def _nearest(rule: str, known: Iterable[str]) -> str:
+    near = get_close_matches(rule, list(known), 1)
+    return f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
 
 
 def _off(value: Any) -> Any:
     return "off" if value is False else value
+
+
+def _switch(value: Any) -> Any:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 # What editors are told. A bare `off` is false to them, too, if they read YAML as most programs do.
@@ -70,12 +92,25 @@ _RULE_LEVELS = {
         rule.id: {"enum": _ANY_LEVEL, "default": rule.level, "description": rule.summary} for rule in VALIDATIONS
     },
 }
+_SWITCHES = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        rule: {"enum": ["on", "off", True, False], "default": "on", "description": what}
+        for rule, what in _REPAIRS.items()
+    },
+}
 _VERSION = r"^\s*v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+].*)?\s*$"
 
 _OFF_IS_A_WORD = BeforeValidator(_off)  # YAML reads a bare `off` as false
 _Version = Annotated[str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": _VERSION})]
 _Levels = Annotated[
     dict[str, Annotated[Level, _OFF_IS_A_WORD]], AfterValidator(_known_rules), WithJsonSchema(_RULE_LEVELS)
+]
+_Switches = Annotated[
+    dict[str, Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
+    AfterValidator(_known_repairs),
+    WithJsonSchema(_SWITCHES),
 ]
 _Workloads = Annotated[
     Literal["warn", "deny", "off"], _OFF_IS_A_WORD, WithJsonSchema({"enum": ["warn", "deny", "off", False]})
@@ -119,6 +154,10 @@ class _Namespaces(_Section):
         description="Globs of namespace names: `*` stands for any text, `?` for one character."
     )
     rules: _Levels = Field({}, description="Levels as in `rules` above, over which these go.")
+    enforcement: Enforcement | None = Field(
+        None, description="enforce, warn or audit, over `enforcement` above; null leaves that."
+    )
+    repairs: _Switches = Field({}, description="Repairs on or off, over `repairs` above.")
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass untouched: not repaired, not checked."
     )
@@ -182,6 +221,16 @@ class PolicyFile(_Section):
         description="What becomes of a pod that asks for more memory than any card which it may use has: clamp lowers it "
         "to the largest, with a warning; deny refuses the pod.",
     )
+    enforcement: Enforcement = Field(
+        Enforcement.ENFORCE,
+        description="Whether the webhook acts on what it finds: enforce refuses and repairs; warn admits pods unchanged and "
+        "warns their author of what would be refused and repaired; audit admits them unchanged and only records that.",
+    )
+    repairs: _Switches = Field(
+        {},
+        description="Repairs that are not to be made, by rule id, in every namespace: on or off. A pod that then could not "
+        "run is refused with a sentence that says what to write.",
+    )
     workloads: _Workloads = Field(
         "warn",
         description="What follows if the pods of a workload (Deployment, Job, ...) would be refused: warn its author, deny "
@@ -195,7 +244,16 @@ class PolicyFile(_Section):
     namespaces: list[_Namespaces] = Field(
         [],
         description="Levels for some namespaces. Where several entries match a namespace, the last one alone decides.",
-        examples=[[{"match": ["team-*"], "rules": {"card-count": "warn"}}]],
+        examples=[
+            [
+                {
+                    "match": ["team-*"],
+                    "rules": {"card-count": "warn"},
+                    "enforcement": "warn",
+                    "repairs": {"toleration": "off"},
+                }
+            ]
+        ],
     )
     trusted_users: list[str] = Field(
         list(DEFAULT_TRUSTED_USERS),

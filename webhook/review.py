@@ -12,7 +12,7 @@ from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.templates import WORKLOADS, changed_templates
 from webhook.pod.view import PodView
-from webhook.rules.base import Context, Level, Mutation, Settings
+from webhook.rules.base import Context, Enforcement, Level, Mutation, Settings
 from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
 from webhook.runner import Repair, Violations
@@ -41,9 +41,18 @@ class Snapshot:
         wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
 
+    def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
+        """The mutations that the policy wants in a namespace, in order."""
+        off = effective.repairs_off
+        return tuple([rule for rule in self.mutations if rule.id not in off]) if off else self.mutations
+
+    def enforcing(self) -> "Snapshot":
+        """The same, but enforced in every namespace: what it would refuse, and repair."""
+        return replace(self, levels=self.levels.enforcing())
+
 
 def mutate(request: Request, snapshot: Snapshot) -> Outcome:
-    """Repair a new pod. Everything else passes untouched.
+    """Repair a new pod. Everything else passes untouched, and so does the pod if the policy does not enforce.
 
     Raises:
         Malformed: the object does not have a pod's shape.
@@ -54,19 +63,22 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     raw = _object(request)
     context = context_of(request, snapshot)
     received = PodView(raw)
-    repair = Repair(received, context, snapshot.mutations)
+    repair = Repair(received, context, snapshot.repairs(effective))
     return Outcome(
         id=_decision_id(request, "mutate"),
-        mutations=tuple(repair.rules),
+        mutations=tuple(repair.edits),
         operations=tuple(repair.draft.operations()),
-        notices=tuple(repair.notices),
-        object=repair.draft.object,
+        notices=_notices(repair, effective),
+        object=repair.draft.object if effective.enforcement is Enforcement.ENFORCE else raw,
         received=(("", received),),
+        enforcement=effective.enforcement,
     )
 
 
 def validate(request: Request, snapshot: Snapshot) -> Outcome:
     """Judge a pod as it is, or the pods that a workload's templates would give.
+
+    Where the policy does not enforce, nobody repaired a new pod: it is judged as it would be after all repairs.
 
     Raises:
         Malformed: the object does not have the shape of its kind.
@@ -100,6 +112,7 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
 
 def context_of(request: Request, snapshot: Snapshot) -> Context:
     """What the rules may know of a request besides its pod."""
+    effective = snapshot.levels.of(request.namespace)
     return Context(
         request.namespace,
         request.operation,
@@ -108,7 +121,8 @@ def context_of(request: Request, snapshot: Snapshot) -> Context:
         snapshot.config,
         snapshot.fleet,
         snapshot.settings,
-        snapshot.levels.of(request.namespace).levels,
+        effective.levels,
+        effective.repairs_off,
     )
 
 
@@ -123,7 +137,11 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     elif request.sub_resource:
         return _untouched(request, "validate")
     context = context_of(request, snapshot)
-    pod = DevicePod(PodView(_object(request)), snapshot.config, previous)
+    view = PodView(_object(request))
+    if effective.enforcement is Enforcement.ENFORCE or request.operation != "CREATE":
+        pod = DevicePod(view, snapshot.config, previous)
+    else:
+        pod = Repair(view, context, snapshot.repairs(effective)).pod
     active = effective.for_families(pod.asked)
     if rules is not None:
         active = tuple(entry for entry in active if entry[0].id in rules)
@@ -131,11 +149,12 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     violations.judge(pod, context, active)
     return Outcome(
         id=_decision_id(request, "validate"),
-        allowed=not violations.denied,
+        allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
         violations=tuple(violations.kept),
-        object=pod.view.raw,
+        object=view.raw,
         pods=(("", pod),),
-        received=(("", pod.view),),
+        received=(("", view),),
+        enforcement=effective.enforcement,
     )
 
 
@@ -144,27 +163,36 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     if not templates:
         return _untouched(request, "validate")
     context = context_of(request, snapshot)._replace(operation="CREATE")
+    repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
     for template in templates:
         view = PodView(template.pod)
-        repair = Repair(view, context, snapshot.mutations)
+        repair = Repair(view, context, repairs)
         received.append((template.path, view))
         pods.append((template.path, repair.pod))
-        notices += [(rule, f"{template.path}: {detail}") for rule, detail in repair.notices]
+        notices += _notices(repair, effective, f"{template.path}: ")
         violations.judge(repair.pod, context, effective.for_families(repair.pod.asked), template)
     return Outcome(
         id=_decision_id(request, "validate"),
-        allowed=not violations.denied,
+        allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
         violations=tuple(violations.kept),
         notices=tuple(notices),
         object=request.object or {},
         pods=tuple(pods),
         received=tuple(received),
-        pods_refused=tuple(violations.lowered),
+        pods_refused=tuple(violations.lowered) if effective.enforcement is Enforcement.ENFORCE else (),
+        enforcement=effective.enforcement,
     )
+
+
+def _notices(repair: Repair, effective: Effective, place: str = "") -> tuple[tuple[str, str], ...]:
+    """What the author reads about repairs: changes of the author's own words, or all changes that are not made."""
+    if effective.enforcement is not Enforcement.WARN:
+        return tuple([(rule, f"{place}{detail}") for rule, detail in repair.notices])
+    return tuple([(rule, f"would be repaired: {place}{detail}") for rule, detail in repair.proposals()])
 
 
 def _kind(request: Request) -> str | None:

@@ -1,27 +1,37 @@
 """Running the rules on one pod: the mutations in order, the validations all."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from webhook.devices.asks import DevicePod
 from webhook.outcome import MAX_FINDINGS, Violation
-from webhook.pod.patch import Draft, Edit
+from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.rules.base import Context, Finding, Level, Mutation
 from webhook.rules.levels import Active
+from webhook.texts import shorten
+
+SHOWN = 80  # characters of a value
 
 
 class Repair:
-    """Runs all mutations in order, each on what the ones before it left."""
+    """Runs all mutations in order, each on what the ones before it left.
 
-    __slots__ = ("_context", "_pod", "draft", "notices", "rules")
+    Attributes:
+        draft: the pod, as changed so far.
+        edits: what each rule changed, by its id, in order; not the rules that changed nothing.
+        notices: (rule, sentence) where the author's own words were changed.
+    """
+
+    __slots__ = ("_context", "_pod", "draft", "edits", "notices")
 
     def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
         self._pod: DevicePod | None = DevicePod(received, context.config)
         self.draft = Draft(received.raw)
-        self.rules: list[str] = []
+        self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
         for rule in mutations:
             if rule.families is None or not rule.families.isdisjoint(self.pod.asked):
@@ -43,8 +53,28 @@ class Repair:
                 self.notices.append((rule.id, said.detail))
         if edits:
             self.draft.apply(edits)
-            self.rules.append(rule.id)
+            self.edits[rule.id] = edits
             self._pod = None
+
+    def proposals(self) -> Iterator[tuple[str, str]]:
+        """(rule, sentence) of everything that was changed, not only of the author's own words."""
+        told = {rule for rule, _ in self.notices}
+        yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in told]
+        yield from self.notices
+
+
+def describe(edits: Sequence[Edit]) -> str:
+    """Some edits of one rule in a sentence: the first of them, and how many more there are."""
+    first, *more = edits
+    path = field_path(first.path)
+    what = f"{path} is removed"
+    if first.value is not REMOVE:
+        text = json.dumps(first.value, separators=(",", ":"), ensure_ascii=False)
+        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten(text, SHOWN)}"
+    twin = tuple("requests" if key == "limits" else key for key in first.path)
+    if [edit.path for edit in more] == [twin]:
+        return f"{what}, in requests too"
+    return f"{what}, and {len(more)} more" if more else what
 
 
 class Violations:

@@ -50,6 +50,8 @@ def test_json_is_what_the_log_has(run):
         (["-n", "*-speech", "--endpoint", "mutate"], 3),
         (["--dry-run"], 0),
         (["--no-dry-run", "--denied"], 4),
+        (["--outcome", "warned", "--outcome", "denied"], 5),
+        (["--outcome", "would-be-denied"], 0),
     ],
 )
 def test_filters(run, options: list[str], count: int):
@@ -73,12 +75,42 @@ def test_a_summary_for_programs(run):
     (told,) = run("audit", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
     assert told["decisions"] == 4
     assert told["first"] == "2026-11-20T08:04:00.003000Z"
-    assert told["rules"]["card-count"] == {"decisions": 4, "denied": 4, "warned": 0, "audited": 0}
+    assert told["rules"]["card-count"] == {"decisions": 4, "denied": 4, "wouldBeDenied": 0, "warned": 0, "audited": 0}
     assert told["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
     assert told["denialsOverTime"]["byNamespace"] == trend
     assert told["outcomesOverTime"] == {**trend, "counts": {"denied": [1, 3]}}
     assert told["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
+
+
+@pytest.fixture
+def observed(write) -> str:
+    """The sample as a policy with `enforcement: audit` would have left it."""
+    records = [{**json.loads(line), "allowed": True, "enforcement": "audit"} for line in LINES]
+    return write("observed.jsonl", "".join(json.dumps(record) + "\n" for record in records))
+
+
+def test_what_would_have_been_refused_is_listed_apart(run, observed):
+    ran = run("audit", "--outcome", "would-be-denied", observed)
+    head, *rows = ran.out.splitlines()
+    assert len(rows) == 4
+    assert all(row[head.index("OUTCOME") :].startswith("would-be-denied   team-vision") for row in rows)
+    assert len(run("audit", "--denied", observed).out.splitlines()) == 0
+
+
+def test_what_would_have_been_refused_is_summed_up_apart(run, observed, write):
+    lines = [" ".join(line.split()) for line in run("audit", "--summary", observed).out.splitlines()]
+    assert lines[1] == "4 would-be-denied, 8 would-be-mutated, 4 allowed; 8 /mutate, 8 /validate"
+    assert "RULE DENIED WOULD BE DENIED WARNED AUDITED DENIED OVER TIME" in lines
+    assert "card-count 0 4 0 0" in lines
+    assert "team-vision 10 0 4 0" in lines
+    assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
+    assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
+    assert not any(line.startswith("REFUSED FOR") for line in lines)
+    (told,) = run("audit", "--summary", "-o", "json", observed).lines
+    assert told["outcomes"] == {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4}
+    assert told["rules"]["card-count"]["wouldBeDenied"] == 4
+    assert not any(who["enforced"] for who in told["refused"])
 
 
 def test_an_empty_log(run, write):

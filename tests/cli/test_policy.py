@@ -71,6 +71,47 @@ def test_the_same_as_text(check):
     assert rows["several-device-containers"] == "    several-device-containers  warn   rules"
 
 
+OBSERVING = {
+    "enforcement": "audit",
+    "repairs": {"toleration": "off"},
+    "namespaces": [
+        {"match": ["team-*"], "enforcement": "enforce", "repairs": {"toleration": "on", "scheduler-name": False}},
+        {"match": ["lab"], "enforcement": "warn"},
+    ],
+}
+
+
+def test_enforcement_and_repairs(check):
+    text = check(OBSERVING).out
+    assert (
+        "enforcement in every other namespace: audit: pods are admitted unchanged, and findings are only recorded\n"
+        in text
+    )
+    assert "repairs in every other namespace\n" in text
+    assert "  * toleration  off  repairs\n" in text
+    entry = "enforcement enforce, repair scheduler-name off, repair toleration on"
+    assert f"    namespaces.0 (team-*): {entry}\n    namespaces.1 (lab): enforcement warn\n" in text
+    text = check(OBSERVING, "--namespace", "team-a").out
+    assert "enforcement in team-a: enforce\n" in text
+    assert "  * scheduler-name  off  namespaces.0\n" in text
+    assert "    toleration  on  namespaces.0\n" in text
+    assert "and their author is warned\n" in check(OBSERVING, "--namespace", "lab").out
+
+
+def test_enforcement_and_repairs_for_programs(check):
+    told = json.loads(check(OBSERVING, "--namespace", "team-a", "-o", "json").out)
+    assert told["enforcement"] == {"value": "enforce", "source": "namespaces"}
+    assert told["repairs"][-2:] == [
+        {"id": "toleration", "on": True, "source": "namespaces"},
+        {"id": "hide-devices", "on": True, "source": "default"},
+    ]
+    assert told["namespaces"][0]["repairs"] == {"scheduler-name": False, "toleration": True}
+    told = json.loads(check(OBSERVING, "--namespace", "other", "-o", "json").out)
+    assert told["enforcement"] == {"value": "audit", "source": "enforcement"}
+    told = json.loads(check({}, "-o", "json").out)
+    assert told["enforcement"] == {"value": "enforce", "source": "default"}
+
+
 levels_of_rules = st.dictionaries(st.sampled_from(sorted(DEFAULT_LEVELS)), st.sampled_from([*Level]), max_size=6)
 entries = st.fixed_dictionaries(
     {"match": st.lists(st.sampled_from(["*", "a", "a*", "?", "b"]), min_size=1), "rules": levels_of_rules},
@@ -127,7 +168,7 @@ def test_an_entry_for_all_decides_in_every_other_namespace(check):
 def test_rules_of_an_exempt_entry_change_nothing(check):
     policy = {"namespaces": [{"match": ["a"], "exempt": True, "rules": {"card-count": "off"}}]}
     (entry,) = json.loads(check(policy, "-o", "json").out)["namespaces"]
-    assert entry == {"index": 0, "match": ["a"], "exempt": True, "changes": {}}
+    assert entry == {"index": 0, "match": ["a"], "exempt": True, "changes": {}, "enforcement": None, "repairs": {}}
 
 
 def test_many_globs_are_cut(check):

@@ -77,7 +77,7 @@ def test_every_key_has_its_description():
     assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
 
 
-@pytest.mark.parametrize("key", ["rules", "namespaces", "declared"])
+@pytest.mark.parametrize("key", ["rules", "repairs", "namespaces", "declared"])
 def test_what_is_commented_out_can_be_used(key):
     lines = commented_default().splitlines()
     at = next(number for number, line in enumerate(lines) if line.lstrip() in (f"{key}: {{}}", f"{key}: []"))

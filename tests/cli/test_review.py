@@ -16,6 +16,7 @@ KEYS = [
     "namespace",
     "name",
     "allowed",
+    "enforcement",
     "podsRefused",
     "notReviewed",
     "findings",

@@ -104,7 +104,14 @@ def test_the_tail_tells_what_it_leaves_out(client: Any):
 def test_the_summary(client: Any):
     found = ask(client, "/summary")
     assert found["outcomes"] == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
-    assert found["rules"][0] == {"name": "card-count", "decisions": 4, "denied": 4, "warned": 0, "audited": 0}
+    assert found["rules"][0] == {
+        "name": "card-count",
+        "decisions": 4,
+        "denied": 4,
+        "wouldBeDenied": 0,
+        "warned": 0,
+        "audited": 0,
+    }
     assert found["refused"][0]["times"] == 3
     assert sum(found["outcomesOverTime"]["counts"]["denied"]) == 4
     assert sum(found["denialsByRule"]["counts"]["card-count"]) == 4

@@ -28,6 +28,10 @@ FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
         ({}, "fleet.autoscaled=true", {"fleet": {"autoscaled": True}}),
         ({}, "schedulerNames=[a, b]", {"schedulerNames": ["a", "b"]}),
         ({}, "toleration=null", {"toleration": None}),
+        ({}, "enforcement=audit", {"enforcement": "audit"}),
+        ({}, "repairs.toleration=off", {"repairs": {"toleration": False}}),
+        ({}, "namespaces.a.b.enforcement=warn", {"namespaces": [{"match": ["a.b"], "enforcement": "warn"}]}),
+        ({}, "namespaces.a.repairs.b=on", {"namespaces": [{"match": ["a"], "repairs": {"b": True}}]}),
         ({}, "namespaces.team-*.rules.a=deny", {"namespaces": [{"match": ["team-*"], "rules": {"a": "deny"}}]}),
         (
             {"namespaces": [{"match": ["a", "x*"], "rules": {"a": "deny"}}, {"match": ["y"]}]},

@@ -20,6 +20,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.errors import RequestError
 from webhook.pod.templates import changed_templates
 from webhook.review import Snapshot, mutate
+from webhook.rules.base import Level
 from webhook.wire import codec
 
 OLD = snapshot()
@@ -27,6 +28,8 @@ HIDING = snapshot(
     {"workloads": "deny", "namespaces": [{"match": ["kube-*"], "exempt": True}]},
     config=parse_device_config({"nvidia": {"overwriteEnv": True, "defaultGPUNum": 1, "defaultMemory": 3000}}, "test"),
 )
+AUDITING = snapshot({"enforcement": "audit"})
+WARNING = snapshot({"enforcement": "warn", "workloads": "deny"})
 ENDPOINTS = st.sampled_from(sorted(HALVES))
 REVIEWS = sorted((DATA / "reviews").glob("*.json"))
 
@@ -52,7 +55,12 @@ def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
 
 
 @settings(max_examples=200)
-@given(rich_pods(), ENDPOINTS, st.sampled_from([OLD, HIDING]), st.sampled_from(["default", "kube-system"]))
+@given(
+    rich_pods(),
+    ENDPOINTS,
+    st.sampled_from([OLD, HIDING, AUDITING, WARNING]),
+    st.sampled_from(["default", "kube-system"]),
+)
 def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Snapshot, namespace: str):
     reproduces(request(pod, namespace=namespace), endpoint, used)
 
@@ -191,6 +199,42 @@ def test_a_pod_is_judged_as_the_new_inputs_would_have_repaired_it():
     assert replayer.replay(judged(pod())).direction is Direction.DENIED, "nothing is known of its past"
     assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
     assert replayer.replay(judged(pod())).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("used", [AUDITING, snapshot({"enforcement": "warn"})])
+def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
+    replayer = Replayer(used, OLD)
+    repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
+    assert repaired.direction is Direction.MUTATED
+    gained, lost = repaired.other_operations
+    assert [operation["path"] for operation in gained] == ["/spec/schedulerName", "/spec/tolerations"]
+    assert lost == []
+    assert replayer.replay(judged(pod(), used)).verdict is Verdict.SAME, "it is repaired first"
+    refused = replayer.replay(judged(pod(99), used))
+    assert refused.direction is Direction.DENIED
+    assert ("card-count", Level.DENY) in [(violation.rule, violation.level) for violation in refused.gained]
+
+
+def test_enforcing_no_longer_lets_pods_pass():
+    replayer = Replayer(OLD, AUDITING)
+    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.MUTATED
+    assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
+    assert replayer.replay(judged(pod())).direction is None
+
+
+def test_another_policy_changes_what_would_be_refused():
+    tried = snapshot({"enforcement": "audit", "rules": {"card-count": "warn"}})
+    found = replay(judged(pod(99), AUDITING), AUDITING, tried)
+    assert found.direction is Direction.FOUND, "the author reads nothing"
+    assert [v.rule for v in found.gained] == [v.rule for v in found.lost] == ["card-count"]
+    tried = snapshot({"enforcement": "audit", "repairs": {"toleration": False}})
+    found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
+    assert (found.direction, len(found.other_operations[1])) == (Direction.MUTATED, 1)
+
+
+def test_warning_of_what_was_only_recorded():
+    found = replay(judged(pod(99), AUDITING), AUDITING, snapshot({"enforcement": "warn"}))
+    assert (found.verdict, found.direction) == (Verdict.CHANGED, Direction.WARNED)
 
 
 def test_another_fleet():

@@ -14,6 +14,7 @@ from webhook.decisions.decision import Decision, parse_decision
 from webhook.decisions.filters import Filter, read_time
 from webhook.decisions.summary import OTHERS, Count, Refused, Summary
 from webhook.decisions.trend import MAX_STEPS, STEPS, Trend
+from webhook.rules.base import Enforcement
 
 LOG = [decision for line in sample.lines() if (decision := parse_decision(line)) is not None]
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -89,6 +90,21 @@ def test_the_sample_summed_up():
         "warned": [0, 1, 0],
     }
     assert (found.first, found.last) == (LOG[0].at, LOG[-1].at)
+
+
+@pytest.mark.parametrize("enforcement", [Enforcement.WARN, Enforcement.AUDIT])
+def test_what_was_only_recorded_is_summed_up_apart(enforcement: Enforcement):
+    found = summed([decision._replace(allowed=True, enforcement=enforcement) for decision in LOG])
+    warned = int(enforcement is Enforcement.WARN)
+    expected = {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4 - warned, "warned": warned}
+    assert dict(found.words) == {word: count for word, count in expected.items() if count}
+    assert found.rules["card-count"] == Count(4, would_be_denied=4)
+    assert found.rules["host-access"] == Count(1, warned=warned, audited=1 - warned)
+    assert found.namespaces["team-vision"] == Count(10, would_be_denied=4)
+    runner = "system:serviceaccount:team-vision:runner"
+    assert found.refused[Refused("card-count", "team-vision", runner, enforced=False)] == 3
+    assert all(not who.enforced for who in found.refused)
+    assert found.denials_of.counts("card-count") == []
 
 
 def test_a_copy_goes_on_by_itself():

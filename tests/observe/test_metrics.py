@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from webhook.cluster.files import load_nodes
 from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.observe.metrics import Metrics
-from webhook.policy import default_policy
-from webhook.review import mutate, validate
+from webhook.policy import default_policy, parse_policy
+from webhook.review import Snapshot, mutate, validate
 from webhook.wire import codec
 
 DATA = Path(__file__).parents[1] / "data"
@@ -29,10 +29,10 @@ def value(metrics: Metrics, name: str, **labels: Any) -> float:
     return samples(metrics).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
-def reviewed(metrics: Metrics, name: str) -> None:
+def reviewed(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT) -> None:
     request = codec.decode((DATA / "reviews" / f"{name}.json").read_bytes())
-    metrics.reviewed("mutate", request, mutate(request, SNAPSHOT), 200_000)
-    metrics.reviewed("validate", request, validate(request, SNAPSHOT), 2_000_000)
+    metrics.reviewed("mutate", request, mutate(request, snapshot), 200_000)
+    metrics.reviewed("validate", request, validate(request, snapshot), 2_000_000)
 
 
 def test_reviews():
@@ -42,11 +42,23 @@ def test_reviews():
     labels = {"operation": "CREATE", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="validate", outcome="denied", **labels) == 3
     assert value(metrics, "requests_total", endpoint="mutate", outcome="mutated", **labels) == 3
-    assert value(metrics, "findings_total", rule="cores-range", level="deny") == 3
-    assert value(metrics, "mutations_total", rule="scheduler-name") == 3
+    assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement="enforce") == 3
+    assert value(metrics, "mutations_total", rule="scheduler-name", enforcement="enforce") == 3
     assert value(metrics, "review_seconds_sum", endpoint="validate") == pytest.approx(0.006)
     assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.00025") == 3
     assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.0001") == 0
+
+
+@pytest.mark.parametrize("enforcement", ["warn", "audit"])
+def test_what_is_not_enforced_is_counted_apart(enforcement: str):
+    metrics = Metrics()
+    policy = parse_policy({"enforcement": enforcement}, "the test's policy")
+    reviewed(metrics, "cores-over-100", build_snapshot(default_device_config(), policy, None))
+    labels = {"operation": "CREATE", "dry_run": "false"}
+    assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-denied", **labels) == 1
+    assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-mutated", **labels) == 1
+    assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement=enforcement) == 1
+    assert value(metrics, "mutations_total", rule="scheduler-name", enforcement=enforcement) == 1
 
 
 def test_what_is_none_of_ours_counts_as_untouched():
@@ -61,9 +73,17 @@ def test_no_series_comes_from_a_pod():
     for file in sorted((DATA / "reviews").glob("*.json")):
         reviewed(metrics, file.stem)
     names = {label for _, labels in samples(metrics) for label, _ in labels}
-    assert names <= {"endpoint", "operation", "outcome", "dry_run", "rule", "level", "le", "generation"} | {
-        *("version", "implementation", "major", "minor", "patchlevel")
-    }
+    assert names <= {
+        "endpoint",
+        "operation",
+        "outcome",
+        "dry_run",
+        "rule",
+        "level",
+        "enforcement",
+        "le",
+        "generation",
+    } | {*("version", "implementation", "major", "minor", "patchlevel")}
 
 
 def test_the_rest():

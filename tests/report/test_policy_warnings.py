@@ -136,10 +136,11 @@ def test_many_brackets_take_no_time():
 
 
 def test_an_entry_that_changes_nothing():
-    idle = "it changes nothing: these levels hold in every namespace; remove it, or give it other rules or exempt: true"
+    idle = "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true"
     same = {"match": ["b"], "rules": {"card-count": "deny"}}
     assert warned(namespaces=[{"match": ["a"]}, same]) == [("namespaces.0", idle), ("namespaces.1", idle)]
-    assert warned(namespaces=[{"match": ["a"], "exempt": True}]) == []
+    for other in ({"exempt": True}, {"enforcement": "warn"}, {"repairs": {"toleration": "off"}}):
+        assert warned(namespaces=[{"match": ["a"], **other}]) == []
 
 
 def test_an_entry_that_changes_nothing_may_be_an_exception():
@@ -151,6 +152,9 @@ def test_rules_of_an_exempt_entry():
     assert entries({"match": ["a"], "exempt": True}) == [
         ("namespaces.0", "it has rules, yet exempt: true lets every pod pass; remove one of the two")
     ]
+    for key, value in (("enforcement", "warn"), ("repairs", {"toleration": "off"})):
+        ((_, message),) = warned(namespaces=[{"match": ["a"], "exempt": True, key: value}])
+        assert message == f"it has {key}, yet exempt: true lets every pod pass; remove one of the two"
 
 
 def test_all_namespaces_exempt():

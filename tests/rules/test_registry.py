@@ -29,6 +29,7 @@ MUTATION_ORDER = [
 
 LEVELS = {
     "quantity-invalid": "deny",
+    "limits-missing": "deny",
     "number-zero": "deny",
     "count-missing": "deny",
     "cores-range": "deny",
@@ -43,6 +44,7 @@ LEVELS = {
     "several-device-containers": "warn",
     "foreign-scheduler": "deny",
     "node-name-set": "deny",
+    "toleration-missing": "warn",
     "privileged-device": "deny",
     "isolation-env": "deny",
     "isolation-env-from": "warn",

@@ -97,7 +97,7 @@ def test_what_a_repair_cures_is_told_under_the_repair():
     ]
     assert told["scheduler-name"].path == "spec.schedulerName"
     assert told["scheduler-name"].message == 'would be repaired at creation: spec.schedulerName becomes "volcano"'
-    assert told["toleration"].message.startswith('would be repaired at creation: spec.tolerations becomes {"key":"volc')
+    assert told["toleration"].message.startswith('would be repaired at creation: spec.tolerations gets {"key":"volc')
     assert "lowered to 15360" in told["memory-above-card"].message
     assert told["memory-above-card"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
 

@@ -13,6 +13,7 @@ from webhook.decisions.filters import Filter, read_time
 from webhook.decisions.reader import Reader
 from webhook.decisions.streams import STANDARD_INPUT
 from webhook.errors import WebhookError
+from webhook.outcome import WORDS
 from webhook.report.audit import skipped_text
 from webhook.report.terminal import visible
 
@@ -63,6 +64,7 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add("--since", type=point, metavar="TIME", help="an age such as 2h or 7d, or a time such as 2026-11-20T10:00 (UTC)")
     add("--until", type=point, metavar="TIME", help="likewise; decisions before it")
     add("--denied", action="store_true", help="what was refused")
+    add("--outcome", action="append", default=[], choices=WORDS, help="what came of it; would-be: if it was enforced")
     add("--rule", action="append", default=[], metavar="GLOB", help="what such a rule spoke about")
     add("--namespace", "-n", action="append", default=[], metavar="GLOB", help="what was asked for in such a namespace")
     add("--user", action="append", default=[], metavar="GLOB", help="what such a user asked for")
@@ -76,6 +78,7 @@ def read_filter(arguments: argparse.Namespace) -> Filter:
         since=arguments.since,
         until=arguments.until,
         denied=arguments.denied,
+        words=tuple(arguments.outcome),
         rules=tuple(arguments.rule),
         namespaces=tuple(arguments.namespace),
         users=tuple(arguments.user),

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from webhook.decisions.replay import Direction, Replayed, Verdict, without_ends
+from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.decisions.summary import OTHERS
 
 MAX_GROUPS = 500
@@ -98,17 +98,10 @@ class Changes:
         _increase(group.users, replayed.decision.user, OTHERS, MAX_NAMES)
 
 
-def other_operations(replayed: Replayed) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The operations of the new patch that the recorded one does not have, and the other way round."""
-    then = without_ends(replayed.decision.patch)
-    now = without_ends(replayed.outcome.operations) if replayed.outcome else []
-    return [each for each in now if each not in then], [each for each in then if each not in now]
-
-
 def _kind(replayed: Replayed, direction: Direction) -> Kind:
     explained = replayed.verdict is Verdict.CHANGED
     if direction is Direction.MUTATED:
-        return Kind(direction, explained, *[_places(operations) for operations in other_operations(replayed)])
+        return Kind(direction, explained, *[_places(found) for found in replayed.other_operations])
     gained, lost = ({finding.rule: None for finding in found} for found in (replayed.gained, replayed.lost))
     return Kind(direction, explained, tuple(gained), tuple(lost))
 

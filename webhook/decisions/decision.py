@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from webhook.outcome import Violation
-from webhook.rules.base import Level
+from webhook.outcome import Violation, outcome_word, soften
+from webhook.rules.base import Enforcement, Level
 
 ENDPOINTS = ("mutate", "validate")
 
@@ -15,6 +15,7 @@ MAX_DEPTH = 200  # of a line that need not be looked at for it
 
 _SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
+_ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
 
 
 class Decided(Protocol):
@@ -53,6 +54,10 @@ class Decided(Protocol):
         """Of every level."""
 
     @property
+    def enforcement(self) -> Enforcement:
+        """Whether denials refused and repairs were made."""
+
+    @property
     def word(self) -> str:
         """The outcome in one word."""
 
@@ -66,13 +71,14 @@ class Decision(NamedTuple):  # made a million times for one log
         endpoint: `mutate` or `validate`.
         operation, dry_run, user, namespace, kind, name: of the request.
         allowed: the verdict.
-        findings: of every level.
-        patch: the JSON patch.
+        findings: of every level; those that deny refused only if enforcement is `enforce`.
+        patch: the JSON patch; it was made only if enforcement is `enforce`.
         request: what is kept of the request.
         digests: of device config, policy and fleet.
         duration: in microseconds.
         client_verified: whether the client proved by a certificate that it may ask; False also for lines of versions
             that did not record it.
+        enforcement: of the policy in that namespace; `enforce` for lines of versions that had no other.
     """
 
     at: datetime
@@ -92,19 +98,26 @@ class Decision(NamedTuple):  # made a million times for one log
     digests: dict[str, Any]
     duration: int
     client_verified: bool = False
+    enforcement: Enforcement = Enforcement.ENFORCE
 
     @property
     def word(self) -> str:
-        """The decision in one word: denied, mutated, warned, allowed or untouched."""
-        if not self.allowed:
-            return "denied"
-        if self.patch:
-            return "mutated"
-        if self.findings:
-            return "warned" if any([finding.level is Level.WARN for finding in self.findings]) else "allowed"
+        """The decision in one word, as `webhook.outcome.WORDS` has them."""
+        if self.patch or self.findings or not self.allowed:
+            return outcome_word(self.allowed, self.enforcement, self.findings, self.patch)
         return (
             "allowed" if "pod" in self.request or len(self.request) > ("subResource" in self.request) else "untouched"
         )
+
+    @property
+    def changes(self) -> list[dict[str, Any]]:
+        """The patch as it was made; empty if it was only recorded."""
+        return self.patch if self.enforcement is Enforcement.ENFORCE else []
+
+    @property
+    def softened(self) -> tuple[Violation, ...]:
+        """The findings at the levels at which they took effect."""
+        return soften(self.findings, self.enforcement)
 
 
 def worst_levels(findings: Iterable[Violation]) -> dict[str, Level]:
@@ -150,6 +163,7 @@ def read_decision(record: Any) -> Decision | None:
             record["digests"],
             record["durationUs"],
             record.get("clientVerified", False),
+            _ENFORCEMENTS[record.get("enforcement", Enforcement.ENFORCE)],
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -199,6 +213,7 @@ def to_record(decision: Decision) -> dict[str, Any]:
         "digests": decision.digests,
         "durationUs": decision.duration,
         "clientVerified": decision.client_verified,
+        "enforcement": decision.enforcement,
     }
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from webhook.decisions.decision import Decision, parse_decision
 from webhook.decisions.filters import Filter
 from webhook.outcome import Violation
+from webhook.rules.base import Enforcement
 
 BLOCK = 64  # lines: half as large again when compressed in blocks of 32, a tenth smaller in blocks of 128
 BLOCK_BYTES = 256 << 10  # of lines; a longer line is a block of its own
@@ -30,6 +31,7 @@ class Entry(NamedTuple):
         word: the outcome in one word.
         at, id, endpoint, operation, dry_run, user, namespace, kind, name, allowed, findings: as the decision has them.
         duration: in microseconds.
+        enforcement: as the decision has it.
     """
 
     number: int
@@ -46,6 +48,7 @@ class Entry(NamedTuple):
     findings: tuple[Violation, ...]
     word: str
     duration: int
+    enforcement: Enforcement
 
 
 class Block(NamedTuple):
@@ -159,6 +162,7 @@ class Shared:
             self._shared(decision.findings) if decision.findings else (),
             decision.word,
             decision.duration,
+            decision.enforcement,
         )
         return entry, self._weight + getsizeof(decision.duration)
 

@@ -24,7 +24,7 @@ class Filter:
         denied: refused ones only.
         rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
         dry_run, endpoint: as the decision has it.
-        words: outcomes, of which it must be one: denied, mutated, warned, allowed, untouched.
+        words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
         names: globs, of which the object's name must match one.
     """
 

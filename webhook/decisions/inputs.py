@@ -16,7 +16,7 @@ from webhook.review import Snapshot
 
 MAX_SPLIT = 1000
 
-_NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|rules\.[a-z0-9-]+)")
+_NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|enforcement|(?:rules|repairs)\.[a-z0-9-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Inputs:
 
     Attributes:
         files: what none of them says is the built-in device config, the default policy, an unknown fleet.
-        settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.rules.card-count=warn`.
+        settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.enforcement=warn`.
         split: how many slices each vGPU card of the fleet is cut into; None leaves them.
     """
 

@@ -38,7 +38,7 @@ class Repairs:
 
     def note(self, decision: Decision) -> None:
         """Remember what a recorded mutation made of its pod."""
-        key = content_after(decision) if decision.patch else None
+        key = content_after(decision) if decision.changes else None
         if key is None:
             return
         spelled = orjson.dumps(decision.request["pod"])
@@ -55,17 +55,22 @@ class Repairs:
         if before is None:
             return request
         pod: dict[str, Any] = orjson.loads(before)
-        repaired = mutate(replace(request, object=pod), snapshot)
-        return replace(request, object=dict(repaired.object))
+        return made_again(replace(request, object=pod), snapshot)
+
+
+def made_again(request: Request, snapshot: Snapshot) -> Request:
+    """The request for the judgement of a new pod, repaired as these inputs would have it; any other one as it is."""
+    repaired = mutate(request, snapshot)
+    return replace(request, object=dict(repaired.object)) if repaired.touched else request
 
 
 def content_after(decision: Decision) -> bytes | None:
-    """What tells the pod of a line, as repaired, from others: equal in both lines of a new pod. None if there is no pod."""
+    """What tells the pod of a line, as it went on, from others: equal in both lines of a new pod. None if there is no pod."""
     pod = decision.request.get("pod")
     if not isinstance(pod, dict):
         return None
     try:
-        return _key(jsonpatch.apply_patch(pod, decision.patch) if decision.patch else pod)
+        return _key(jsonpatch.apply_patch(pod, decision.changes) if decision.changes else pod)
     except (*_UNFIT, Malformed):  # the patch is for the whole pod; of what is cut away it may need a part
         return None
 

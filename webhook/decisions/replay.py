@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from webhook.decisions.decision import Decision
 from webhook.decisions.rebuild import NotReplayable, rebuild
-from webhook.decisions.repairs import Repairs
+from webhook.decisions.repairs import Repairs, made_again
 from webhook.errors import Malformed
 from webhook.outcome import Outcome, Violation
 from webhook.review import Snapshot, mutate, validate
-from webhook.rules.base import Level
+from webhook.rules.base import Enforcement, Level
 from webhook.wire.models import Request
 
 HALVES: dict[str, Callable[[Request, Snapshot], Outcome]] = {"mutate": mutate, "validate": validate}
@@ -60,6 +60,14 @@ class Replayed(NamedTuple):
     lost: tuple[Violation, ...] = ()
     outcome: Outcome | None = None
 
+    @property
+    def other_operations(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The operations of the new patch that the recorded one does not have, and the other way round."""
+        if self.outcome is None:
+            return [], []
+        then, now = _patches(self.decision, self.outcome)
+        return [each for each in now if each not in then], [each for each in then if each not in now]
+
 
 class Replayer:
     """Replays one decision after the other, in the order of the log."""
@@ -99,18 +107,15 @@ class Replayer:
         explained = bool(other)
         if not explained and self._tried is not self._base:
             before = self._review(decision, request, self._base, pair)
-            explained = (before.allowed, before.violations, before.operations) != (
-                outcome.allowed,
-                outcome.violations,
-                outcome.operations,
-            )
+            explained = _effects(before) != _effects(outcome)
+        then, now = _findings(decision, outcome)
         return Replayed(
             decision,
             Verdict.CHANGED if explained else Verdict.UNEXPLAINED,
             direction,
             other,
-            gained=_without(outcome.violations, decision.findings),
-            lost=_without(decision.findings, outcome.violations),
+            gained=_without(now, then),
+            lost=_without(then, now),
             outcome=outcome,
         )
 
@@ -121,7 +126,9 @@ class Replayer:
 
     def _review(self, decision: Decision, request: Request, snapshot: Snapshot, pair: bool) -> Outcome:
         """Make the decision; a pod that this webhook repaired is repaired again first, as these inputs would have it."""
-        if pair and decision.endpoint == "validate":
+        if decision.endpoint == "validate" and decision.enforcement is not Enforcement.ENFORCE:
+            request = made_again(request, snapshot)  # the line holds the pod before any repair
+        elif decision.endpoint == "validate" and pair:
             request = self._repairs.repeat(request, snapshot)
         return HALVES[decision.endpoint](request, snapshot)
 
@@ -142,15 +149,31 @@ def compare(decision: Decision, outcome: Outcome) -> Direction | None:
     """Say in which way an outcome is another than the recorded one; None if it is the same."""
     if decision.allowed is not outcome.allowed:
         return Direction.DENIED if decision.allowed else Direction.ALLOWED
-    if decision.findings != outcome.violations:
-        before, after = ({_place(v) for v in found} for found in (decision.findings, outcome.violations))
-        if any([level is Level.WARN for _, level, _ in after - before]):
+    then, now = _findings(decision, outcome)
+    if then != now:
+        told = {_place(v) for v in outcome.softened} - {_place(v) for v in decision.softened}
+        if any([level is Level.WARN for _, level, _ in told]):
             return Direction.WARNED
-        if before != after:
+        if {_place(v) for v in then} != {_place(v) for v in now}:
             return Direction.FOUND
-    if without_ends(decision.patch) != without_ends(outcome.operations):
+    before, after = _patches(decision, outcome)
+    if before != after:
         return Direction.MUTATED
-    return None if decision.findings == outcome.violations else Direction.WORDED
+    return None if then == now else Direction.WORDED
+
+
+def _findings(decision: Decision, outcome: Outcome) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
+    """The findings of then and of now: at the levels at which they take effect, unless those are softened alike."""
+    if decision.enforcement is outcome.enforcement:
+        return decision.findings, outcome.violations
+    return decision.softened, outcome.softened
+
+
+def _patches(decision: Decision, outcome: Outcome) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The patches of then and of now: as they are made, unless they are only recorded, then as now."""
+    if Enforcement.ENFORCE in (decision.enforcement, outcome.enforcement):
+        return without_ends(decision.changes), without_ends(outcome.changes)
+    return without_ends(decision.patch), without_ends(outcome.operations)
 
 
 def without_ends(operations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -165,6 +188,10 @@ def without_ends(operations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _reviews_workloads(request: Request, snapshot: Snapshot) -> bool:
     return snapshot.settings.workloads is not Level.OFF and not snapshot.levels.of(request.namespace).exempt
+
+
+def _effects(outcome: Outcome) -> tuple[Any, ...]:
+    return outcome.allowed, outcome.enforcement, outcome.violations, outcome.operations
 
 
 def _place(violation: Violation) -> tuple[str, Level, str]:

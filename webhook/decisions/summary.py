@@ -7,26 +7,36 @@ from typing import NamedTuple
 
 from webhook.decisions.decision import Decided, worst_levels
 from webhook.decisions.trend import MINUTE, Trend
-from webhook.rules.base import Level
+from webhook.rules.base import Enforcement, Level
 
 MAX_KEYS = 10_000  # of each table; names come from strangers
 OTHERS = "(others)"
 
 
 class Refused(NamedTuple):
-    """Who was refused by which rule."""
+    """Who was refused by which rule, or would have been."""
 
     rule: str
     namespace: str
     user: str
+    enforced: bool = True
 
 
 @dataclass(slots=True)
 class Count:
-    """How many decisions there were of somebody or something, and what became of them."""
+    """How many decisions there were of somebody or something, and what became of them.
+
+    Attributes:
+        decisions: how many.
+        denied: how many were refused.
+        would_be_denied: how many were not refused only because the policy did not enforce.
+        warned: how many warned their author.
+        audited: how many were only recorded.
+    """
 
     decisions: int = 0
     denied: int = 0
+    would_be_denied: int = 0
     warned: int = 0
     audited: int = 0
 
@@ -38,12 +48,12 @@ class Summary:
     Attributes:
         decisions: how many.
         first, last: when the earliest and the latest was made.
-        words: how many of each outcome: denied, mutated, warned, allowed, untouched.
+        words: how many of each outcome, as `webhook.outcome.WORDS` has them.
         endpoints: how many at each.
         dry_runs: how many would have stored nothing anyway.
         rules: of each rule, the decisions with its findings, by their worst level.
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
-        refused: decisions by rule, namespace and user.
+        refused: decisions by rule, namespace and user, those that were only not enforced apart.
         outcomes: over time, by outcome word.
         denials_of: over time, by rule.
         denials_in: over time, by namespace.
@@ -104,25 +114,41 @@ class Summary:
         )
 
     def _found(self, decision: Decided, namespace: Count, user: Count) -> None:
+        enforced = decision.enforcement is Enforcement.ENFORCE
+        told = decision.enforcement is not Enforcement.AUDIT
         worst = worst_levels(decision.findings)
-        warned = Level.WARN in worst.values()
+        denies, warned = Level.DENY in worst.values(), told and Level.WARN in worst.values()
         for count in (namespace, user):
             count.denied += not decision.allowed
+            count.would_be_denied += denies and not enforced
             count.warned += warned
         for rule, level in worst.items():
             count = _count(self.rules, rule)
             count.decisions += 1
-            count.denied += level is Level.DENY
-            count.warned += level is Level.WARN
-            count.audited += level is Level.AUDIT
             if level is Level.DENY:
-                self.denials_of.add(rule, decision.at)
-                who = Refused(rule, decision.namespace, decision.user)
-                if who not in self.refused and len(self.refused) >= MAX_KEYS:
-                    who = Refused(rule, OTHERS, OTHERS) if rule in self.rules else Refused(OTHERS, OTHERS, OTHERS)
-                self.refused[who] += 1
+                count.denied += enforced
+                count.would_be_denied += not enforced
+                self._denies(rule, decision, enforced)
+            elif level is Level.WARN and told:
+                count.warned += 1
+            else:
+                count.audited += 1
         if not decision.allowed:
             self.denials_in.add(decision.namespace, decision.at)
+
+    def _denies(self, rule: str, decision: Decided, enforced: bool) -> None:
+        if enforced:
+            self.denials_of.add(rule, decision.at)
+        who = Refused(rule, decision.namespace, decision.user, enforced)
+        if who not in self.refused and len(self.refused) >= MAX_KEYS:
+            who = Refused(rule if rule in self.rules else OTHERS, OTHERS, OTHERS, enforced)
+        self.refused[who] += 1
+
+
+def worst_first(named: tuple[str, Count]) -> tuple[int, int, int, int, str]:
+    """Sorts names with their counts: the most refused first."""
+    name, count = named
+    return -count.denied, -count.would_be_denied, -count.warned, -count.decisions, name
 
 
 def _count(table: dict[str, Count], name: str) -> Count:
@@ -135,4 +161,4 @@ def _count(table: dict[str, Count], name: str) -> Count:
 
 
 def _copy(table: dict[str, Count]) -> dict[str, Count]:
-    return {name: Count(count.decisions, count.denied, count.warned, count.audited) for name, count in table.items()}
+    return {name: replace(count) for name, count in table.items()}

@@ -153,6 +153,7 @@ def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snaps
         "digests": snapshot.digests,
         "durationUs": exchange.duration // 1000,
         "clientVerified": exchange.client_verified,
+        "enforcement": outcome.enforcement,
     }
     spelled = orjson.dumps(record, option=LINE_FORMAT)
     if len(spelled) <= MAX_LINE:

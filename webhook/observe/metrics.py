@@ -26,8 +26,8 @@ PREFIX = "vgpu_webhook_"
 COUNTERS = {
     "requests": ("Reviews answered.", ("endpoint", "operation", "outcome", "dry_run")),
     "bad_requests": ("Requests without a verdict.", ("endpoint", "code")),
-    "findings": ("Findings of the validations.", ("rule", "level")),
-    "mutations": ("Pods changed by a mutation.", ("rule",)),
+    "findings": ("Findings of the validations.", ("rule", "level", "enforcement")),
+    "mutations": ("Pods changed by a mutation, or only found to need it.", ("rule", "enforcement")),
     "config_reloads": ("Files and ConfigMaps read because they are new or changed.", ("source", "result")),
     "audit_write_failures": ("Audit lines lost.", ()),
 }
@@ -72,10 +72,11 @@ class Metrics(Collector):
         buckets, total = known
         buckets[bisect_left(LATENCY_BUCKETS, duration_ns / 1e9)] += 1
         total[0] += duration_ns
+        enforcement = outcome.enforcement.value
         for violation in outcome.violations:
-            self._counts["findings"][violation.rule, violation.level.value] += 1
+            self._counts["findings"][violation.rule, violation.level.value, enforcement] += 1
         for rule in outcome.mutations:
-            self._counts["mutations"][(rule,)] += 1
+            self._counts["mutations"][rule, enforcement] += 1
 
     def refused_bytes(self, endpoint: str, code: int) -> None:
         """Count a request that got an HTTP error instead of a verdict."""

@@ -118,6 +118,17 @@ def pointer(path: Path) -> str:
     return "".join(["/" + _escaped(key) if isinstance(key, str) else f"/{key}" for key in path])
 
 
+def field_path(path: Path) -> str:
+    """Spell a path as people write it: `spec.containers[0].resources.limits[volcano.sh/vgpu-number]`."""
+    spelled = ""
+    for key in path:
+        if isinstance(key, str) and key.isidentifier():
+            spelled += f".{key}" if spelled else key
+        elif key != APPEND:
+            spelled += f"[{key}]"
+    return spelled
+
+
 def _escaped(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "/" in key or "~" in key else key
 

@@ -10,12 +10,14 @@ from webhook.report.terminal import Piece, Style, Terminal, legible
 
 STYLES = {
     "denied": Style.BAD,
+    "would-be-denied": Style.BAD,
     "mutated": Style.REPAIRED,
+    "would-be-mutated": Style.REPAIRED,
     "warned": Style.WARNING,
     "allowed": Style.GOOD,
     "untouched": Style.DIM,
 }
-_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 9), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
+_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
 
 
 class Listing:

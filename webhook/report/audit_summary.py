@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from webhook.decisions.decision import spell_time
-from webhook.decisions.summary import Count, Summary
+from webhook.decisions.summary import Count, Summary, worst_first
 from webhook.decisions.trend import Trend
 from webhook.report.audit import STYLES, moment
 from webhook.report.manifest import to_json
@@ -40,22 +40,30 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     terminal.line(f"{words}; {places}{dry}")
     spell = _Spelling(unicode)
     of, within = summary.denials_of, summary.denials_in
-    rules = [(*_told(name, count), spell.trend(of, name)) for name, count in _top(summary.rules)]
-    _table(terminal, ("RULE", "DENIED", "WARNED", "AUDITED", spell.head(of)), rules, len(summary.rules))
+    would = any([not who.enforced for who in summary.refused])
+    denied = ("DENIED", "WOULD BE DENIED") if would else ("DENIED",)
+    rules = [
+        (legible(name, MAX_CELL), *_denied(count, would), *_numbers(count.warned, count.audited), spell.trend(of, name))
+        for name, count in _top(summary.rules)
+    ]
+    _table(terminal, ("RULE", *denied, "WARNED", "AUDITED", spell.head(of)), rules, len(summary.rules))
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
-        found = {name: count for name, count in counts.items() if count.denied or count.warned}
+        found = {name: count for name, count in counts.items() if count.denied or count.would_be_denied or count.warned}
         rows = [
-            (legible(name, MAX_CELL), *_numbers(count.decisions, count.denied, count.warned))
+            (legible(name, MAX_CELL), *_numbers(count.decisions), *_denied(count, would), *_numbers(count.warned))
             + ((spell.trend(trend, name),) if trend else ())
             for name, count in _top(found)
         ]
-        head = (title, "DECISIONS", "DENIED", "WARNED", *((spell.head(trend),) if trend else ()))
+        head = (title, "DECISIONS", *denied, "WARNED", *((spell.head(trend),) if trend else ()))
         _table(terminal, head, rows, len(found))
-    refused = [
-        (legible(who.rule, MAX_CELL), legible(who.namespace, MAX_CELL), legible(who.user, MAX_CELL), f"{count:,}")
-        for who, count in sorted(summary.refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
-    ]
-    _table(terminal, ("REFUSED FOR", "IN", "USER", "TIMES"), refused, len(summary.refused))
+    for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
+        refused = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
+        most = sorted(refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+        rows = [
+            (legible(who.rule, MAX_CELL), legible(who.namespace, MAX_CELL), legible(who.user, MAX_CELL), f"{count:,}")
+            for who, count in most
+        ]
+        _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(refused))
 
 
 def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
@@ -70,7 +78,7 @@ def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
         "skipped": skipped,
     }
     for key in ("rules", "namespaces", "users"):
-        told[key] = {name: asdict(count) for name, count in _sorted(getattr(summary, key))}
+        told[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
     told["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
     told["outcomesOverTime"] = _series(summary.outcomes, summary.words)
     told["denialsOverTime"] = {
@@ -118,16 +126,20 @@ def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> No
         terminal.line((Style.DIM, f"and {total - len(lines):,} more"))
 
 
-def _told(name: str, count: Count) -> tuple[str, ...]:
-    return (legible(name, MAX_CELL), *_numbers(count.denied, count.warned, count.audited))
+def _denied(count: Count, would: bool) -> tuple[str, ...]:
+    return _numbers(count.denied, count.would_be_denied) if would else _numbers(count.denied)
 
 
 def _numbers(*counts: int) -> tuple[str, ...]:
     return tuple([f"{count:,}" for count in counts])
 
 
+def _json(count: Count) -> dict[str, int]:
+    return {("wouldBeDenied" if key == "would_be_denied" else key): number for key, number in asdict(count).items()}
+
+
 def _sorted(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
-    return sorted(counts.items(), key=lambda item: (-item[1].denied, -item[1].warned, -item[1].decisions, item[0]))
+    return sorted(counts.items(), key=worst_first)
 
 
 def _top(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:

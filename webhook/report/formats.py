@@ -33,6 +33,7 @@ def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> 
         "namespace": request.namespace,
         "name": reviewed.name,
         "allowed": outcome.allowed,
+        "enforcement": outcome.enforcement,
         "podsRefused": outcome.pods_refused,
         "notReviewed": reviewed.not_reviewed or None,
         "findings": [

@@ -78,6 +78,7 @@ def _values(policy: Policy) -> dict[str, Any]:
         "target.devicePlugin": _version(settings.target.device_plugin),
         "percentage.mixedCards": settings.mixed_cards,
         "memoryAboveCard": settings.memory_above_card,
+        "enforcement": policy.levels.enforcement,
         "workloads": settings.workloads,
         "trustedUsers": sorted(settings.trusted_users),
         "fleet.autoscaled": settings.autoscaled,

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from webhook.report.effective_policy import Effective, Entry, Row
+from webhook.report.effective_policy import Effective, Entry, RepairRow, Row
 from webhook.report.policy_settings import Setting
 from webhook.report.terminal import INDENT, Piece, Style, Terminal
-from webhook.rules.base import Level
+from webhook.rules.base import Enforcement, Level
 from webhook.rules.levels import Source
 from webhook.texts import shorten
 
@@ -27,6 +27,8 @@ def show(policy: Effective, terminal: Terminal, *, changed: bool) -> None:
     told = (Style.WARNING, f"good, with {count} warning{'s' * (count > 1)}") if count else (Style.GOOD, "good")
     terminal.line((Style.BOLD, policy.file), ": ", told)
     _settings([s for s in policy.settings if not changed or s.value != s.default], terminal)
+    if not policy.exempt:
+        _enforcement(policy, [row for row in policy.repairs if not (changed and row.on)], terminal)
     _levels(policy, [row for row in policy.levels if not changed or row.level is not row.default], terminal)
     if policy.namespace is None and policy.namespaces:
         _entries(policy.namespaces, terminal)
@@ -49,9 +51,33 @@ def _settings(settings: list[Setting], terminal: Terminal) -> None:
             _row(" " * widest, fact.text, terminal, different=fact.changed)
 
 
+def _enforcement(policy: Effective, rows: list[RepairRow], terminal: Terminal) -> None:
+    where, value = _where(policy), policy.enforcement
+    if value is not Enforcement.ENFORCE or policy.enforcement_source is Source.NAMESPACES:
+        told = f"enforcement in {where}: {value}{_meaning(value)}"
+        terminal.line()
+        terminal.line((Style.WARNING if value is not Enforcement.ENFORCE else Style.BOLD, told))
+    if any(not row.on for row in policy.repairs):
+        _heading(f"repairs in {where}", terminal)
+        for row in rows:
+            source = f"namespaces.{policy.decider}" if row.source is Source.NAMESPACES else row.source
+            _row(row.id, f"{'on' if row.on else 'off'}  {source}", terminal, different=not row.on)
+
+
+def _meaning(enforcement: Enforcement) -> str:
+    if enforcement is Enforcement.ENFORCE:
+        return ""
+    told = "their author is warned" if enforcement is Enforcement.WARN else "findings are only recorded"
+    return f": pods are admitted unchanged, and {told}"
+
+
+def _where(policy: Effective) -> str:
+    return policy.namespace or ("every other namespace" if policy.namespaces else "every namespace")
+
+
 def _levels(policy: Effective, rows: list[Row], terminal: Terminal) -> None:
     entry = policy.deciding
-    where = policy.namespace or ("every other namespace" if policy.namespaces else "every namespace")
+    where = _where(policy)
     if entry is not None and policy.exempt:
         _heading(f"{where} is exempt by {_named(entry)}: pods pass untouched", terminal)
         return
@@ -73,7 +99,9 @@ def _origin(row: Row, decider: int | None) -> str:
 def _entries(entries: tuple[Entry, ...], terminal: Terminal) -> None:
     _heading("namespaces, of which the last one that matches decides", terminal)
     for entry in entries:
-        changes = [f"{rule} {level}" for rule, level in entry.changes.items()]
+        changes = [f"enforcement {entry.enforcement}"] if entry.enforcement else []
+        changes += [f"{rule} {level}" for rule, level in entry.changes.items()]
+        changes += [f"repair {rule} {'on' if on else 'off'}" for rule, on in entry.repairs.items()]
         what = "exempt" if entry.exempt else ", ".join(changes) or "as in every other namespace"
         terminal.paragraph(INDENT * 2, ((Style.BOLD, _named(entry)), ": "), what)
 

@@ -37,8 +37,12 @@ def warnings_of(policy: Policy) -> list[Warned]:
         place = f"namespaces.{index}"
         found += _impossible(entry, place)
         found += _softened(levels, f"{place}.rules", entry.levels)
-        if entry.exempt and entry.levels:
-            found.append(Warned(place, "it has rules, yet exempt: true lets every pod pass; remove one of the two"))
+        written = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
+        useless = next((key for key, value in written.items() if value), None)
+        if entry.exempt and useless:
+            found.append(
+                Warned(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
+            )
     found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels.namespaces)]
     return sorted(found, key=_place)
 
@@ -124,13 +128,13 @@ def _within(narrow: str, wide: str) -> bool:
 
 def _idle(table: LevelTable) -> Iterator[Warned]:
     """Entries that change nothing; one that follows an entry which does is an exception to it."""
-    elsewhere = table.at(None).levels
-    for index, entry in enumerate(table.namespaces):
-        if entry.exempt or table.at(index).levels != elsewhere:
+    elsewhere = table.at(None)
+    for index in range(len(table.namespaces)):
+        if table.at(index) != elsewhere:
             return
         yield Warned(
             f"namespaces.{index}",
-            "it changes nothing: these levels hold in every namespace; remove it, or give it other rules or exempt: true",
+            "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true",
         )
 
 

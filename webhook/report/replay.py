@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.decisions.changes import Changes, Group, Kind, other_operations
+from webhook.decisions.changes import Changes, Group, Kind
 from webhook.decisions.decision import spell_time
 from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.outcome import Violation
@@ -113,7 +113,7 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
         for violation in {violation.rule: violation for violation in reversed(found)}.values():
             _show_finding(mark, violation, terminal)
     if kind.direction is Direction.MUTATED:
-        for mark, operations in zip("+-", other_operations(example), strict=True):
+        for mark, operations in zip("+-", example.other_operations, strict=True):
             for operation in operations[:10]:
                 terminal.line(INDENT * 2, mark, " ", legible(to_json(operation), 200))
 

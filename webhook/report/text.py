@@ -21,10 +21,18 @@ _LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 
-_WORDS = {"denied": "REFUSED", "mutated": "repaired", "untouched": "allowed"}
+_WORDS = {
+    "denied": "REFUSED",
+    "would-be-denied": "would be REFUSED",
+    "mutated": "repaired",
+    "would-be-mutated": "would be repaired",
+    "untouched": "allowed",
+}
 _VERDICTS = {
     "REFUSED": Style.REFUSED,
+    "would be REFUSED": Style.BAD,
     "repaired": Style.REPAIRED,
+    "would be repaired": Style.REPAIRED,
     "warned": Style.WARNING,
     "allowed": Style.GOOD,
     "skipped": Style.WARNING,
@@ -112,8 +120,9 @@ class TextReport:
     def _changes(self, reviewed: Reviewed) -> None:
         outcome = reviewed.outcome
         if outcome.operations:
-            self.terminal.line(INDENT, (Style.BOLD, "changed"), f" by {', '.join(outcome.mutations)}")
-            self._difference(reviewed.request.object, outcome.object)
+            changed = "changed" if outcome.changes else "would be changed"
+            self.terminal.line(INDENT, (Style.BOLD, changed), f" by {', '.join(outcome.mutations)}")
+            self._difference(reviewed.request.object, outcome.repaired)
             return
         for (path, pod), (_, received) in zip(outcome.pods, outcome.received, strict=True):
             if path and pod.view.raw != received.raw:
@@ -141,6 +150,8 @@ class TextReport:
 def note(reviewed: Reviewed) -> str:
     """Why there is nothing more to tell."""
     outcome = reviewed.outcome
+    if outcome.touched and outcome.word.startswith("would-be-"):
+        return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:
         return "" if reviewed.asks or outcome.violations else "asks for no device"
     if reviewed.not_reviewed:
@@ -170,6 +181,12 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
             f"`vgpu-webhook rules {refused[0]}` says why"
         )
         yield from _explain_advice(refused, explained=explained)
+    elif outcome.denials:
+        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
+        yield f"before the policy enforces, put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
+        yield from _explain_advice(rules, explained=explained)
+    elif outcome.operations and not outcome.changes:
+        yield "nothing has to be done before the policy enforces: the webhook then makes these changes itself"
     elif outcome.operations:
         first = "read the warnings; then " if outcome.warnings else ""
         yield f"{first}apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)"

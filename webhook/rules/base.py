@@ -23,6 +23,20 @@ class Level(StrEnum):
     OFF = "off"
 
 
+class Enforcement(StrEnum):
+    """Whether the webhook acts on what it finds. What it finds and records is the same with every value."""
+
+    ENFORCE = "enforce"  # refuse and repair
+    WARN = "warn"  # admit unchanged, and warn of what would be refused and repaired
+    AUDIT = "audit"  # admit unchanged, without a word to the author
+
+    def soften(self, level: Level) -> Level:
+        """The level at which a finding takes effect."""
+        if self is Enforcement.ENFORCE or level is Level.AUDIT:
+            return level
+        return Level.AUDIT if self is Enforcement.AUDIT else Level.WARN
+
+
 class MixedCards(StrEnum):
     """Which card a percentage is taken of when the eligible cards differ."""
 
@@ -72,6 +86,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         fleet: None if unknown or stale; then no rule may refuse because of it.
         settings: the policy.
         levels: the level of each validation in this namespace.
+        repairs_off: ids of the repairs that are switched off in this namespace.
     """
 
     namespace: str
@@ -82,6 +97,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     fleet: Fleet | None
     settings: Settings
     levels: Mapping[str, Level]
+    repairs_off: frozenset[str] = frozenset()
 
     def denies(self, rule: str) -> bool:
         """Tell whether a rule refuses pods in this namespace."""

@@ -1,15 +1,24 @@
-"""Which level each validation has in a namespace."""
+"""What the policy says for a namespace: the level of each validation, which repairs are off, and whether it is enforced.
+
+One order decides what follows from a finding; each step can only make it milder than the one before:
+
+1. An exempt namespace is not reviewed.
+2. The level of the rule: its default, then `rules`, then the `rules` of the namespace's entry.
+3. `fleet.autoscaled` turns the denials of fleet rules into warnings.
+4. `workloads: warn` turns the denials of workloads into warnings.
+5. `enforcement` decides what reaches the author.
+"""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
 from webhook.devices.families import Family
-from webhook.rules.base import Level, Validation
-from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.base import Enforcement, Level, Validation
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
 Active = tuple[tuple[Validation, Level], ...]
 
@@ -17,10 +26,12 @@ _REMEMBERED = 1024  # namespaces; names come from strangers
 
 
 class Source(StrEnum):
-    """Which part of the policy a level comes from."""
+    """Which part of the policy a value comes from."""
 
     DEFAULT = "default"
     RULES = "rules"
+    REPAIRS = "repairs"
+    ENFORCEMENT = "enforcement"
     NAMESPACES = "namespaces"
 
 
@@ -31,13 +42,30 @@ class Written(NamedTuple):
     source: Source
 
 
+class Switched(NamedTuple):
+    """Whether the policy has a repair on, and where it says so."""
+
+    on: bool
+    source: Source
+
+
 @dataclass(frozen=True, slots=True)
 class NamespaceRule:
-    """One entry of the policy's `namespaces`: globs, and what holds where one of them matches."""
+    """One entry of the policy's `namespaces`: globs, and what holds where one of them matches.
+
+    Attributes:
+        match: the globs.
+        levels: of some validations; the others have those of every namespace.
+        exempt: pods pass untouched.
+        enforcement: None leaves that of every namespace.
+        repairs: whether some are on; the others are as in every namespace.
+    """
 
     match: tuple[str, ...]
     levels: Mapping[str, Level] = field(default_factory=dict)
     exempt: bool = False
+    enforcement: Enforcement | None = None
+    repairs: Mapping[str, bool] = field(default_factory=dict)
 
     def covers(self, namespace: str) -> bool:
         """Tell whether a glob matches the namespace."""
@@ -52,11 +80,15 @@ class Effective:
         exempt: pods pass untouched.
         levels: of every validation.
         active: the validations that are not off, in order, with their levels.
+        enforcement: whether denials refuse, and repairs are made.
+        repairs_off: ids of the repairs that are switched off.
     """
 
     exempt: bool
     levels: Mapping[str, Level]
     active: Active
+    enforcement: Enforcement
+    repairs_off: frozenset[str]
     _by_families: dict[tuple[Family, ...], Active] = field(default_factory=dict, compare=False, repr=False)
 
     def for_families(self, asked: Iterable[Family]) -> Active:
@@ -73,17 +105,21 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class LevelTable:
-    """The policy's levels for all namespaces.
+    """What the policy says for all namespaces.
 
     Attributes:
-        overrides: for every namespace.
+        overrides: levels for every namespace.
         namespaces: for some; the last entry that matches decides.
         autoscaled: rules that follow from the fleet warn instead of denying.
+        enforcement: in every namespace whose entry does not say otherwise.
+        repairs: whether some are on, in every namespace whose entry does not say otherwise; the others are on.
     """
 
     overrides: Mapping[str, Level] = field(default_factory=dict)
     namespaces: tuple[NamespaceRule, ...] = ()
     autoscaled: bool = False
+    enforcement: Enforcement = Enforcement.ENFORCE
+    repairs: Mapping[str, bool] = field(default_factory=dict)
     _known: dict[str, Effective] = field(default_factory=dict, compare=False, repr=False)
 
     def of(self, namespace: str) -> Effective:
@@ -106,6 +142,26 @@ class LevelTable:
         layers = ((Source.DEFAULT, DEFAULT_LEVELS), (Source.RULES, self.overrides), (Source.NAMESPACES, some))
         return {rule: Written(level, source) for source, levels in layers for rule, level in levels.items()}
 
+    def switched(self, decider: int | None) -> dict[str, Switched]:
+        """Whether each repair is on, where one entry of `namespaces` decides or none."""
+        some = {} if decider is None else self.namespaces[decider].repairs
+        usual = dict.fromkeys([rule.id for rule in MUTATIONS], True)
+        layers = ((Source.DEFAULT, usual), (Source.REPAIRS, self.repairs), (Source.NAMESPACES, some))
+        return {rule: Switched(on, source) for source, repairs in layers for rule, on in repairs.items()}
+
+    def enforced(self, decider: int | None) -> tuple[Enforcement, Source]:
+        """The enforcement where one entry of `namespaces` decides or none, and where it is written."""
+        some = None if decider is None else self.namespaces[decider].enforcement
+        if some is not None:
+            return some, Source.NAMESPACES
+        default = self.enforcement is Enforcement.ENFORCE
+        return self.enforcement, Source.DEFAULT if default else Source.ENFORCEMENT
+
+    def enforcing(self) -> "LevelTable":
+        """The same, but enforced in every namespace."""
+        entries = tuple(replace(entry, enforcement=None) for entry in self.namespaces)
+        return replace(self, namespaces=entries, enforcement=Enforcement.ENFORCE, _known={})
+
     def at(self, decider: int | None) -> Effective:
         """What holds where one entry of `namespaces` decides, or none."""
         levels = {rule: written.level for rule, written in self.written(decider).items()}
@@ -114,4 +170,5 @@ class LevelTable:
             levels.update(dict.fromkeys(softened, Level.WARN))
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
         exempt = decider is not None and self.namespaces[decider].exempt
-        return Effective(exempt, MappingProxyType(levels), active)
+        off = frozenset(rule for rule, switched in self.switched(decider).items() if not switched.on)
+        return Effective(exempt, MappingProxyType(levels), active, self.enforced(decider)[0], off)

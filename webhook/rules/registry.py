@@ -35,6 +35,7 @@ from webhook.rules.validate import (
     isolation_env_from,
     isolation_env_tuned,
     isolation_mount,
+    limits_missing,
     memory_above_card,
     mode_invalid,
     no_eligible_card,
@@ -48,6 +49,7 @@ from webhook.rules.validate import (
     reserved_annotation,
     several_device_containers,
     split_count,
+    toleration_missing,
     uuid_unsupported,
     visible_devices,
 )
@@ -69,6 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 # The order is that of the messages: static rules first, then what the fleet says.
 VALIDATIONS: tuple[Validation, ...] = (
     quantity_invalid.RULE,
+    limits_missing.RULE,
     number_zero.RULE,
     count_missing.RULE,
     cores_range.RULE,
@@ -83,6 +86,7 @@ VALIDATIONS: tuple[Validation, ...] = (
     several_device_containers.RULE,
     foreign_scheduler.RULE,
     node_name_set.RULE,
+    toleration_missing.RULE,
     privileged_device.RULE,
     isolation_env.RULE,
     isolation_env_from.RULE,

@@ -5,24 +5,21 @@ and as it would be stored if it were made anew. What the repairs cure is told un
 cures; all else as ever.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from webhook.outcome import Violation
+from webhook.pod.patch import field_path
 from webhook.pod.templates import WORKLOADS
 from webhook.pod.view import PodView
 from webhook.review import Snapshot, context_of, review, validate
-from webhook.rules.base import Level, Mutation
-from webhook.runner import Repair
+from webhook.rules.base import Level
+from webhook.runner import Repair, describe
 from webhook.scan.stored import Subject, as_written, controller_of, is_finished, subject_of
 from webhook.scope import why_not_reviewed
-from webhook.texts import shorten
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
-
-SHOWN = 80  # characters of a value
 
 
 class Judged(NamedTuple):
@@ -68,7 +65,7 @@ def why_left_out(raw: dict[str, Any], snapshot: Snapshot) -> str:
 
 
 def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
-    """Judge an object; None if there is no pod in it.
+    """Judge an object as a policy that enforces would; None if there is no pod in it.
 
     Raises:
         Malformed: it does not have the shape of its kind.
@@ -96,48 +93,23 @@ def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) 
     """One finding for each rule that would change the pod, with the worst level of what it cures."""
     raw: Any = request.object
     ills = _ills(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
-    for rule in snapshot.mutations:
+    for rule in snapshot.repairs(snapshot.levels.of(request.namespace)):
         repair = Repair(PodView(raw), context_of(request, snapshot), (rule,))
-        if not repair.rules:
+        if not repair.edits:
             continue
         raw = repair.draft.object
         remaining = ills & _ills(raw, request, snapshot) if ills else ills
         cured, ills = ills - remaining, remaining
         level = Level.DENY if any(level is Level.DENY for _, _, level in cured) else Level.WARN
-        yield _repaired(rule, repair, level)
+        what = repair.notices[0][1] if repair.notices else describe(repair.edits[rule.id])
+        yield Violation(
+            rule.id, level, field_path(repair.edits[rule.id][0].path), f"would be repaired at creation: {what}"
+        )
 
 
 def _ills(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[tuple[str, str, Level]]:
     found = validate(_request(raw, request.namespace), snapshot).violations
     return {(v.rule, v.path, v.level) for v in found}
-
-
-def _repaired(rule: Mutation, repair: Repair, level: Level) -> Violation:
-    first, *more = repair.draft.operations()
-    path = _field_path(first["path"])
-    if repair.notices:
-        what = repair.notices[0][1]
-    elif "value" in first:
-        value = first["value"]
-        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-        what = f"{path} becomes {shorten(text, SHOWN)}"
-    else:
-        what = f"{path} is removed"
-    if more:
-        what += f", and {len(more)} more" if len(more) > 1 else f", and {_field_path(more[0]['path'])} too"
-    return Violation(rule.id, level, path, f"would be repaired at creation: {what}")
-
-
-def _field_path(pointer: str) -> str:
-    """A JSON pointer the way people write it."""
-    path = ""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if key == "-":
-            continue
-        plain = key.isidentifier()
-        path += (f".{key}" if path else key) if plain else f"[{key}]"
-    return path
 
 
 def _request(raw: dict[str, Any], namespace: str) -> Request:

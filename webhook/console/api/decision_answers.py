@@ -22,7 +22,7 @@ class Outline(Answer):
         number: its place in the journal; it stays as long as the console runs.
         time: when.
         endpoint: `mutate` or `validate`.
-        outcome: denied, mutated, warned, allowed or untouched.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or untouched.
         operation, dry_run, user, namespace, kind, name: of the request.
     """
 
@@ -104,6 +104,7 @@ class DecisionInFull(Outline):
 
     Attributes:
         id, uid, allowed, findings, patch, request, digests, duration_us, client_verified: of the line.
+        enforcement: `enforce`; with `warn` and `audit`, findings of level deny did not refuse and the patch was not made.
         current: the digests of now.
         pair: the number of the line that the other endpoint wrote about the same pod; None if that cannot be told.
     """
@@ -117,26 +118,38 @@ class DecisionInFull(Outline):
     digests: dict[str, Any]
     duration_us: int
     client_verified: bool
+    enforcement: str
     current: dict[str, str]
     pair: int | None
 
 
 class Counted(Answer):
-    """How many decisions there were of somebody or something, and how many of them were refused, warned of, or noted."""
+    """How many decisions there were of a rule, namespace or user, and how many of them had which consequence.
+
+    Attributes:
+        name: of the rule, namespace or user.
+        decisions: how many.
+        denied: how many were refused.
+        would_be_denied: how many were not refused only because the policy did not enforce.
+        warned: how many warned their author.
+        audited: how many were only recorded.
+    """
 
     name: str
     decisions: int
     denied: int
+    would_be_denied: int
     warned: int
     audited: int
 
 
 class RefusedTimes(Answer):
-    """Who was refused by which rule, and how often."""
+    """Who was refused by which rule, and how often; `enforced` is False for those who only would have been refused."""
 
     rule: str
     namespace: str
     user: str
+    enforced: bool
     times: int
 
 

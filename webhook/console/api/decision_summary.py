@@ -7,7 +7,7 @@ from webhook.console.api.decision_answers import Counted, OverTime, RefusedTimes
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.state import State
 from webhook.decisions.decision import spell_time
-from webhook.decisions.summary import OTHERS, Count, Summary
+from webhook.decisions.summary import OTHERS, Count, Summary, worst_first
 from webhook.decisions.trend import Trend
 from webhook.texts import shorten
 
@@ -42,6 +42,7 @@ def _summed(found: Summary) -> Summed:
                     rule=shorten(who.rule, MAX_TEXT),
                     namespace=shorten(who.namespace, MAX_TEXT),
                     user=shorten(who.user, MAX_TEXT),
+                    enforced=who.enforced,
                     times=times,
                 )
                 for who, times in refused
@@ -59,15 +60,19 @@ def _denied(table: Mapping[str, Count]) -> list[str]:
 
 
 def _sorted(table: Mapping[str, Count]) -> list[tuple[str, Count]]:
-    order = sorted(table.items(), key=lambda item: (-item[1].denied, -item[1].warned, -item[1].decisions, item[0]))
-    return order[:TOP]
+    return sorted(table.items(), key=worst_first)[:TOP]
 
 
 def _top(table: Mapping[str, Count]) -> tuple[Counted, ...]:
     return tuple(
         [
             Counted(
-                name=shorten(name, MAX_TEXT), decisions=c.decisions, denied=c.denied, warned=c.warned, audited=c.audited
+                name=shorten(name, MAX_TEXT),
+                decisions=c.decisions,
+                denied=c.denied,
+                would_be_denied=c.would_be_denied,
+                warned=c.warned,
+                audited=c.audited,
             )
             for name, c in _sorted(table)
         ]

@@ -35,7 +35,7 @@ MAX_GROUPS = 100
 NAMES = 10  # of each group
 
 _ORDER = {direction: place for place, direction in enumerate(Direction)}
-_FIELDS = ("since", "until", "rule", "namespace", "user", "endpoint")  # filters that the command has too
+_FIELDS = ("since", "until", "outcome", "rule", "namespace", "user", "endpoint")  # filters that the command has too
 
 _Setting = Annotated[str, Field(max_length=1000)]
 

@@ -52,7 +52,8 @@ class ReviewedDocument(Answer):
         operation: CREATE, or what a recorded review says.
         kind, namespace, name: of its object; the name may be the prefix of the one that it will get.
         allowed: False if it is refused.
-        outcome: denied, mutated, warned, allowed; or untouched, since it is none of the webhook's business.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed, or untouched if it was not reviewed.
+        enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not made.
         pods_refused: rules that let a workload pass, but will refuse its pods.
         note: why there is nothing more to tell; empty where there is.
         asks: a pod of it asks for a device.
@@ -63,7 +64,7 @@ class ReviewedDocument(Answer):
         warnings: what kubectl prints beside the verdict.
         patch: the changes as a JSON patch (RFC 6902).
         object: the object as it would be stored.
-        listing: the same line by line, with what changed and where findings stand.
+        listing: the object with the patch, line by line, with what changed and where findings stand.
         pods: the pods of a workload that will be changed once they are made.
     """
 
@@ -74,6 +75,7 @@ class ReviewedDocument(Answer):
     name: str
     allowed: bool
     outcome: str
+    enforcement: str
     pods_refused: tuple[str, ...]
     note: str
     asks: bool

@@ -23,6 +23,7 @@ def tell(reviewed: Reviewed, most: int) -> ReviewedDocument:
         name=reviewed.name,
         allowed=outcome.allowed,
         outcome=outcome.word,
+        enforcement=outcome.enforcement.value,
         pods_refused=outcome.pods_refused,
         note=note(reviewed),
         asks=reviewed.asks,
@@ -33,7 +34,7 @@ def tell(reviewed: Reviewed, most: int) -> ReviewedDocument:
         warnings=tuple(outcome.warnings),
         patch=outcome.operations,
         object=dict(outcome.object),
-        listing=_lines(request.object or {}, dict(outcome.object), [each.path for each in outcome.violations], most),
+        listing=_lines(request.object or {}, dict(outcome.repaired), [each.path for each in outcome.violations], most),
         pods=tuple(_pods(reviewed, most)),
     )
 

@@ -28,7 +28,9 @@ OPEN = 6  # shapes of a family that are seen at once
 # The verdict in words, and the class that colours it.
 VERDICTS = {
     "denied": ("Refused", "bad", "✕"),
+    "would-be-denied": ("Would be refused", "bad", "✕"),
     "mutated": ("Repaired", "repaired", "✎"),
+    "would-be-mutated": ("Would be repaired", "repaired", "✎"),
     "warned": ("Admitted with warnings", "warn", "▲"),
     "allowed": ("Admitted as it is", "good", "✓"),
     "untouched": ("Not the webhook's business", "", "·"),

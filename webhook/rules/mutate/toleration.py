@@ -5,12 +5,12 @@ Writes:   spec.tolerations
 Why:      without it the pod stays pending, and nothing says that the taint is why.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
 from webhook.pod.patch import APPEND, Edit
-from webhook.rules.base import VGPU_ONLY, Context, Mutation, Toleration
+from webhook.rules.base import VGPU_ONLY, Context, Mutation
+from webhook.rules.tolerations import to_json, tolerated
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
@@ -18,32 +18,8 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     wanted = context.settings.toleration
     if wanted is None:
         return
-    for _, own in pod.view.tolerations():
-        if covers(own, wanted):
-            return
-    yield Edit(("spec", "tolerations", APPEND), _as_json(wanted))
-
-
-def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:
-    """Tell whether a toleration tolerates all that the wanted one would, by Kubernetes' matching."""
-    key = own.get("key")
-    if key and key != wanted.key:
-        return False
-    effect, operator = own.get("effect"), own.get("operator") or "Equal"
-    if effect and effect != wanted.effect:
-        return False
-    if operator == "Exists":
-        return True
-    return operator == wanted.operator == "Equal" and bool(key) and (own.get("value") or "") == wanted.value
-
-
-def _as_json(wanted: Toleration) -> dict[str, str]:
-    fields = {"key": wanted.key, "operator": wanted.operator}
-    if wanted.value:
-        fields["value"] = wanted.value
-    if wanted.effect:
-        fields["effect"] = wanted.effect
-    return fields
+    if not tolerated(pod.view.tolerations(), wanted):
+        yield Edit(("spec", "tolerations", APPEND), to_json(wanted))
 
 
 RULE = Mutation(

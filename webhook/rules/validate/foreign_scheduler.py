@@ -18,10 +18,11 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     allowed = context.settings.scheduler_names
     scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
     if scheduler not in allowed:
+        advice = "name it" if "scheduler-name" in context.repairs_off else "name it, or leave schedulerName out"
         yield Finding(
             "spec.schedulerName",
             f"schedulerName is {wording.quoted(scheduler)}, but only {' or '.join(map(wording.quoted, allowed))} assigns "
-            "devices; name it, or leave schedulerName out",
+            f"devices; {advice}",
         )
 
 

@@ -27,6 +27,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 
 def _why(pod: DevicePod, context: Context) -> str:
+    if "percentage-to-memory" in context.repairs_off:
+        return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
     if context.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
     sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet.vgpu).cards})
@@ -40,7 +42,7 @@ def _why(pod: DevicePod, context: Context) -> str:
 RULE = Validation(
     id="percentage-unresolved",
     level=Level.DENY,
-    summary="a memory percentage that could not be turned into memory because no card is known",
+    summary="a memory percentage that is not turned into memory: no card is known, or the repair is off",
     check=check,
     families=VGPU_ONLY,
 )

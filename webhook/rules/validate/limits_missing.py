@@ -1,0 +1,33 @@
+"""Volcano reads limits; where the policy switches off the repair that copies them from requests, the pod needs its own.
+
+Reads:    resources of every container; policy repairs
+Refuses:  a device in requests alone, while the repair `limits-from-requests` is off
+Why:      the API server refuses such a pod later, and that of a workload only in an event.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find each family name that stands in requests alone."""
+    if "limits-from-requests" not in context.repairs_off:
+        return
+    for amount in pod.amounts:
+        if amount.resource not in amount.container.limits:
+            yield Finding(
+                wording.resource_path(amount.container, amount.resource),
+                f"{wording.container(amount.container)} requests {amount.resource} without a limit, which the API server "
+                "refuses; write the same amount in limits",
+            )
+
+
+RULE = Validation(
+    id="limits-missing",
+    level=Level.DENY,
+    summary="a device that stands in requests alone while the repair `limits-from-requests` is off",
+    check=check,
+)

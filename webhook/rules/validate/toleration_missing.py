@@ -1,0 +1,34 @@
+"""vGPU nodes are tainted; where the policy switches off the repair that adds the toleration, the pod needs its own.
+
+Reads:    spec.tolerations; policy toleration and repairs
+Refuses:  a vgpu pod that does not tolerate every value of the taint, while the repair `toleration` is off
+Why:      without it the pod stays pending on tainted nodes, and nothing says that the taint is why.
+"""
+
+import json
+from collections.abc import Iterator
+
+from webhook.devices.asks import DevicePod
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.tolerations import to_json, tolerated
+
+
+def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find a missing toleration that nothing adds."""
+    wanted = context.settings.toleration
+    if "toleration" not in context.repairs_off or wanted is None or tolerated(pod.view.tolerations(), wanted):
+        return
+    yield Finding(
+        "spec.tolerations",
+        f"the pod does not tolerate the taint {wanted.key}, so no node with that taint takes it; add the toleration "
+        f"{json.dumps(to_json(wanted), separators=(',', ':'))}",
+    )
+
+
+RULE = Validation(
+    id="toleration-missing",
+    level=Level.WARN,
+    summary="no toleration of the vGPU taint while the repair `toleration` is off",
+    check=check,
+    families=VGPU_ONLY,
+)
