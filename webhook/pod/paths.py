@@ -1,5 +1,7 @@
 """Where the paths of volumes and mounts lead, read as the kubelet and the container runtime read them."""
 
+from posixpath import normpath
+
 MAX_SLASHES = 64
 
 
@@ -13,6 +15,9 @@ def clean(path: str) -> str | None:
     """
     if path.count("/") > MAX_SLASHES:
         return None
+    if "run" not in path and "root" not in path:  # no link is in it
+        lexical = normpath("/./" + path)
+        return lexical if lexical == "/" else lexical + "/"
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

@@ -48,10 +48,22 @@ def overriding(families: frozenset[Family]) -> tuple[frozenset[str], tuple[str, 
 def first_behind(prefix: str, families: Iterable[Family]) -> str | None:
     """A variable that overrides the isolation and consists of a prefix and at least one character; None if none does."""
     for family in families:
-        for name in _NAMES.get(family, ()):
-            if name.startswith(prefix) and name != prefix:
-                return name
-        for start in _PREFIXES.get(family, ()):
-            if start.startswith(prefix) or prefix.startswith(start):
-                return f"{start}…"
+        if family in ISOLATED:
+            found = _BEHIND[family].get(prefix)
+            if found is None and prefix.startswith(_PREFIXES[family]):
+                found = f"{next(start for start in _PREFIXES[family] if prefix.startswith(start))}…"
+            if found is not None:
+                return found
     return None
+
+
+def _behind(family: Family) -> dict[str, str]:
+    """The first variable that begins with each beginning of one, and goes on."""
+    found: dict[str, str] = {}
+    for name in (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family])):
+        for length in range(len(name)):
+            found.setdefault(name[:length], name)
+    return found
+
+
+_BEHIND = {family: _behind(family) for family in ISOLATED}

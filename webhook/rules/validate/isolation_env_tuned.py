@@ -5,7 +5,7 @@ Refuses:  CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a
 Why:      they lift no limit, yet give a container precedence over the other tenants of its card, or hide what it does.
 
 CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are left alone: ordinary programs
-need them, and the isolation stays as it is.
+need them, and an image sets them without the pod.
 """
 
 from collections.abc import Iterator

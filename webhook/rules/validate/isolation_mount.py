@@ -41,6 +41,7 @@ _HOST = (
     "/dev/nvidia",
     "/tmp/vgpu",  # noqa: S108
 )
+_ABOVE = frozenset(path[:end] for path in _HOST for end, sign in enumerate(path, 1) if sign == "/" and end < len(path))
 
 _TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
 
@@ -84,7 +85,7 @@ def _problem_of_host_path(path: str) -> str | None:
     clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
-    if any(guarded.startswith(clean) and guarded != clean for guarded in _HOST):
+    if clean in _ABOVE:
         return "which opens the cards or the isolation's files; mount a narrower path"
     return "which opens the cards or the isolation's files; remove the volume" if clean.startswith(_HOST) else None
 
