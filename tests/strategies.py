@@ -102,6 +102,7 @@ selectors = st.fixed_dictionaries(
 
 VGPU_NAMES = (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES, names.VGPU_MEMORY_PERCENTAGE)
 GPUSHARE_NAMES = (names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
+MISSPELT = ("volcano.sh/vgpu-num", "volcano.sh/slots", "huawei.com/ascend310p", "huawei.com/Ascend910B3-mem")
 CHIPS = ("huawei.com/Ascend910B3", "huawei.com/Ascend310P")
 
 amounts = st.integers(0, 120).map(str) | st.sampled_from(["1", "3k", "4Gi", "0", "-1", "1500m", "x"])
@@ -111,7 +112,7 @@ ascend_resources = st.sampled_from(CHIPS).flatmap(
     lambda chip: st.fixed_dictionaries({}, optional={chip: few, f"{chip}-memory": sizes, f"{chip}-core": amounts})
 )
 resources = st.one_of(
-    st.dictionaries(st.sampled_from([*VGPU_NAMES, names.GPUSHARE_MEMORY, "cpu", names.NVIDIA_GPU]), amounts),
+    st.dictionaries(st.sampled_from([*VGPU_NAMES, names.GPUSHARE_MEMORY, *MISSPELT, "cpu", names.NVIDIA_GPU]), amounts),
     st.fixed_dictionaries({}, optional={names.GPUSHARE_NUMBER: few, names.GPUSHARE_MEMORY: sizes}),
     ascend_resources,
     st.fixed_dictionaries({}, optional={names.NPU_CORE: st.integers(0, 20).map(str)}),

@@ -27,6 +27,22 @@ GPUSHARE_NAMES = "volcano.sh/gpu-…"  # both, for people
 NPU_CORE = "huawei.com/npu-core"  # MindCluster
 ASCEND_PREFIX = "huawei.com/Ascend"  # of every NPU of the usual device configs, and of its annotation
 
+# What the families' names begin with. A name of this kind that no family has is most likely misspelt.
+VOLCANO_DOMAIN = "volcano.sh/"
+RESOURCE_PREFIXES = (VOLCANO_DOMAIN, ASCEND_PREFIX, "huawei.com/ascend", "huawei.com/npu-")
+
+# These belong to Huawei's own device plugin, which Volcano's vNPU sharing does not need.
+HUAWEI_PLUGIN_NAMES = frozenset(
+    {
+        "huawei.com/Ascend310",
+        "huawei.com/Ascend310P",
+        "huawei.com/Ascend310P-IPro",
+        "huawei.com/Ascend310P-V",
+        "huawei.com/Ascend310P-VPro",
+        "huawei.com/Ascend910",
+    }
+)
+
 # --- annotations that a pod's author may set ------------------------------------------------------------------------
 
 VGPU_MODE = "volcano.sh/vgpu-mode"

@@ -105,7 +105,8 @@ class Violations:
         for rule, level in active:
             # All findings of a rule have its level: those beyond the cap cannot change the verdict, so none is looked for.
             for finding in islice(rule.check(pod, context), MAX_FINDINGS):
-                self._add(rule.id, level, finding, template)
+                doubtful = level is Level.DENY and rule.fleet and not context.knows_nodes
+                self._add(rule.id, Level.WARN if doubtful else level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
         if level is Level.DENY and self._ceiling is not None:

@@ -65,7 +65,7 @@ def pods(draw: Any) -> dict[str, Any]:
 
 plain_resources = st.dictionaries(
     st.sampled_from(
-        ["cpu", "memory", "hugepages-2Mi", "amd.com/gpu", "volcano.sh/vgpu", "huawei.com/npu", "intel.com/gpu"]
+        ["cpu", "memory", "hugepages-2Mi", "amd.com/gpu", "vgpu.example.org/gpu", "huawei.com/npu", "intel.com/gpu"]
     ),
     st.just("1"),
 )
@@ -123,7 +123,7 @@ ONE_THING = [
         pod_with(kind, resources={part: {resource: "1"}})
         for kind in LISTS
         for part in ("limits", "requests")
-        for resource in USUAL.snapshot.config.roles
+        for resource in (*USUAL.snapshot.config.roles, *strategies.MISSPELT)
     ],
 ]
 

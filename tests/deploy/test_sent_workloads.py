@@ -38,8 +38,9 @@ def test_nothing_that_a_rule_says_of_a_template_slips_by(
         pod_with(annotations={ASSIGNMENTS[0]: ""}),
         pod_with(**SHOWN),
         pod_with("initContainers", resources={"limits": {names.VGPU_NUMBER: "1"}}),
+        pod_with(resources={"limits": {"volcano.sh/vgpu-num": "1"}}),
     ],
-    ids=["annotation", "variable", "device"],
+    ids=["annotation", "variable", "device", "misspelt device"],
 )
 def test_every_kind_of_workload_is_sent(kind: tuple[str, str], pod: dict[str, Any]):
     template = {"metadata": pod["metadata"], "spec": pod["spec"]}

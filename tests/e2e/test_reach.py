@@ -112,6 +112,33 @@ def amounts(container: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ({"volcano.sh/vgpu-num": "1"}, "volcano.sh/vgpu-number"),
+        ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu_memory": "3000"}, "volcano.sh/vgpu-memory"),
+        ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memery": "3000"}, "volcano.sh/vgpu-memory"),
+    ],
+)
+def test_a_misspelt_name_is_refused(written: dict[str, str], meant: str, api: Api, namespace: str, calls: Calls):
+    refused = api.post(pods(namespace), pod("misspelt", written))
+    assert refused.status == 403
+    assert f"but no node offers it; did you mean {meant}?\n" in refused.message
+    assert calls() == MUTATE | VALIDATE
+    spec = {"selector": {"matchLabels": {"app": "a"}}}
+    spec["template"] = {"metadata": {"labels": {"app": "a"}}, "spec": pod("p", written)["spec"]}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "misspelt"}, "spec": spec}
+    stored = api.post(f"/apis/apps/v1/namespaces/{namespace}/deployments", made)
+    assert (stored.status, len(stored.warnings)) == (201, 1)
+    assert stored.warnings[0].endswith(f"did you mean {meant}?")
+
+
+def test_the_names_of_other_plugins_are_not_asked_about(api: Api, namespace: str, calls: Calls):
+    foreign = {"nvidia.com/gpu": "1", "huawei.com/npu": "1", "example.org/vgpu-num": "1"}
+    assert api.post(pods(namespace), pod("foreign", foreign)).status == 201
+    assert calls() == {}
+
+
 def test_a_label_and_a_deletion_are_not_asked_about(api: Api, namespace: str, calls: Calls):
     api.post(pods(namespace), device_pod("p"))
     assert calls() == MUTATE | VALIDATE
@@ -149,7 +176,8 @@ def test_a_workload_is_asked_about_when_its_template_changes(api: Api, namespace
 def test_a_huge_pod_stays_inside_the_budget_of_the_conditions(api: Api, namespace: str, calls: Calls):
     """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it asks for."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
-    huge = pod("huge", env=env)
+    many = {f"example.org/device-{number}": "1" for number in range(2_000)}
+    huge = pod("huge", many, env=env)
     huge["spec"]["containers"] += [{"name": f"more-{number}", "image": "i", "env": env[:100]} for number in range(100)]
     assert api.post(pods(namespace), huge).status == 201
     assert calls() == {}

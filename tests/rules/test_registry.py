@@ -58,6 +58,7 @@ LEVELS = {
     "ascend-partial-several": "deny",
     "ascend-core-invalid": "deny",
     "ascend-mode-unread": "warn",
+    "unknown-resource": "deny",
     "card-count": "deny",
     "no-eligible-card": "deny",
     "memory-above-card": "deny",
@@ -67,7 +68,7 @@ LEVELS = {
     "gputype-unknown": "warn",
     "node-selector-unmatched": "warn",
 }
-FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("card-count") :])
+FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("unknown-resource") :])
 
 EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
 

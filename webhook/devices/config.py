@@ -3,7 +3,8 @@
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,8 @@ from webhook.devices.families import Family, Role
 from webhook.devices.target import Target
 
 Roles = Mapping[str, tuple[Family, Role]]
+
+MAX_NAME = 317  # characters of a resource name that the API server accepts: a domain of 253, a slash, a name of 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,27 @@ class AscendConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ResourceNames:
+    """The resource names that some rule reads: a container for `in`.
+
+    Attributes:
+        exact: names, whatever they begin with.
+        prefixes: what the names of the families begin with.
+    """
+
+    exact: frozenset[str]
+    prefixes: tuple[str, ...]
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether a rule reads the resource of this name."""
+        return name in self.exact or (isinstance(name, str) and self.looks_like_family(name))
+
+    def looks_like_family(self, name: str) -> bool:
+        """Tell whether a name begins like those of a family, though it may be misspelt."""
+        return name.startswith(self.prefixes) and len(name) <= MAX_NAME
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceConfig:
     """The whole device config.
 
@@ -128,14 +152,14 @@ class DeviceConfig:
         vgpu: the `nvidia:` section.
         ascend: the `vnpus:` section.
         roles: every resource name of every family, with its family and role.
-        resources: all names that some rule reads: those of the families, and NVIDIA's own.
+        resources: the names that some rule reads: those of the families, what resembles them, and NVIDIA's own.
         node_annotations: those of a node that register devices.
     """
 
     vgpu: VgpuConfig
     ascend: AscendConfig
     roles: Roles
-    resources: frozenset[str]
+    resources: ResourceNames
     node_annotations: frozenset[str]
     _unlabelled: Roles
 
@@ -154,7 +178,7 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
         vgpu=vgpu,
         ascend=ascend,
         roles=MappingProxyType(roles),
-        resources=frozenset({*roles, names.NVIDIA_GPU}),
+        resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
         node_annotations=frozenset(
             {names.NODE_VGPU_REGISTER, names.GPU_UNHEALTHY_IDS, names.NODE_VNPU_HAMI_CORE, *registers}
         ),
@@ -193,3 +217,16 @@ def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[Family, Ro
     roles[vgpu.memory_name] = (Family.VGPU, Role.MEMORY)
     roles[vgpu.number_name] = (Family.VGPU, Role.NUMBER)
     return roles
+
+
+def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:
+    """The usual prefixes; of a name that has none of them, the domain and the first word."""
+    found = set(names.RESOURCE_PREFIXES)
+    for name in roles:
+        if not name.startswith(names.RESOURCE_PREFIXES):
+            first = _FIRST_WORD.match(name)
+            found.add(first[0] if first else name)
+    return tuple(sorted(found))
+
+
+_FIRST_WORD = re.compile(r"[^/]+/[A-Za-z]+")

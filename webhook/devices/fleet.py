@@ -38,6 +38,7 @@ class Fleet:
         vgpu, gpushare, ascend, mindcluster: what the families have there.
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
+        other_names: resources of some node that look like a family's but that the device config does not name.
         by_family: the shapes of each family.
         nodes: how many real nodes have usable devices.
         digest: changes when a shape does; labels and numbers of nodes do not enter.
@@ -49,6 +50,7 @@ class Fleet:
     mindcluster: MindclusterFleet
     index: Index
     complete: bool = True
+    other_names: frozenset[str] = frozenset()
     by_family: Mapping[Family, tuple[Shape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
@@ -64,6 +66,7 @@ class Fleet:
         shapes = by_family.values()
         members = reduce(or_, (shape.members for some in shapes for shape in some), 0)
         text = repr([[shape.content for shape in some] for some in shapes]) + repr(sorted(self.vgpu.slots))
+        text += "".join(sorted(self.other_names))
         derive(self, "by_family", MappingProxyType(by_family))
         derive(self, "nodes", members.bit_count())
         derive(self, "digest", hashlib.sha256(text.encode()).hexdigest()[:12])
@@ -90,4 +93,7 @@ def build_fleet(
         mindcluster=build_mindcluster_fleet(known, index),
         index=index,
         complete=nodes is not None,
+        other_names=frozenset(
+            name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
+        ),
     )

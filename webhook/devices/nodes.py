@@ -31,7 +31,7 @@ class Node:
         name: for messages.
         labels: all of them.
         annotations: those that register devices.
-        capacity, allocatable: the device resources of the node, and what it offers of them.
+        capacity, allocatable: the resources of the node that look like a family's, and what it offers of them.
     """
 
     name: str
@@ -66,8 +66,8 @@ def _texts(found: Any, wanted: frozenset[str] | None) -> dict[str, str]:
 def _amounts(found: Any, config: DeviceConfig) -> dict[str, int]:
     if not isinstance(found, dict):
         return {}
-    known = config.roles
-    return {name: quantity.whole(value) or 0 for name, value in found.items() if name in known or name in GATE_NAMES}
+    kept = config.resources.looks_like_family
+    return {name: quantity.whole(value) or 0 for name, value in found.items() if kept(name)}
 
 
 class Index:

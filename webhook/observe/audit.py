@@ -4,7 +4,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -189,7 +189,7 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _received(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:
+def _received(request: Request, outcome: Outcome, resources: Container[str]) -> dict[str, Any]:
     """What a later replay needs of the request."""
     try:
         return _excerpts(request, outcome, resources)
@@ -197,7 +197,7 @@ def _received(request: Request, outcome: Outcome, resources: frozenset[str]) -> 
         return {"omitted": str(error)}
 
 
-def _excerpts(request: Request, outcome: Outcome, resources: frozenset[str]) -> dict[str, Any]:
+def _excerpts(request: Request, outcome: Outcome, resources: Container[str]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource

@@ -1,8 +1,8 @@
 """Which requests concern the webhook, as CEL for the API server: what its rules read, and nothing else.
 
 An expression must neither fail, since a failure is the webhook's own failure, nor be dear, since the API server grants
-each so much work: known names are looked up in a pod's maps, which are walked for prefixes only. `[x].exists(name, …)` is
-how CEL gives x a name.
+each so much work. Resources are matched by prefix, so that a misspelt name is sent, too. `[x].exists(name, …)` is how CEL
+gives x a name.
 """
 
 import json
@@ -26,7 +26,7 @@ _TEMPLATES = """\
 
 
 def names_device(config: DeviceConfig) -> str:
-    """A pod with a device in the limits or requests of any container."""
+    """A pod with a name like a device's in the limits or requests of any container."""
     return _exists("[object]", "pod", _some_container(_asks(config)))
 
 
@@ -92,13 +92,11 @@ def _some_container(condition: str) -> str:
 
 
 def _asks(config: DeviceConfig) -> str:
-    known = [name for name in config.roles if not name.startswith(names.ASCEND_PREFIX)]
-    by_name = _exists(_list(known), "name", "name in amounts")
-    by_prefix = _exists("amounts", "name", f"name.startsWith({_text(names.ASCEND_PREFIX)})")
+    begins = [f"name.startsWith({_text(prefix)})" for prefix in config.resources.prefixes]
     parts = [
         f"has(c.resources) && has(c.resources.{part}) ? c.resources.{part} : {{}}" for part in ("limits", "requests")
     ]
-    return _exists(_lines(parts), "amounts", _any(by_name, by_prefix))
+    return _exists(_lines(parts), "amounts", _exists("amounts", "name", _any(*begins)))
 
 
 def _shows() -> str:

@@ -99,6 +99,11 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
 
+    @property
+    def knows_nodes(self) -> bool:
+        """Tell whether the real nodes are known, so that what none of them has can be ruled out."""
+        return self.fleet is not None and self.fleet.complete
+
     def denies(self, rule: str) -> bool:
         """Tell whether a rule refuses pods in this namespace."""
         return self.levels.get(rule) is Level.DENY
@@ -153,7 +158,7 @@ class Validation:
         summary: what it refuses, for the rule table.
         check: the findings; none if all is well.
         families: it is asked only about pods that ask for one of these; None: about every pod.
-        fleet: it follows from what the fleet has, so an autoscaled fleet turns its denials into warnings.
+        fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
     """
 
     id: str

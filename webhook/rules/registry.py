@@ -50,6 +50,7 @@ from webhook.rules.validate import (
     several_device_containers,
     split_count,
     toleration_missing,
+    unknown_resource,
     uuid_unsupported,
     visible_devices,
 )
@@ -100,6 +101,7 @@ VALIDATIONS: tuple[Validation, ...] = (
     ascend_partial_several.RULE,
     ascend_core_invalid.RULE,
     ascend_mode_unread.RULE,
+    unknown_resource.RULE,
     card_count.RULE,
     no_eligible_card.RULE,
     memory_above_card.RULE,

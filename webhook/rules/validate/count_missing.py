@@ -5,26 +5,43 @@ Refuses:  vGPU memory, cores or percentage, or Ascend memory or cores, in a cont
 Why:      the container starts without isolation or without a device, even where the scheduler has booked one for it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
+from webhook.devices.unknown import unknown_names
 from webhook.pod.view import REGULAR, Container
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
     """Find containers that lack a count, each device once."""
+    alone = len(pod.asked) == 1 and pod.vgpu  # the usual pod, for which little time is spent
+    if alone and all([ask.number is not None for ask in pod.vgpu]):
+        return ()
+    return _find(pod, context)
+
+
+def _find(pod: DevicePod, context: Context) -> Iterator[Finding]:
     vgpu = context.config.vgpu
     for ask in pod.vgpu:
-        if Role.NUMBER not in ask.written:
+        if Role.NUMBER not in ask.written and not _is_misspelt(vgpu.number_name, ask.container, pod, context):
             resource = vgpu.role_names[next(iter(ask.written))]
             yield _finding(ask.container, resource, vgpu.number_name, _setting(vgpu.default_number))
     if pod.asks(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
-            yield _finding(amount.container, amount.resource, chip.number_name, "")
+            if not _is_misspelt(chip.number_name, amount.container, pod, context):
+                yield _finding(amount.container, amount.resource, chip.number_name, "")
+
+
+def _is_misspelt(count: str, container: Container, pod: DevicePod, context: Context) -> bool:
+    """Tell whether the count is there under a wrong name for which the pod is refused: one mistake, one finding."""
+    if not context.denies("unknown-resource") or not context.knows_nodes:
+        return False
+    unknown = unknown_names(pod, context.config, context.fleet)
+    return any(each.container is container and each.meant == count for each in unknown)
 
 
 def _finding(container: Container, resource: str, count: str, setting: str) -> Finding:

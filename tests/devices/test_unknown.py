@@ -1,0 +1,63 @@
+"""Misspelt resource names: what is found, what was meant, and how long it takes."""
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.rules.test_cases import DATA
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import MAX_NAME
+from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
+from webhook.pod.view import PodView
+from webhook.policy import default_policy
+
+CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
+NODES = load_nodes(DATA / "fleets" / "every-family.yaml", CONFIG)
+SNAPSHOT = build_snapshot(CONFIG, default_policy(), NODES)
+
+
+def pod(limits: dict[str, Any]) -> DevicePod:
+    return DevicePod(PodView({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("volcano.sh/vgpu-num", "volcano.sh/vgpu-number"),
+        ("volcano.sh/vgpu-count", "volcano.sh/vgpu-number"),
+        ("volcano.sh/vgpu", "volcano.sh/vgpu-number"),
+        ("volcano.sh/vGPU-Number", "volcano.sh/vgpu-number"),
+        ("volcano.sh/vgup-number", "volcano.sh/vgpu-number"),
+        ("volcano.sh/vgpu_memory", "volcano.sh/vgpu-memory"),
+        ("volcano.sh/vgpu-memery", "volcano.sh/vgpu-memory"),
+        ("volcano.sh/vgpu.mem", "volcano.sh/vgpu-memory"),
+        ("volcano.sh/vgpu-core", "volcano.sh/vgpu-cores"),
+        ("volcano.sh/vgpu-percentage", "volcano.sh/vgpu-memory-percentage"),
+        ("volcano.sh/gpu-mem", "volcano.sh/gpu-memory"),
+        ("huawei.com/ascend310p", "huawei.com/Ascend310P"),
+        ("huawei.com/Ascend310p-mem", "huawei.com/Ascend310P-memory"),
+        ("huawei.com/Ascend910B3-cores", "huawei.com/Ascend910B3-core"),
+        ("huawei.com/npu-cores", None),  # no node of the fleet offers any
+        ("huawei.com/Ascend310P-2c", None),  # other digits: another thing
+        ("volcano.sh/slots", None),
+        ("volcano.sh/", None),
+        ("volcano.sh/" + "vgpu-number" * 5, None),
+    ],
+)
+def test_the_most_similar_name_is_offered(written: str, meant: str | None):
+    (found,) = unknown_names(pod({written: "1"}), CONFIG, SNAPSHOT.fleet)
+    assert (found.resource, found.meant) == (written, meant)
+
+
+def test_a_name_that_the_api_server_refuses_is_left_to_it():
+    assert not unknown_names(pod({"volcano.sh/" + "x" * MAX_NAME: "1"}), CONFIG, SNAPSHOT.fleet)
+
+
+def test_thousands_of_names_take_little_time():
+    hostile = pod({f"volcano.sh/vgpu-numb{i}": "1" for i in range(20_000)})
+    began = time.perf_counter()
+    assert len(unknown_names(hostile, CONFIG, SNAPSHOT.fleet)) == MAX_UNKNOWN
+    assert time.perf_counter() - began < 0.1

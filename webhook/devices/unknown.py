@@ -1,0 +1,132 @@
+"""Resource names that look like a family's although no device config and no node has them: most likely misspelt."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import islice
+from typing import NamedTuple
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.config import DeviceConfig, VgpuConfig
+from webhook.devices.families import Family, Role
+from webhook.devices.fleet import Fleet
+from webhook.pod import quantity
+from webhook.pod.view import Container
+
+MAX_UNKNOWN = 100  # names of one pod
+MAX_COMPARED = 4  # of them compared with the known names: that is slow, and anybody can write a pod of many names
+MAX_WORD = 40  # characters of a name behind the slash; a longer one is no misspelt one
+CLOSE = 0.75  # how similar two names are, from 0 to 1: `vgpu-num` and `vgpu-number` are at 0.84
+
+_USUAL = {name: role for role, name in VgpuConfig().role_names.items()}
+
+
+class UnknownName(NamedTuple):
+    """A resource that a container requests under a name that has no meaning.
+
+    Attributes:
+        container: the container that requests it.
+        resource: the name as written.
+        meant: the known name that is most similar; None if none is.
+    """
+
+    container: Container
+    resource: str
+    meant: str | None
+
+
+def unknown_names(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
+    """The names that no family and no node has, each once for a container; worked out once a review.
+
+    A request of 0 asks for nothing, whatever its name. While the nodes are not known, a name that another device plugin
+    may offer is left out.
+    """
+    if not _may_have_some(pod, config):
+        return []
+    memo = pod.memo
+    if "unknown names" not in memo:
+        unnamed = list(islice(_unnamed(pod, config, fleet), MAX_UNKNOWN))
+        memo["unknown names"] = _unknown(unnamed, config, fleet) if unnamed else []
+    found: list[UnknownName] = memo["unknown names"]
+    return found
+
+
+def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:
+    """Tell in little time that almost every pod has none."""
+    known, prefixes = config.resources.exact, config.resources.prefixes
+    for container in pod.view.every_container():
+        for part in (container.limits, container.requests):
+            if not known.issuperset(part):
+                for resource in part:
+                    if resource not in known and resource.startswith(prefixes):
+                        return True
+    return False
+
+
+def _unnamed(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> Iterator[tuple[Container, str]]:
+    """The requested names that begin like those of a family but that neither a family nor a node has."""
+    roles, looks_like_family = config.roles, config.resources.looks_like_family
+    offered = fleet.other_names if fleet is not None else frozenset()
+    for container in pod.view.every_container():
+        limits = container.limits
+        for part in (limits, container.requests):
+            for resource, amount in part.items():
+                if resource in roles or resource in offered or not looks_like_family(resource):
+                    continue
+                if quantity.whole(amount) != 0 and (part is limits or resource not in limits):
+                    yield container, resource
+
+
+def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
+    known = fleet if fleet is not None and fleet.complete else None
+    families = [family for family in Family if known is not None and known.by_family[family]]
+    candidates = _candidates(config, families or list(Family))
+    found = []
+    for number, (container, resource) in enumerate(unnamed):
+        meant = _nearest(resource, candidates) if number < MAX_COMPARED else None
+        if known is not None or _is_strange(resource, meant):
+            found.append(UnknownName(container, resource, meant))
+    return found
+
+
+def _is_strange(resource: str, meant: str | None) -> bool:
+    """Tell whether it is unlikely that a node offers a name, where the nodes are not known."""
+    if resource in _USUAL or resource in names.HUAWEI_PLUGIN_NAMES:
+        return False
+    return meant is not None or resource.startswith(names.VOLCANO_DOMAIN)
+
+
+# --- the name that was meant -----------------------------------------------------------------------------------------
+
+
+def _candidates(config: DeviceConfig, families: list[Family]) -> dict[tuple[str, str], str]:
+    """The known names by how they, and their likely variants, are spelt: the domain and the word behind it."""
+    roles = [(name, role, name) for name, (family, role) in config.roles.items() if family in families]
+    if Family.VGPU in families:
+        roles += [(usual, role, config.vgpu.role_names[role]) for usual, role in _USUAL.items()]
+    found: dict[tuple[str, str], str] = {}
+    for spelt, role, name in roles:
+        domain, word = _split(spelt)
+        family = word.partition("-")[0]
+        for form in (word, family, f"{family}-count") if role is Role.NUMBER else (word,):
+            found.setdefault((domain, form), name)
+    return found
+
+
+def _nearest(resource: str, candidates: dict[tuple[str, str], str]) -> str | None:
+    domain, word = _split(resource)
+    if len(word) > MAX_WORD:
+        return None
+    digits = _digits(word)  # of a chip's model: with others it is another one, rightly spelt
+    words = [form for known, form in candidates if known == domain and _digits(form) == digits]
+    near = get_close_matches(word, words, 1, CLOSE)
+    return candidates[domain, near[0]] if near else None
+
+
+def _split(name: str) -> tuple[str, str]:
+    domain, _, word = name.rpartition("/")
+    return domain, word.lower().replace("_", "-").replace(".", "-")
+
+
+def _digits(word: str) -> str:
+    return "".join(filter(str.isdigit, word))

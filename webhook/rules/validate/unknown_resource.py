@@ -1,0 +1,55 @@
+"""A resource name that no device config and no node has is most likely misspelt.
+
+Reads:    limits and requests of every container; the device config's names; what the fleet's nodes offer
+Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node
+Why:      schedulers count it as 0 on every node, so the pod waits for ever; with nodeName, it starts without what was
+          meant.
+
+Volcano and kube-scheduler alike compare every requested extended resource with what a node offers; Volcano leaves out only
+the exact names that its device plugins list. kubelet drops names that its node does not offer. So no pod that could run is
+refused while all nodes are known. While they are not, some node may offer the name, and the finding is a warning.
+"""
+
+from collections.abc import Iterable
+
+from webhook import names
+from webhook.devices.asks import DevicePod
+from webhook.devices.unknown import UnknownName, unknown_names
+from webhook.rules import wording
+from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+
+
+def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
+    """Find names without a meaning."""
+    unknown = unknown_names(pod, context.config, context.fleet)
+    return [_finding(each, context) for each in unknown] if unknown else ()
+
+
+def _finding(unknown: UnknownName, context: Context) -> Finding:
+    return Finding(
+        wording.resource_path(unknown.container, unknown.resource),
+        f"{wording.container(unknown.container)} requests {wording.quoted(unknown.resource)[1:-1]}, "
+        f"{_why(context)}; {_remedy(unknown, context)}",
+    )
+
+
+def _why(context: Context) -> str:
+    return "but no node offers it" if context.knows_nodes else "but the device config does not name it"
+
+
+def _remedy(unknown: UnknownName, context: Context) -> str:
+    if unknown.meant is not None:
+        return f"did you mean {unknown.meant}?"
+    if unknown.resource.startswith(names.VOLCANO_DOMAIN):
+        return f"use {', '.join(context.config.vgpu.role_names.values())}, or remove it"
+    return "use a name that a node offers, or remove it"
+
+
+RULE = Validation(
+    id="unknown-resource",
+    level=Level.DENY,
+    summary="a misspelt resource name: it begins like a family's, but no node offers it",
+    check=check,
+    families=EVERY_POD,
+    fleet=True,
+)
