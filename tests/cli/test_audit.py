@@ -52,10 +52,30 @@ def test_json_is_what_the_log_has(run):
         (["--no-dry-run", "--denied"], 4),
         (["--outcome", "warned", "--outcome", "denied"], 5),
         (["--outcome", "would-be-denied"], 0),
+        (["--name", "nine*", "--name", "debug"], 8),
     ],
 )
 def test_filters(run, options: list[str], count: int):
     assert len(run("audit", "-o", "json", *options, SAMPLE).lines) == count
+
+
+@pytest.mark.parametrize("command", ["audit", "replay"])
+@pytest.mark.parametrize(
+    ("glob", "hint"), [("card-cout", "did you mean 'card-count'?"), ("?", "`vgpu-webhook rules` lists them")]
+)
+def test_a_filter_that_names_no_rule_is_refused(
+    run, capsys: pytest.CaptureFixture[str], command: str, glob: str, hint: str
+):
+    with pytest.raises(SystemExit) as ended:
+        run(command, "--rule", glob, SAMPLE)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith(f"argument --rule: no rule is called {glob!r}; {hint}\n")
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "json"]])
+def test_nothing_found_is_said(run, options: list[str]):
+    ran = run("audit", *options, "--rule", "family-mixed", SAMPLE)
+    assert (ran.code, ran.out, ran.err) == (0, "", "vgpu-webhook audit: no decision matches\n")
 
 
 def test_a_summary(run):

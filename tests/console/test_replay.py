@@ -1,16 +1,24 @@
 """One decision or many made again: as a replay of the whole log would, bounded, and shown with what changes."""
 
+import json
 import random
+import shlex
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.console.conftest import sample_parts
+from tests.console.conftest import Fixed, sample_parts
 from tests.console.decided import HOSTILE, LINES, Page, browse, look, write
+from webhook.cli.console import replay_options
+from webhook.cluster.files import SettingsFiles
+from webhook.cluster.sources import ClusterOptions
 from webhook.console.api import replay as replaying
-from webhook.console.api.replay import ReplayQuestion
+from webhook.console.api.replay import OPERATIONS, ReplayQuestion
+from webhook.console.state import State
 from webhook.decisions.decision import read_decision
 from webhook.decisions.inputs import try_out
 from webhook.decisions.replay import Replayer
@@ -45,7 +53,8 @@ def test_one_decision_with_other_settings(client: Any):
     found = ask(client, number=8, settings=["rules.card-count=warn"])["one"]
     assert (found["verdict"], found["direction"]) == ("changed", "denied -> allowed")
     assert (found["allowedBefore"], found["allowedAfter"]) == (False, True)
-    assert [each["level"] for each in found["gained"] + found["lost"]] == ["warn", "deny"]
+    assert (found["gained"], found["lost"]) == ([], [])
+    assert found["levelChanges"] == [{"rule": "card-count", "before": "deny", "after": "warn"}]
     assert [each["level"] for each in found["findingsAfter"]] == ["warn"]
     assert found["repairedBy"] == 7
 
@@ -58,6 +67,47 @@ def test_many_decisions_with_other_settings(client: Any):
     assert (allowed["direction"], allowed["count"], allowed["example"]) == ("denied -> allowed", 3, 8)
     assert allowed["namespaces"] == [{"name": "team-vision", "decisions": 3}]
     assert (warned["count"], warned["example"]) == (1, 2)
+    for group in (allowed, warned):
+        assert (group["gained"], group["lost"]) == ([], [])
+        assert group["levelChanges"] == [{"rule": "card-count", "before": "deny", "after": "warn"}]
+    page = client.post("/decisions/replay", data={"settings": "rules.card-count=warn"})
+    assert "<code>card-count</code> deny → warn" in page.text
+    assert "+card-count" not in page.text
+
+
+QUESTIONS = [
+    {},
+    {"settings": ["rules.card-count=warn"]},
+    {"settings": ["rules.host-access=deny"], "outcome": ["w*", "mutated"]},
+    {"split": 2, "name": ["n*"], "denied": True},
+    {"since": "2026-11-20T08:05", "until": "2026-11-20T09:06", "namespace": ["team-*"], "dry_run": False},
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: "-".join(question) or "all")
+def test_the_command_answers_what_the_page_does(tmp_path: Path, question: dict[str, Any]):
+    files = SettingsFiles().or_samples()
+    state = State(
+        Fixed(sample_parts()), write(tmp_path / "a log", LINES), replay_options=replay_options(files, cluster=None)
+    )
+    (replay,) = OPERATIONS
+    found = replay.ask(state, question).many
+    program, *arguments = shlex.split(found.command)
+    assert program == "vgpu-webhook"
+    command = [sys.executable, "-m", "webhook.cli.main", *arguments, "-o", "json"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    told = json.loads(ran.stdout.splitlines()[-1])["summary"]
+    assert (told["verdicts"], told["directions"]) == (found.verdicts, found.directions)
+    assert told["decisions"] == found.replayed > 0
+
+
+def test_what_only_the_cluster_holds_is_saved_first():
+    cluster = ClusterOptions()
+    assert replay_options(SettingsFiles(policy=Path("mine.yaml")), cluster) == (
+        *("--fleet", "fleet.yaml", "--device-config", "device-config.yaml"),
+        *("--policy", "mine.yaml"),
+    )
+    assert replay_options(SettingsFiles(), None) == ()
 
 
 def _shuffled(count: int) -> list[Any]:
@@ -114,12 +164,13 @@ def test_a_filter_does_not_hide_how_pods_are_repaired(tmp_path: Path, query: Any
     assert found["verdicts"]["same"] > 0
 
 
-def test_its_time_is_bounded(client: Any, monkeypatch: pytest.MonkeyPatch):
+def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(replaying, "MAX_DECISIONS", 3)
     found = ask(client, settings=["rules.card-count=warn"], split=4, user=["a b*"], since="2026-11-20")["many"]
     assert (found["replayed"], found["complete"]) == (0, True)
     assert found["command"] == (
-        "vgpu-webhook replay --set rules.card-count=warn --what-if split=4 --since 2026-11-20 --user 'a b*' AUDIT_LOG"
+        "vgpu-webhook replay --set rules.card-count=warn --what-if split=4 --since 2026-11-20T00:00:00Z --user 'a b*' "
+        + str(tmp_path / "audit.jsonl")
     )
     found = ask(client)["many"]
     assert (found["replayed"], found["complete"], found["until"]) == (3, False, LINES[2]["time"])

@@ -212,7 +212,9 @@ def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
     assert replayer.replay(judged(pod(), used)).verdict is Verdict.SAME, "it is repaired first"
     refused = replayer.replay(judged(pod(99), used))
     assert refused.direction is Direction.DENIED
-    assert ("card-count", Level.DENY) in [(violation.rule, violation.level) for violation in refused.gained]
+    levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
+    assert len(levels) == 1
+    assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
 
 
 def test_enforcing_no_longer_lets_pods_pass():
@@ -226,7 +228,8 @@ def test_another_policy_changes_what_would_be_refused():
     tried = snapshot({"enforcement": "audit", "rules": {"card-count": "warn"}})
     found = replay(judged(pod(99), AUDITING), AUDITING, tried)
     assert found.direction is Direction.FOUND, "the author reads nothing"
-    assert [v.rule for v in found.gained] == [v.rule for v in found.lost] == ["card-count"]
+    assert (found.gained, found.lost) == ((), ())
+    assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
     tried = snapshot({"enforcement": "audit", "repairs": {"toleration": False}})
     found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
     assert (found.direction, len(found.other_operations[1])) == (Direction.MUTATED, 1)

@@ -63,6 +63,8 @@ class _Run:
                 self._follow(listing.add)
             else:
                 self._log.each(listing.add, quiet=sys.stdout.isatty())
+            if not self._log.found and not self._log.complaints:
+                print("vgpu-webhook audit: no decision matches", file=sys.stderr)
         self._log.tell_skipped()
         return EXIT_BAD_INPUT if self._log.complaints else EXIT_GOOD
 

@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 
 from webhook.cli.progress import Progress
 from webhook.decisions.decision import ENDPOINTS, Decision
@@ -16,6 +18,7 @@ from webhook.errors import WebhookError
 from webhook.outcome import WORDS
 from webhook.report.audit import skipped_text
 from webhook.report.terminal import visible
+from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 EXIT_BAD_INPUT = 2
 
@@ -65,9 +68,10 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     add("--until", type=point, metavar="TIME", help="likewise; decisions before it")
     add("--denied", action="store_true", help="what was refused")
     add("--outcome", action="append", default=[], choices=WORDS, help="what came of it; would-be: if it was enforced")
-    add("--rule", action="append", default=[], metavar="GLOB", help="what such a rule spoke about")
+    add("--rule", action="append", type=_rules, default=[], metavar="GLOB", help="what such a rule spoke about")
     add("--namespace", "-n", action="append", default=[], metavar="GLOB", help="what was asked for in such a namespace")
     add("--user", action="append", default=[], metavar="GLOB", help="what such a user asked for")
+    add("--name", action="append", default=[], metavar="GLOB", help="objects of such a name")
     add("--dry-run", action=argparse.BooleanOptionalAction, help="dry runs only, or none of them")
     add("--endpoint", choices=ENDPOINTS, help="what was asked at /mutate, or at /validate")
 
@@ -78,13 +82,23 @@ def read_filter(arguments: argparse.Namespace) -> Filter:
         since=arguments.since,
         until=arguments.until,
         denied=arguments.denied,
-        words=tuple(arguments.outcome),
         rules=tuple(arguments.rule),
         namespaces=tuple(arguments.namespace),
         users=tuple(arguments.user),
+        names=tuple(arguments.name),
+        words=tuple(arguments.outcome),
         dry_run=arguments.dry_run,
         endpoint=arguments.endpoint,
     )
+
+
+def _rules(glob: str) -> str:
+    known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS]]
+    if any(fnmatchcase(rule, glob) for rule in known):
+        return glob
+    near = get_close_matches(glob, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
+    raise argparse.ArgumentTypeError(f"no rule is called {glob!r}; {hint}")
 
 
 class Log:
@@ -93,6 +107,7 @@ class Log:
     Attributes:
         reader: reads them.
         complaints: how many files could not be read, or not to their end.
+        found: how many decisions match the filters.
     """
 
     def __init__(self, command: str, arguments: argparse.Namespace) -> None:
@@ -102,6 +117,7 @@ class Log:
         self.filter = read_filter(arguments)
         self.reader = Reader(self.complain)
         self.complaints = 0
+        self.found = 0
         self._progress = Progress(sys.stderr, lambda: self.reader.share)
 
     def each(
@@ -122,7 +138,9 @@ class Log:
         for decision in self.reader.read(self._files):
             if not quiet:
                 step()
-            (take if admits(decision) else leave)(decision)
+            matches = admits(decision)
+            self.found += matches
+            (take if matches else leave)(decision)
         self._progress.clear()
 
     def tell_skipped(self) -> None:

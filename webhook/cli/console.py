@@ -10,6 +10,7 @@ from pathlib import Path
 from gunicorn.util import parse_address
 
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
+from webhook.cluster.files import SettingsFiles
 from webhook.cluster.sources import ClusterOptions
 from webhook.cluster.watcher import SettingsThread, SettingsWatcher
 from webhook.console.examiner import Examiner
@@ -48,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         journal = Journal(arguments.audit_log) if arguments.audit_log else None
         if journal is not None:
             journal.start()
-        return State(watcher, journal, doctor, arguments.tls_cert)
+        return State(watcher, journal, doctor, arguments.tls_cert, replay_options(files, cluster))
 
     check_address(arguments.bind)
     console = Console(state, arguments.bind, arguments.allow_host)
@@ -58,6 +59,13 @@ def main(argv: Sequence[str]) -> int:
         log.warning("it listens beyond loopback: whoever reaches %s may look, without a password", arguments.bind)
     console.run()
     return 0
+
+
+def replay_options(files: SettingsFiles, cluster: ClusterOptions | None) -> tuple[str, ...]:
+    """Options of `vgpu-webhook replay`; what the cluster holds has to be saved under these names first."""
+    found = {"fleet": files.fleet, "device-config": files.device_config, "policy": files.policy}
+    saved = {key: path or (Path(f"{key}.yaml") if cluster else None) for key, path in found.items()}
+    return tuple(word for key, path in saved.items() if path for word in (f"--{key}", str(path)))
 
 
 def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:

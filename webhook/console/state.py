@@ -40,12 +40,14 @@ class State:
         journal: the audit log; None if none is read.
         doctor: has the doctor look at the cluster, or at files; None if there is nothing to look at.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not to be seen.
+        replay_options: the options with which `vgpu-webhook replay` uses the same settings.
     """
 
     settings: Settings
     journal: Journal | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
+    replay_options: tuple[str, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from webhook.decisions.replay import Direction, Replayed, Verdict
 from webhook.decisions.summary import OTHERS
+from webhook.rules.base import Level
 
 MAX_GROUPS = 500
 MAX_NAMES = 500  # of namespaces and of users in each group
@@ -26,12 +27,14 @@ class Kind(NamedTuple):
         direction: in which way.
         explained: False where the inputs are those of then.
         gained, lost: rules that speak now and did not then, and the other way round; of other mutations, the places.
+        level_changes: rules with their level of then and of now, where those differ.
     """
 
     direction: Direction
     explained: bool
     gained: tuple[str, ...]
     lost: tuple[str, ...]
+    level_changes: tuple[tuple[str, Level, Level], ...] = ()
 
 
 @dataclass(slots=True)
@@ -101,9 +104,11 @@ class Changes:
 def _kind(replayed: Replayed, direction: Direction) -> Kind:
     explained = replayed.verdict is Verdict.CHANGED
     if direction is Direction.MUTATED:
-        return Kind(direction, explained, *[_places(found) for found in replayed.other_operations])
+        now, then = replayed.other_operations
+        return Kind(direction, explained, _places(now), _places(then))
     gained, lost = ({finding.rule: None for finding in found} for found in (replayed.gained, replayed.lost))
-    return Kind(direction, explained, tuple(gained), tuple(lost))
+    levels = {(change.before.rule, change.before.level, change.after.level): None for change in replayed.level_changes}
+    return Kind(direction, explained, tuple(gained), tuple(lost), tuple(levels))
 
 
 def _places(operations: Iterable[dict[str, Any]]) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ class Journal:
 
     Attributes:
         caught_up: what there was at the start is read, as far as it can be.
+        path: the log's name.
 
     Any thread may ask; each answer is of one moment. Whoever asks waits for no reading, and for no other but one that
     asks for the same summary. Decisions have numbers, from 1; none is used again.
@@ -64,6 +65,7 @@ class Journal:
             most_bytes: of memory, about, that they may take all together.
         """
         self.caught_up = False
+        self.path = path
         self._tail = Tail(path, most)
         self._held = Held(most, most_bytes)
         self._sums = Sums()

@@ -38,6 +38,13 @@ class Direction(StrEnum):
     WORDED = "other words"
 
 
+class LevelChange(NamedTuple):
+    """A finding of then, and the same one of now at another level."""
+
+    before: Violation
+    after: Violation
+
+
 class Replayed(NamedTuple):
     """A decision and what would become of it.
 
@@ -48,6 +55,7 @@ class Replayed(NamedTuple):
         other: of `config`, `policy` and `fleet` those that were others when the line was made.
         reason: why it is not replayable; empty if it is.
         gained, lost: findings of now that were not there then, and the other way round.
+        level_changes: findings at the same place, then and now, whose level differs.
         outcome: of now; None if it is not replayable, or nothing was recorded then as now.
     """
 
@@ -58,6 +66,7 @@ class Replayed(NamedTuple):
     reason: str = ""
     gained: tuple[Violation, ...] = ()
     lost: tuple[Violation, ...] = ()
+    level_changes: tuple[LevelChange, ...] = ()
     outcome: Outcome | None = None
 
     @property
@@ -109,13 +118,17 @@ class Replayer:
             before = self._review(decision, request, self._base, pair)
             explained = _effects(before) != _effects(outcome)
         then, now = _findings(decision, outcome)
+        gained, lost = _without(now, then), _without(then, now)
+        level_changes = _level_changes(lost, gained)
+        moved = {id(violation) for change in level_changes for violation in change}
         return Replayed(
             decision,
             Verdict.CHANGED if explained else Verdict.UNEXPLAINED,
             direction,
             other,
-            gained=_without(now, then),
-            lost=_without(then, now),
+            gained=tuple([violation for violation in gained if id(violation) not in moved]),
+            lost=tuple([violation for violation in lost if id(violation) not in moved]),
+            level_changes=level_changes,
             outcome=outcome,
         )
 
@@ -201,3 +214,9 @@ def _place(violation: Violation) -> tuple[str, Level, str]:
 def _without(some: Iterable[Violation], others: Iterable[Violation]) -> tuple[Violation, ...]:
     known = {_place(violation) for violation in others}
     return tuple([violation for violation in some if _place(violation) not in known])
+
+
+def _level_changes(lost: Iterable[Violation], gained: Iterable[Violation]) -> tuple[LevelChange, ...]:
+    now = {(violation.rule, violation.path): violation for violation in gained}
+    pairs = [(before, now.get((before.rule, before.path))) for before in lost]
+    return tuple([LevelChange(before, after) for before, after in pairs if after is not None])

@@ -109,6 +109,8 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
     terminal.line(
         INDENT, "for one: ", legible(about, 120), f", {moment(decision.at)} UTC, decision ", legible(decision.id, 20)
     )
+    for before, after in {change.before.rule: change for change in reversed(example.level_changes)}.values():
+        _show_finding(f"{before.level} ->", after, terminal)
     for mark, found in (("+", example.gained), ("-", example.lost)):
         for violation in {violation.rule: violation for violation in reversed(found)}.values():
             _show_finding(mark, violation, terminal)

@@ -3,6 +3,7 @@
 import shlex
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated
@@ -16,7 +17,7 @@ from webhook.console.api.decisions import find
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.findings import to_findings
 from webhook.console.api.operation import Method, Operation
-from webhook.console.api.replay_answers import ChangedAlike, ReplayedMany, ReplayedOne, Replays, Who
+from webhook.console.api.replay_answers import ChangedAlike, ChangedLevel, ReplayedMany, ReplayedOne, Replays, Who
 from webhook.console.state import State
 from webhook.decisions.changes import Changes, Group, Kind
 from webhook.decisions.decision import Decision, spell_time
@@ -26,6 +27,7 @@ from webhook.decisions.journal import Journal
 from webhook.decisions.repairs import content_after
 from webhook.decisions.replay import Direction, Replayer, Verdict
 from webhook.review import Snapshot
+from webhook.rules.base import Level
 from webhook.texts import shorten
 
 MAX_DECISIONS = 100_000
@@ -35,7 +37,6 @@ MAX_GROUPS = 100
 NAMES = 10  # of each group
 
 _ORDER = {direction: place for place, direction in enumerate(Direction)}
-_FIELDS = ("since", "until", "outcome", "rule", "namespace", "user", "endpoint")  # filters that the command has too
 
 _Setting = Annotated[str, Field(max_length=1000)]
 
@@ -60,7 +61,7 @@ def replays(state: State, question: ReplayQuestion) -> Replays:
     """
     base, tried = state.snapshot, state.tried(question.settings, question.split)
     if question.number is None:
-        return Replays(one=None, many=_many(state.journal, question, base, tried))
+        return Replays(one=None, many=_many(state, question, tried))
     if question.query():
         raise BadRequest("number: ask for one decision or for all that match a filter, not for both")
     journal, decision = find(state, question.number)
@@ -91,14 +92,18 @@ def _one(journal: Journal, number: int, decision: Decision, replayer: Replayer) 
         findings_after=to_findings(decision.findings if unchanged else after),
         gained=to_findings(found.gained),
         lost=to_findings(found.lost),
+        level_changes=_changed_levels(
+            (change.before.rule, change.before.level, change.after.level) for change in found.level_changes
+        ),
         patch_before=shallow(decision.patch),
         patch_after=shallow(decision.patch if unchanged else list(outcome.operations) if outcome else []),
         repaired_by=repaired_by,
     )
 
 
-def _many(journal: Journal | None, question: ReplayQuestion, base: Snapshot, tried: Snapshot) -> ReplayedMany:
+def _many(state: State, question: ReplayQuestion, tried: Snapshot) -> ReplayedMany:
     """Go through the log until the time is over."""
+    journal, base = state.journal, state.snapshot
     begun, wanted, changes = time.monotonic(), question.filter(), Changes()
     replayer, pending, last, replayed, complete = Replayer(base, tried), Pending(), None, 0, True
     for decision in journal.decisions(_with_repairs(wanted)) if journal else ():
@@ -124,7 +129,7 @@ def _many(journal: Journal | None, question: ReplayQuestion, base: Snapshot, tri
         groups=tuple([_alike(journal, kind, group) for kind, group in groups[:MAX_GROUPS] if journal]),
         more_groups=max(0, len(groups) - MAX_GROUPS) + changes.left_out,
         reasons=dict(changes.reasons),
-        command=_command(question),
+        command=_command(state, question, wanted),
     )
 
 
@@ -141,6 +146,7 @@ def _alike(journal: Journal, kind: Kind, group: Group) -> ChangedAlike:
         explained=kind.explained,
         gained=tuple([shorten(text, MAX_TEXT) for text in kind.gained[:MAX_GROUPS]]),
         lost=tuple([shorten(text, MAX_TEXT) for text in kind.lost[:MAX_GROUPS]]),
+        level_changes=_changed_levels(kind.level_changes),
         count=group.count,
         namespaces=_who(group.namespaces),
         users=_who(group.users),
@@ -148,6 +154,13 @@ def _alike(journal: Journal, kind: Kind, group: Group) -> ChangedAlike:
         more_users=max(0, len(group.users) - NAMES),
         example=_number(journal, decision),
         example_name=shorten(f"{decision.kind}/{decision.name}", MAX_TEXT),
+    )
+
+
+def _changed_levels(found: Iterable[tuple[str, Level, Level]]) -> tuple[ChangedLevel, ...]:
+    different = list(dict.fromkeys(found))[:MAX_GROUPS]
+    return tuple(
+        [ChangedLevel(rule=shorten(rule, MAX_TEXT), before=a.value, after=b.value) for rule, a, b in different]
     )
 
 
@@ -161,21 +174,29 @@ def _who(names: Counter[str]) -> tuple[Who, ...]:
     return tuple([Who(name=shorten(name, MAX_TEXT), decisions=count) for name, count in names.most_common(NAMES)])
 
 
-def _command(question: ReplayQuestion) -> str:
-    """What says the same of the whole log; filters that the command does not have are left out."""
-    asked = question.query()
-    words = ["vgpu-webhook", "replay"]
+def _command(state: State, question: ReplayQuestion, wanted: Filter) -> str:
+    """The shell command that answers the same, without the page's bounds."""
+    words = ["vgpu-webhook", "replay", *state.replay_options]
     for setting in question.settings:
         words += ["--set", setting]
     words += ["--what-if", f"split={question.split}"] if question.split else []
-    for key in _FIELDS:
-        values = asked.get(key, ())
-        for value in (values,) if isinstance(values, str) else values:
+    filters = {
+        "since": [spell_time(wanted.since)] if wanted.since else [],
+        "until": [spell_time(wanted.until)] if wanted.until else [],
+        "rule": wanted.rules,
+        "namespace": wanted.namespaces,
+        "user": wanted.users,
+        "name": wanted.names,
+        "outcome": wanted.words,
+        "endpoint": [wanted.endpoint] if wanted.endpoint else [],
+    }
+    for key, values in filters.items():
+        for value in values:
             words += [f"--{key}", value]
-    words += ["--denied"] if question.denied else []
-    if question.dry_run is not None:
-        words.append("--dry-run" if question.dry_run else "--no-dry-run")
-    return shlex.join(words) + " AUDIT_LOG"
+    words += ["--denied"] if wanted.denied else []
+    if wanted.dry_run is not None:
+        words.append("--dry-run" if wanted.dry_run else "--no-dry-run")
+    return shlex.join([*words, state.journal.path if state.journal else "AUDIT_LOG"])
 
 
 OPERATIONS = (

@@ -6,6 +6,14 @@ from webhook.console.api.findings import Finding
 from webhook.console.api.operation import Answer
 
 
+class ChangedLevel(Answer):
+    """A rule that speaks then and now, at another level."""
+
+    rule: str
+    before: str
+    after: str
+
+
 class ReplayedOne(Answer):
     """A decision and what would become of it.
 
@@ -18,6 +26,7 @@ class ReplayedOne(Answer):
         allowed_before, allowed_after: the verdicts; None after if it is not made again.
         findings_before, findings_after: all of them.
         gained, lost: findings of now that were not there then, and the other way round.
+        level_changes: rules whose findings stand where they stood, at another level.
         patch_before, patch_after: the JSON patches.
         repaired_by: the line of the mutation whose pod was repaired again for this; None if there is none.
     """
@@ -33,6 +42,7 @@ class ReplayedOne(Answer):
     findings_after: tuple[Finding, ...]
     gained: tuple[Finding, ...]
     lost: tuple[Finding, ...]
+    level_changes: tuple[ChangedLevel, ...]
     patch_before: list[dict[str, Any]]
     patch_after: list[dict[str, Any]]
     repaired_by: int | None
@@ -52,6 +62,7 @@ class ChangedAlike(Answer):
         direction: in which way.
         explained: False if they were made with these inputs, and yet come out otherwise.
         gained, lost: rules that speak now and did not then, and the other way round; of other mutations, the places.
+        level_changes: rules whose findings stand where they stood, at another level.
         count: how many.
         namespaces, users: for whom; the most frequent ten.
         more_namespaces, more_users: how many others there are.
@@ -63,6 +74,7 @@ class ChangedAlike(Answer):
     explained: bool
     gained: tuple[str, ...]
     lost: tuple[str, ...]
+    level_changes: tuple[ChangedLevel, ...]
     count: int
     namespaces: tuple[Who, ...]
     users: tuple[Who, ...]
@@ -84,7 +96,7 @@ class ReplayedMany(Answer):
         groups: what changes alike, the gravest first, then the most frequent; at most 100.
         more_groups: how many there are besides.
         reasons: why so many are not replayable.
-        command: goes on where the console stops, for all that the log holds.
+        command: a shell command that answers the same for all that the log holds.
     """
 
     replayed: int
