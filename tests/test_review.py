@@ -18,6 +18,7 @@ from webhook.cluster.files import load_device_config, load_nodes
 from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.nodes import read_node
 from webhook.outcome import Outcome
+from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy import parse_policy
 from webhook.review import Snapshot, mutate, review, validate
 from webhook.wire.models import Request
@@ -305,7 +306,7 @@ def crowded() -> Snapshot:
     ],
     ids=["vgpu", "gpushare", "ascend", "ascend-memory", "mindcluster"],
 )
-@pytest.mark.parametrize("number", [1, 16, MANY])
+@pytest.mark.parametrize("number", [1, 16, MAX_CONTAINERS])
 @pytest.mark.parametrize("mode", ["hami-core", "x"])
 def test_a_pod_made_to_be_expensive_is_answered_at_once(
     crowded: Snapshot, wish: dict[str, str], number: int, mode: str
@@ -326,7 +327,7 @@ def test_a_pod_made_to_be_expensive_is_answered_at_once(
     }
     started = time.process_time()
     review(request(pod), crowded)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 0.5, "mutate and validate, of which each may take a quarter of a second"
 
 
 def test_demands_made_to_be_expensive_are_not_read(crowded: Snapshot):

@@ -1,6 +1,7 @@
 """Whatever comes in: no exception but RequestError, no endless answer, no warning that the API server would drop."""
 
 import json
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -9,13 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import webhook.review
 from tests import strategies
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from webhook import names
-from webhook.errors import Malformed, RequestError
+from webhook.devices.vgpu.feasibility import WORK_LIMIT
+from webhook.devices.vgpu.slices import Budget
+from webhook.errors import Malformed, RequestError, TooLarge
 from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.templates import WORKLOADS
-from webhook.review import Snapshot, review
+from webhook.review import Snapshot, mutate, review, validate
 from webhook.rules.base import Level
 from webhook.wire.codec import decode, encode
 
@@ -281,3 +286,139 @@ def test_a_rule_stops_looking_when_enough_is_found():
     outcome = review(request(pod), USUAL)
     assert not outcome.allowed
     assert [violation.rule for violation in outcome.violations] == ["isolation-mount"] * MAX_FINDINGS
+
+
+# --- one request, one budget ----------------------------------------------------------------------------------------
+
+
+def vcjob(*templates: dict[str, Any], operation: str = "CREATE") -> Any:
+    tasks = [{"name": f"t{number}", "template": template} for number, template in enumerate(templates)]
+    return request({"spec": {"tasks": tasks}}, group="batch.volcano.sh", kind="Job", operation=operation)
+
+
+def hard_template(variant: int) -> dict[str, Any]:
+    """Eight containers that nearly fill any node, in so many variants that no two templates are equal."""
+    containers = [
+        {
+            "name": f"c{index}",
+            "resources": {
+                "limits": {
+                    names.VGPU_NUMBER: str(1 + index % 3),
+                    names.VGPU_MEMORY: str(5000 + variant * 7 + index * 777),
+                    names.VGPU_CORES: str(10 * (index % 5)),
+                }
+            },
+        }
+        for index in range(8)
+    ]
+    return {"spec": {"containers": containers}}
+
+
+class CountedBudget(Budget):
+    """A budget that adds up what all of its kind spent."""
+
+    spent = 0
+
+    def spend(self, steps: int) -> bool:
+        CountedBudget.spent += steps
+        return super().spend(steps)
+
+
+def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyPatch):
+    """Beyond it nothing is known of a template, and then nothing is said against it."""
+    limit = WORK_LIMIT // 3
+    monkeypatch.setattr("webhook.review.Budget", CountedBudget)
+    monkeypatch.setattr("webhook.review.WORK_LIMIT", limit)
+    templates = [hard_template(variant) for variant in range(400)]
+    alone = [validate(vcjob(template), USUAL) for template in templates[:40]]
+    cost, CountedBudget.spent = CountedBudget.spent, 0
+    assert cost / 40 * 400 > 2 * limit, "the templates are too easy to show it"
+    outcome = validate(vcjob(*templates), USUAL)
+    assert outcome.allowed
+    assert limit < CountedBudget.spent < 2 * limit, "what is asked for after the end is small"
+    assert {found.rule for found in outcome.violations} <= {v.rule for each in alone for v in each.violations}
+
+
+def test_equal_templates_are_judged_once_and_the_findings_are_those_of_each(monkeypatch: pytest.MonkeyPatch):
+    judged: list[Any] = []
+    real = webhook.review.Repair
+
+    def counted(*arguments: Any) -> Any:
+        judged.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr("webhook.review.Repair", counted)
+    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
+    fine = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "1"}}}]}}
+    outcome = validate(vcjob(bad, fine, bad, bad), USUAL)
+    assert len(judged) == 2
+    (one,) = validate(vcjob(bad), USUAL).violations
+    assert [(found.rule, found.path) for found in outcome.violations] == [
+        (one.rule, one.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)
+    ]
+    assert [path for path, _ in outcome.received] == [f"spec.tasks[{number}].template" for number in range(4)]
+
+
+def test_templates_beyond_the_limit_are_named_not_reviewed():
+    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
+    outcome = validate(vcjob(*[{"spec": {}}] * MAX_TEMPLATES, bad, bad), USUAL)
+    assert outcome.allowed
+    assert outcome.violations == ()
+    (warning,) = outcome.warnings
+    assert warning == (
+        "not-reviewed: spec.tasks[500].template and what follows it are not reviewed now, but when the pods are created: "
+        "502 templates are too many, at most 500 are reviewed"
+    )
+
+
+def test_a_large_template_does_not_hide_the_ones_before_it():
+    bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
+    outcome = validate(vcjob(bad, crowd(MAX_CONTAINERS)), USUAL)
+    assert [found.rule for found in outcome.violations] == ["number-zero"]
+    assert outcome.warnings[0] == (
+        "not-reviewed: spec.tasks[1].template is not reviewed now, but when the pods are created: 1001 containers are too "
+        "many, at most 1000 are reviewed"
+    )
+
+
+TOO_LARGE = [
+    (crowd(MAX_CONTAINERS + 1), "1001 containers are too many, at most 1000 are reviewed"),
+    ({"spec": {"initContainers": [{}] * MAX_CONTAINERS, "containers": [{}]}}, "1001 containers are too many"),
+    (crowd(1, env=[{"name": "A"}] * (MAX_ENTRIES + 1)), "20001 environment variables, mounts, volumes, resources"),
+    (crowd(1, volumeMounts=[{"mountPath": "/a"}] * (MAX_ENTRIES + 1)), "20001 environment variables"),
+    (crowd(1, resources={"limits": {f"a{i}": "1" for i in range(MAX_ENTRIES + 1)}}), "20001 environment variables"),
+    (crowd(1, securityContext={"capabilities": {"add": ["A"] * (MAX_ENTRIES + 1)}}), "20001 environment variables"),
+    ({"metadata": {"annotations": {f"a{i}": "" for i in range(MAX_ENTRIES + 1)}}, "spec": {}}, "20001 environment"),
+    ({"spec": {"tolerations": [{}] * MAX_ENTRIES, "volumes": [{}]}}, "20001 environment variables"),
+]
+
+
+@pytest.mark.parametrize("pod, says", TOO_LARGE)
+@pytest.mark.parametrize(
+    "asked", [{}, {"operation": "UPDATE", "sub_resource": "ephemeralcontainers", "old_object": {}}]
+)
+def test_a_pod_that_is_too_large_is_refused_unread(pod: dict[str, Any], says: str, asked: dict[str, Any]):
+    """What is not looked at could go around a rule, so nothing of it is admitted."""
+    for endpoint in (mutate, validate) if not asked else (validate,):
+        with pytest.raises(TooLarge) as refused:
+            endpoint(request(pod, **asked), USUAL)
+        assert str(refused.value).startswith(f"the pod is too large: {says}")
+        assert str(refused.value).endswith("are reviewed; make several pods")
+
+
+def test_a_rule_sees_the_last_entry_of_the_largest_pod():
+    harmless = [{"name": "A", "value": "b"}] * (MAX_ENTRIES - MAX_CONTAINERS - 1)
+    pod = crowd(MAX_CONTAINERS, resources={"limits": {names.VGPU_NUMBER: "1"}})
+    pod["spec"]["containers"][-1]["env"] = [*harmless, {"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
+    outcome = validate(request(pod), USUAL)
+    assert "isolation-env" in {found.rule for found in outcome.denials}
+
+
+def test_a_foreign_value_of_megabytes_is_not_spelled():
+    """Only as much of it as a message shows."""
+    huge = [[1] * 1000] * 1000
+    limits = dict.fromkeys((names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES), huge)
+    started = time.process_time()
+    outcome = validate(request({"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}), USUAL)
+    assert time.process_time() - started < 0.1
+    assert '"[[1, 1, 1,' in outcome.message()

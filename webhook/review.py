@@ -1,21 +1,26 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import orjson
 
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
-from webhook.errors import Malformed
-from webhook.outcome import Outcome
-from webhook.pod.templates import WORKLOADS, changed_templates
+from webhook.devices.vgpu.feasibility import WORK_LIMIT
+from webhook.devices.vgpu.slices import Budget
+from webhook.errors import Malformed, TooLarge
+from webhook.outcome import MAX_FINDINGS, Outcome
+from webhook.pod.size import MAX_TEMPLATES, Size
+from webhook.pod.templates import WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.rules.base import Context, Enforcement, Level, Mutation, Settings
 from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
-from webhook.runner import Repair, Violations
+from webhook.runner import Found, Repair, Violations, findings
 from webhook.wire.models import Request
 
 
@@ -61,6 +66,8 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
     raw = _object(request)
+    if _too_large(raw, effective):
+        return _untouched(request, "mutate")
     context = context_of(request, snapshot)
     received = PodView(raw)
     repair = Repair(received, context, snapshot.repairs(effective))
@@ -123,6 +130,7 @@ def context_of(request: Request, snapshot: Snapshot) -> Context:
         snapshot.settings,
         effective.levels,
         effective.repairs_off,
+        Budget(WORK_LIMIT),
     )
 
 
@@ -133,11 +141,17 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         rules = {"": UPDATE_RULES, "ephemeralcontainers": EPHEMERAL_RULES}.get(request.sub_resource)
         if rules is None:
             return _untouched(request, "validate")
-        previous = PodView(request.old_object or {})
+        old = request.old_object or {}
+        if _too_large(old, effective):
+            return _untouched(request, "validate")
+        previous = PodView(old)
     elif request.sub_resource:
         return _untouched(request, "validate")
+    raw = _object(request)
+    if _too_large(raw, effective):
+        return _untouched(request, "validate")
     context = context_of(request, snapshot)
-    view = PodView(_object(request))
+    view = PodView(raw)
     if effective.enforcement is Enforcement.ENFORCE or request.operation != "CREATE":
         pod = DevicePod(view, snapshot.config, previous)
     else:
@@ -146,7 +160,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     if rules is not None:
         active = tuple(entry for entry in active if entry[0].id in rules)
     violations = Violations()
-    violations.judge(pod, context, active)
+    violations.add(findings(pod, context, active))
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
@@ -168,13 +182,23 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     pods: list[tuple[str, DevicePod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
-    for template in templates:
-        view = PodView(template.pod)
-        repair = Repair(view, context, repairs)
-        received.append((template.path, view))
-        pods.append((template.path, repair.pod))
-        notices += _notices(repair, effective, f"{template.path}: ")
-        violations.judge(repair.pod, context, effective.for_families(repair.pod.asked), template)
+    reviewable, notice = _reviewable_templates(templates)
+    if notice:
+        notices.append(("not-reviewed", notice))
+    judged: dict[bytes, _Judged] = {}
+    for template in reviewable:
+        key = _content(template) if len(templates) > 1 else b""
+        known = judged.get(key)
+        if known is None:
+            view = PodView(template.pod)
+            repair = Repair(view, context, repairs)
+            active = effective.for_families(repair.pod.asked)
+            known = judged[key] = _Judged(view, repair, tuple(findings(repair.pod, context, active)))
+        received.append((template.path, known.view))
+        pods.append((template.path, known.repair.pod))
+        if len(notices) < MAX_FINDINGS:
+            notices += _notices(known.repair, effective, f"{template.path}: ")
+        violations.add(known.findings, template)
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
@@ -193,6 +217,53 @@ def _notices(repair: Repair, effective: Effective, place: str = "") -> tuple[tup
     if effective.enforcement is not Enforcement.WARN:
         return tuple([(rule, f"{place}{detail}") for rule, detail in repair.notices])
     return tuple([(rule, f"would be repaired: {place}{detail}") for rule, detail in repair.proposals()])
+
+
+class _Judged(NamedTuple):
+    """What the review of a template gave; equal templates share it.
+
+    Attributes:
+        view: the pod that it would give.
+        repair: the pod after mutation.
+        findings: of the validations.
+    """
+
+    view: PodView
+    repair: Repair
+    findings: tuple[Found, ...]
+
+
+def _content(template: Template) -> bytes:
+    """Equal for equal templates."""
+    try:
+        return orjson.dumps(template.pod)
+    except TypeError:  # a file may hold what a request cannot
+        return template.path.encode()
+
+
+def _reviewable_templates(templates: Sequence[Template]) -> tuple[Sequence[Template], str]:
+    """The templates to review, and a sentence if these are not all: their pods are reviewed when they are created."""
+    size = Size()
+    for number, template in enumerate(templates):
+        problem = size.add(template.pod)
+        if number == MAX_TEMPLATES:
+            problem = f"{len(templates)} templates are too many, at most {MAX_TEMPLATES} are reviewed"
+        if problem:
+            rest = f"{template.path} and what follows it are" if number + 1 < len(templates) else f"{template.path} is"
+            return templates[:number], f"{rest} not reviewed now, but when the pods are created: {problem}"
+    return templates, ""
+
+
+def _too_large(pod: Mapping[str, Any], effective: Effective) -> bool:
+    """Tell whether a pod is too large to be reviewed, where nothing is refused.
+
+    Raises:
+        TooLarge: it is, and its namespace enforces. No part of it is judged, since the rest could go around a rule.
+    """
+    problem = Size().add(pod)
+    if problem and effective.enforcement is Enforcement.ENFORCE:
+        raise TooLarge(f"the pod is too large: {problem}; make several pods")
+    return bool(problem)
 
 
 def _kind(request: Request) -> str | None:

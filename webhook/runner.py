@@ -1,7 +1,7 @@
 """Running the rules on one pod: the mutations in order, the validations all."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from webhook.devices.asks import DevicePod
@@ -77,6 +77,18 @@ def describe(edits: Sequence[Edit]) -> str:
     return f"{what}, and {len(more)} more" if more else what
 
 
+Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
+
+
+def findings(pod: DevicePod, context: Context, active: Active) -> Iterator[Found]:
+    """Run the validations on one pod."""
+    for rule, level in active:
+        # All findings of a rule have its level: those beyond the cap cannot change the verdict, so none is looked for.
+        for finding in islice(rule.check(pod, context), MAX_FINDINGS):
+            doubtful = level is Level.DENY and rule.fleet and not context.knows_nodes
+            yield rule.id, Level.WARN if doubtful else level, finding
+
+
 class Violations:
     """Collects findings; keeps so many, yet never misses a denial.
 
@@ -94,19 +106,10 @@ class Violations:
         self.lowered: dict[str, None] = {}
         self._ceiling = ceiling  # denials become this
 
-    def judge(
-        self,
-        pod: DevicePod,
-        context: Context,
-        active: Active,
-        template: Template | None = None,
-    ) -> None:
-        """Run the rules on one pod."""
-        for rule, level in active:
-            # All findings of a rule have its level: those beyond the cap cannot change the verdict, so none is looked for.
-            for finding in islice(rule.check(pod, context), MAX_FINDINGS):
-                doubtful = level is Level.DENY and rule.fleet and not context.knows_nodes
-                self._add(rule.id, Level.WARN if doubtful else level, finding, template)
+    def add(self, found: Iterable[Found], template: Template | None = None) -> None:
+        """Add the findings of one pod."""
+        for rule, level, finding in found:
+            self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
         if level is Level.DENY and self._ceiling is not None:

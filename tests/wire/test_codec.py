@@ -6,10 +6,22 @@ import re
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from webhook.errors import NotAReview, NotJson, RequestError
-from webhook.wire.codec import Answer, decode, encode, error_status
+from webhook.errors import NotAReview, NotJson, RequestError, TooLarge
+from webhook.wire import codec
+from webhook.wire.codec import (
+    MAX_MARKS,
+    MAX_MARKS_IN_DOUBT,
+    Answer,
+    decode,
+    encode,
+    error_status,
+    parse_json,
+)
 
 REVIEWS = Path(__file__).parents[1] / "data" / "reviews"
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
@@ -103,6 +115,52 @@ def test_nesting_that_an_answer_can_hold_is_read():
 def test_a_key_that_stands_twice_is_refused_at_every_depth(raw: bytes):
     with pytest.raises(NotJson, match="stands twice in one object"):
         decode(raw)
+
+
+GO_ESCAPES = str.maketrans({each: f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"})
+go_texts = st.text(st.sampled_from('<>&\u2028\u2029\\"u003c:,{}☕\x01') | st.characters(codec="utf-8"), max_size=6)
+go_documents = st.recursive(
+    go_texts | st.integers(0, 9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(go_texts, inner, max_size=3),
+)
+
+
+def as_go_spells(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).translate(GO_ESCAPES).encode()
+
+
+@given(go_documents)
+def test_what_go_escapes_is_read(document: Any):
+    assert parse_json(as_go_spells(document)) == document
+
+
+@given(st.dictionaries(go_texts, go_texts, min_size=1, max_size=3), st.data())
+def test_a_key_that_stands_twice_is_refused_however_it_is_escaped(pairs: dict[str, str], data: st.DataObject):
+    twice = data.draw(st.sampled_from(sorted(pairs)))
+    spelled = data.draw(st.sampled_from([as_go_spells({twice: ""}), orjson.dumps({twice: ""}), body({twice: ""})]))
+    raw = as_go_spells({"x": pairs})[:-2] + b"," + spelled.strip()[1:] + b"}"
+    with pytest.raises(NotJson, match="stands twice in one object"):
+        parse_json(raw)
+
+
+def test_a_body_of_ordinary_values_in_go_spelling_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(codec, "refuse_duplicate_keys", lambda _: pytest.fail("it was compared key by key"))
+    decode(as_go_spells(review(object={"args": ["if [ $a > 1 ] && true; then exit; fi <in"]})))
+
+
+@pytest.mark.parametrize("value", ["{}", "[]", "1", '{"a":1}', '""'])
+def test_too_many_values_are_not_parsed(value: str):
+    many = with_object("[" + ",".join([value] * MAX_MARKS) + "]")
+    with pytest.raises(TooLarge, match="too many values: more than 500000 commas, colons and brackets; send fewer"):
+        decode(many)
+    assert decode(with_object('"' + "x" * MAX_MARKS * 2 + '"')).object
+
+
+def test_fewer_values_are_compared_key_by_key():
+    many = with_object("[" + ",".join(["1"] * MAX_MARKS_IN_DOUBT) + "]")
+    with pytest.raises(TooLarge, match="more than 150000"):
+        decode(many)
+    assert decode(orjson.dumps(orjson.loads(many))).object
 
 
 def test_the_same_key_in_two_objects_is_no_duplicate():

@@ -11,6 +11,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.target import Target
+from webhook.devices.vgpu.slices import Budget
 from webhook.pod.patch import Edit
 
 
@@ -87,6 +88,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         settings: the policy.
         levels: the level of each validation in this namespace.
         repairs_off: ids of the repairs that are switched off in this namespace.
+        budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
     """
 
     namespace: str
@@ -98,6 +100,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     settings: Settings
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
+    budget: Budget | None = None
 
     @property
     def knows_nodes(self) -> bool:

@@ -67,7 +67,7 @@ def _verdict(pod: DevicePod, context: Context) -> Feasibility:
     wanted = asked(pod, context)
     if wanted is None:
         return Unknown("a quantity cannot be used")
-    return judge(wanted, context.fleet.vgpu)
+    return judge(wanted, context.fleet.vgpu, context.budget)
 
 
 def npus(pod: DevicePod, context: Context) -> list[NpuAsk]:

@@ -17,9 +17,18 @@ SHOWN = 60  # characters of a foreign value
 
 def quoted(value: Any) -> str:
     """A foreign value, quoted, on one line, cut."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)[: SHOWN * 2]
-    text = shorten(text, SHOWN)
+    text = shorten(value if isinstance(value, str) else _spelled(value), SHOWN)
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
+
+
+def _spelled(value: Any) -> str:
+    """The beginning of a value as JSON; the rest may be megabytes, and is not spelled."""
+    spelled = ""
+    for part in json.JSONEncoder(default=str).iterencode(value):
+        spelled += part
+        if len(spelled) > SHOWN:
+            break
+    return spelled
 
 
 def container(who: Container) -> str:

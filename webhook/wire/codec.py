@@ -2,17 +2,33 @@
 
 import json
 from binascii import b2a_base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
 
-from webhook.errors import NotAReview, NotJson, RequestError
+from webhook.errors import NotAReview, NotJson, RequestError, TooLarge, json_type
 from webhook.wire.models import ENVELOPE, Request
 
 API_VERSION = "admission.k8s.io/v1"
 
+# Commas, colons and opening brackets of a body: parsing costs as much as there are values, and nothing else runs meanwhile.
+# An API server sends a pod of 1,000 containers with half of it, its previous version and all field managers included.
+MAX_MARKS = 500_000
+MAX_MARKS_IN_DOUBT = 150_000  # where keys have to be compared one by one, which costs several times as much
+_MARKS = (b",", b":", b"{", b"[")
+
+# Go escapes these characters in strings, and orjson does not.
+_ESCAPED_BY_GO = {
+    b"\\u003c": b"<",
+    b"\\u003e": b">",
+    b"\\u0026": b"&",
+    b"\\u2028": "\u2028".encode(),
+    b"\\u2029": "\u2029".encode(),
+}
+
+_NOT_A_REVIEW = "not an AdmissionReview that can be answered"
 _TOO_DEEP = "the body is not JSON that can be read: it is nested too deeply"
 
 
@@ -42,7 +58,9 @@ def decode(body: bytes) -> Request:
     Raises:
         NotJson: not one JSON document: malformed, NaN, too deep, numbers beyond a double, duplicate keys.
         NotAReview: JSON, but not an AdmissionReview with a uid and a request.
+        TooLarge: it has more values than any API server would send.
     """
+    _refuse_many_values(body, MAX_MARKS)
     return to_request(parse_json(body))
 
 
@@ -51,16 +69,19 @@ def parse_json(body: bytes) -> Any:
 
     Raises:
         NotJson: it is none, or an object in it names a key twice: two readers could then see two different pods.
+        TooLarge: it has too many values to look for such a key, and is not spelled as an API server spells.
     """
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise NotJson(f"the body is not JSON: {error}") from error
     try:
-        same = orjson.dumps(document) == body.rstrip()
+        spelled = orjson.dumps(document)
     except TypeError as error:  # orjson reads deeper than it writes, and an answer may have to hold a part of this
         raise NotJson(_TOO_DEEP) from error
-    if not same:  # what an API server sends comes back the same, so it has no duplicates
+    # What an API server sends comes back the same, so it has no duplicates.
+    if spelled != body.rstrip() and spelled != _without_escapes(body):
+        _refuse_many_values(body, MAX_MARKS_IN_DOUBT)
         refuse_duplicate_keys(body)
     return document
 
@@ -88,9 +109,16 @@ def to_request(document: Any) -> Request:
         name=request.get("name", ""),
         user=request.get("userInfo", {}).get("username", ""),
         dry_run=bool(request.get("dryRun")),
-        object=request.get("object"),
-        old_object=request.get("oldObject"),
+        object=_object(request, "object"),
+        old_object=_object(request, "oldObject"),
     )
+
+
+def _object(request: Mapping[str, Any], field: str) -> dict[str, Any] | None:
+    value = request.get(field)
+    if value is None or isinstance(value, dict):
+        return value
+    raise NotAReview(f"{_NOT_A_REVIEW}: request.{field}: must be an object, not {json_type(value)}")
 
 
 def encode(request: Request, answer: Answer) -> bytes:
@@ -140,6 +168,24 @@ def refuse_duplicate_keys(body: bytes) -> None:
         raise NotJson(_TOO_DEEP) from error
 
 
+def _refuse_many_values(body: bytes, most: int) -> None:
+    if len(body) > most and sum(map(body.count, _MARKS)) > most:
+        raise TooLarge(f"the body has too many values: more than {most} commas, colons and brackets; send fewer")
+
+
+def _without_escapes(body: bytes) -> bytes:
+    """The body without the escapes that Go makes and orjson does not.
+
+    Equal to what orjson makes of the document, it has no duplicates: a replaced escape is a character in a string, so keys
+    stay as many as they are. An escape behind another backslash is none, but then what comes out is no JSON.
+    """
+    plain = body.rstrip()
+    if b"\\u" in plain:
+        for escape, character in _ESCAPED_BY_GO.items():
+            plain = plain.replace(escape, character)
+    return plain
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
@@ -152,4 +198,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "the body"
-    return f"not an AdmissionReview that can be answered: {place}: {first['msg']}"
+    return f"{_NOT_A_REVIEW}: {place}: {first['msg']}"

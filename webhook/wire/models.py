@@ -38,8 +38,8 @@ class _Request(TypedDict):
     name: NotRequired[_Text]
     userInfo: NotRequired[_User]
     dryRun: NotRequired[bool | None]
-    object: NotRequired[dict[str, Any] | None]
-    oldObject: NotRequired[dict[str, Any] | None]
+    object: NotRequired[Any]  # looked at by the codec: pydantic would copy a large one
+    oldObject: NotRequired[Any]
 
 
 class _Review(TypedDict):

@@ -1,0 +1,60 @@
+"""How much of a pod is reviewed: more than any pod that runs has, and little enough for a quick answer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from webhook.pod.view import EPHEMERAL, INIT, REGULAR
+
+MAX_CONTAINERS = 1_000  # of all kinds
+MAX_TEMPLATES = 500  # of a workload
+MAX_ENTRIES = 20_000  # variables, mounts, resources, annotations and all else that rules look at one by one
+
+
+class Size:
+    """Counts what rules look at, of one pod or of all pods of a request."""
+
+    __slots__ = ("_containers", "_entries")
+
+    def __init__(self) -> None:
+        self._containers = self._entries = 0
+
+    def add(self, pod: Mapping[str, Any]) -> str:
+        """Count a pod. Wrong shapes count as nothing: reading them refuses the pod.
+
+        Returns:
+            What is too much, for people; empty if nothing is.
+        """
+        spec, metadata = _object(pod.get("spec")), _object(pod.get("metadata"))
+        lists = [found for kind in (REGULAR, INIT, EPHEMERAL) if isinstance(found := spec.get(kind), list)]
+        self._containers += sum(map(len, lists))
+        if self._containers > MAX_CONTAINERS:
+            return f"{self._containers} containers are too many, at most {MAX_CONTAINERS} are reviewed"
+        entries = _entries(metadata, ("annotations", "labels")) + _entries(spec, ("tolerations", "volumes"))
+        for found in lists:
+            for container in found:
+                if isinstance(container, dict):
+                    entries += _entries(container, ("env", "envFrom", "volumeMounts"))
+                    if resources := container.get("resources"):
+                        entries += _entries(_object(resources), ("limits", "requests"))
+                    if security := container.get("securityContext"):
+                        entries += _entries(_object(_object(security).get("capabilities")), ("add",))
+        self._entries += entries
+        if self._entries > MAX_ENTRIES:
+            return (
+                f"{self._entries} environment variables, mounts, volumes, resources, annotations and the like are too many, "
+                f"at most {MAX_ENTRIES} are reviewed"
+            )
+        return ""
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _entries(parent: Mapping[str, Any], keys: tuple[str, ...]) -> int:
+    count = 0
+    for key in keys:
+        found = parent.get(key)
+        if isinstance(found, (list, dict)):
+            count += len(found)
+    return count
