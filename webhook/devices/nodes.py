@@ -143,8 +143,10 @@ class Index:
 
     def _named(self, wanted: Iterable[str]) -> int:
         if not self._by_name:
+            by_name: dict[str, list[int]] = {}
             for number, name in enumerate(self.names):
-                self._by_name.setdefault(name, []).append(number)  # a file may hold a node twice
+                by_name.setdefault(name, []).append(number)  # a file may hold a node twice
+            self._by_name = by_name  # at once: two threads may review
         return bits([number for name in wanted for number in self._by_name.get(name, ())])
 
 

@@ -1,26 +1,26 @@
 """The admission endpoints as an ASGI application. HTTP only: what is decided, webhook.review decides."""
 
+import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from webhook.errors import RequestError
-from webhook.observe import audit
-from webhook.observe.audit import AuditLog, Exchange
+from webhook.observe.audit import AuditLog
 from webhook.observe.metrics import Metrics
-from webhook.outcome import Outcome
-from webhook.review import Snapshot, mutate, validate
-from webhook.server.body import Bodies, ClientGone, Receive, check_headers, linger, read_seconds
+from webhook.server import answering
+from webhook.server.answering import ENDPOINTS, Answered
+from webhook.server.body import Bodies, Busy, ClientGone, Receive, check_headers, linger, read_seconds
 from webhook.server.state import State
 from webhook.wire import codec
-from webhook.wire.models import Request
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
-Half = Callable[[Request, Snapshot], Outcome]
 
-HALVES: Final[dict[str, tuple[str, Half]]] = {"/mutate": ("mutate", mutate), "/validate": ("validate", validate)}
+AT_ONCE_BYTES = 32 << 10  # of a body that is reviewed in the event loop; a larger one waits for a thread
+MAX_WAITING = 8  # large bodies in the thread and before it
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
@@ -62,6 +62,10 @@ class Admission:
         self._metrics = metrics
         self._verified_only = verified_only
         self._bodies = Bodies()
+        self._thread = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="large-reviews"
+        )  # starts with its first task
+        self._waiting = 0
 
     def answer(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
         """Review one body.
@@ -74,41 +78,58 @@ class Admission:
         Returns:
             The HTTP status and the response body: an AdmissionReview with 200, else a Kubernetes Status.
         """
-        started = time.perf_counter_ns()
-        endpoint, half = HALVES[path]
-        snapshot = self._state.snapshot
-        try:
-            request = codec.decode(body)
-            outcome = half(request, snapshot)
-            response = codec.encode(request, outcome.answer())
-        except RequestError as error:
-            return self.refuse(endpoint, error)
-        except Exception:
-            log.exception("a bug: this review could not be answered; the failurePolicy of the webhook decides")
-            self._metrics.refused_bytes(endpoint, 500)
-            return 500, codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
-        duration = time.perf_counter_ns() - started
-        try:
-            self._metrics.reviewed(endpoint, request, outcome, duration)
-            if self._audit_logs:
-                line = audit.line(Exchange(endpoint, duration, client_verified), request, outcome, snapshot)
-                for audit_log in self._audit_logs:
-                    audit_log.write(line)
-        except Exception:
-            log.exception("a bug: this decision could not be recorded; it stands")
-            self._metrics.audit_failed()
-        return 200, response
+        audited = bool(self._audit_logs)
+        answered = answering.answer(path, body, self._state.snapshot, client_verified=client_verified, audited=audited)
+        self._record(answered)
+        return answered.status, answered.response
 
     def refuse(self, endpoint: str, error: RequestError) -> tuple[int, bytes]:
         """Answer bytes that cannot be judged."""
         self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
 
+    async def _answer_in_thread(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
+        """Review a large body, so that the event loop goes on; metrics and audit log stay with the event loop's thread.
+
+        Raises:
+            Busy: too many are waiting.
+        """
+        if self._waiting >= MAX_WAITING:
+            raise Busy("too many large reviews at the same time; try again")
+        given = {"client_verified": client_verified, "audited": bool(self._audit_logs)}
+        review = partial(answering.answer_large, path, body, self._state.snapshot, **given)
+        future = asyncio.get_running_loop().run_in_executor(self._thread, review)
+        self._waiting += 1
+        future.add_done_callback(self._finish)
+        answered = await asyncio.shield(future)  # a client that leaves does not stop the thread
+        return answered.status, answered.response
+
+    def _finish(self, future: asyncio.Future[Answered]) -> None:
+        self._waiting -= 1
+        if not future.cancelled():
+            self._record(future.result())
+
+    def _record(self, answered: Answered) -> None:
+        endpoint, status, _, decision = answered
+        if decision is None:
+            self._metrics.refused_bytes(endpoint, status)
+            return
+        try:
+            self._metrics.reviewed(endpoint, decision.request, decision.outcome, decision.duration_ns)
+            if decision.line is None:
+                self._metrics.audit_failed()
+                return
+            for audit_log in self._audit_logs if decision.line else ():
+                audit_log.write(decision.line)
+        except Exception:
+            log.exception("a bug: this decision could not be recorded; it stands")
+            self._metrics.audit_failed()
+
     def at_once(
         self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, client_verified: bool
     ) -> tuple[int, bytes] | None:
         """Review a body that has arrived as a whole; None where ASGI's way has to be gone."""
-        if path not in HALVES or self._state.draining:
+        if path not in ENDPOINTS or self._state.draining:
             return None
         try:
             self._check_client(client_verified)
@@ -124,7 +145,7 @@ class Admission:
         path, method = scope["path"], scope["method"]
         if method == "HEAD":
             send = _without_body(send)
-        if path in HALVES:
+        if path in ENDPOINTS:
             if method == "POST":
                 await self._review(path, scope, receive, send)
             else:
@@ -142,12 +163,15 @@ class Admission:
             self._check_client(verified)
             check_headers(scope["headers"])
             body = await self._bodies.read(receive, read_seconds(scope["query_string"]))
-            status, response = self.answer(path, body, client_verified=verified)
+            if len(body) <= AT_ONCE_BYTES:
+                status, response = self.answer(path, body, client_verified=verified)
+            else:
+                status, response = await self._answer_in_thread(path, body, client_verified=verified)
         except ClientGone:
             return
         except RequestError as error:
             complete = False
-            status, response = self.refuse(HALVES[path][0], error)
+            status, response = self.refuse(ENDPOINTS[path][0], error)
         await self._send(send, status, response, [JSON] if complete else [JSON, CLOSE])
         if not complete:
             await linger(receive)

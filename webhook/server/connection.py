@@ -6,14 +6,13 @@ from typing import Any
 from gunicorn.asgi.parser import CallbackRequest
 from gunicorn.asgi.protocol import ASGIProtocol, BodyReceiver
 
-from webhook.server.admission import CLOSE, JSON
+from webhook.server.admission import AT_ONCE_BYTES, CLOSE, JSON
 from webhook.server.tls import VerifiedClient, verified_client
 
 HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
 HEAD_BYTES = 64 << 10  # before the head is complete
 FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions, trailers: the parser keeps and rereads them until they end
 IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
-AT_ONCE_BYTES = 64 << 10  # of a body, at the most
 STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
 
 

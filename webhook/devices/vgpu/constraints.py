@@ -37,6 +37,12 @@ class Constraints:
         return bool(self.use_uuids or self.nouse_uuids)
 
     @property
+    def words(self) -> int:
+        """How many card types and single cards are named."""
+        types = len(self.use_types or ()) + len(self.nouse_types or ())
+        return types + len(self.use_uuids) + len(self.nouse_uuids)
+
+    @property
     def refused_uuids(self) -> frozenset[str]:
         """Deny beats allow, and a card without an identity matches no list."""
         return self.nouse_uuids | {""} if self.names_uuids else frozenset()

@@ -8,6 +8,7 @@ from webhook.devices.vgpu.constraints import Constraints
 from webhook.devices.vgpu.fleet import Slot, VgpuFleet, VgpuShape, count_kinds
 
 MAX_REMEMBERED = 256  # constraints; they come from strangers
+MAX_WORDS = 100  # of constraints that are remembered beside others; with more, they are remembered alone
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
 
 
@@ -54,7 +55,7 @@ def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     """
     found: Eligible | None = fleet.memo.get(constraints)
     if found is None:
-        if len(fleet.memo) >= MAX_REMEMBERED:
+        if len(fleet.memo) >= MAX_REMEMBERED or constraints.words > MAX_WORDS:
             fleet.memo.clear()
         found = fleet.memo[constraints] = _eligible(constraints, fleet)
     return found

@@ -1,0 +1,152 @@
+"""Bodies made to be slow: each as near to a limit as it can be, or beyond it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from webhook import names
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.server.body import MAX_BODY
+
+VGPU = {names.VGPU_NUMBER: "1"}
+PERCENT = VGPU | {names.VGPU_MEMORY_PERCENTAGE: "50"}
+ROOM = 4096  # for what stands around the part that is repeated
+WORDS = 40_000  # that one annotation can hold
+
+
+def bodies() -> Iterator[tuple[str, bytes]]:
+    """Each with what it tries."""
+    yield from _pods()
+    yield from _workloads()
+    yield from _json()
+
+
+def _pods() -> Iterator[tuple[str, bytes]]:
+    many = MAX_ENTRIES - 10
+    words = ",".join(f"w{number:x}" for number in range(WORDS))
+    for limits in (VGPU, PERCENT, {names.VGPU_MEMORY: "9999999"}, {names.VGPU_NUMBER: "x" * 60}):
+        yield f"as many containers as are reviewed, {limits}"[:78], pod(*containers(MAX_CONTAINERS, limits))
+    for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID):
+        yield f"{WORDS} words in {key}", pod(*containers(1, PERCENT), annotations={key: words})
+    mounts = [{"mountPath": "/a/../b/./c//d"}] * (many // MAX_CONTAINERS - 4)
+    yield "mounts in all containers", pod(*containers(MAX_CONTAINERS, PERCENT, volumeMounts=mounts))
+    for name in ("CUDA_X", names.NVIDIA_VISIBLE_DEVICES):
+        yield f"variables {name}", pod(*containers(1, VGPU, env=[{"name": name, "value": "none"}] * many))
+    yield "volumes", pod(*containers(1, VGPU), volumes=[{"name": "v", "hostPath": {"path": "/a/../b/./c"}}] * many)
+    yield "tolerations", pod(*containers(1, VGPU), tolerations=[{"key": "a", "operator": "Exists"}] * many)
+    yield "annotations", pod(*containers(1, VGPU), annotations={f"a.huawei.com/Ascend{i}": "" for i in range(many)})
+    yield "resources", pod(*containers(1, VGPU | {f"volcano.sh/vgpu-numbr{i}": "1" for i in range(many)}))
+    yield "more containers than are reviewed", pod(*containers(30_000, VGPU))
+    yield "more variables than are reviewed", pod(*containers(1, VGPU, env=[{"name": "A"}] * 100_000))
+    affinity = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"] * 50}]}] * 1500
+    terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": affinity}}
+    yield "node selector terms", pod(*containers(1, VGPU), affinity={"nodeAffinity": terms})
+    yield "a quantity of megabytes", pod(*containers(1, {names.VGPU_NUMBER: "9" * 8_000_000}))
+    yield "a quantity that is a list", pod(*containers(1, {names.VGPU_NUMBER: [[1] * 10] * 22_000}))
+
+
+def _workloads() -> Iterator[tuple[str, bytes]]:
+    yield "a job of 400 hard tasks", vcjob(hard_template(variant) for variant in range(400))
+    different = (template({"name": f"{number}", "resources": {"limits": PERCENT}}) for number in range(MAX_TEMPLATES))
+    yield "a job of different tasks", vcjob(different)
+    yield "a job of equal tasks", vcjob([template({"resources": {"limits": PERCENT}})] * 20_000)
+    yield (
+        "a job of two containers a task",
+        vcjob(
+            template({"resources": {"limits": PERCENT}}, {"name": f"{number}", "resources": {"limits": VGPU}})
+            for number in range(MAX_TEMPLATES)
+        ),
+    )
+
+
+def _json() -> Iterator[tuple[str, bytes]]:
+    fill = MAX_BODY - ROOM
+    for name, text in {
+        "ASCII": b"x" * fill,
+        "emoji": "\U0001f600".encode() * (fill // 4),
+        "escapes": b"\\u0041" * (fill // 6),
+        "Go's escapes": b"\\u003c" * (fill // 6),
+        "escapes of surrogates": b"\\ud83d\\ude00" * (fill // 12),
+    }.items():
+        yield f"a string of {name}", with_value(b'"' + text + b'"')
+        yield f"a string of {name}, spelled oddly", with_value(b'"' + text + b'" ')
+    deep = b"[" * 240 + b"]" * 240
+    for name, value, most in (
+        ("empty objects", b"{}", 245_000),
+        ("small objects", b'{"a":1}', 160_000),
+        ("empty lists", b"[]", 245_000),
+        ("numbers", b"1", 490_000),
+        ("fractions", b"1.5e9", 490_000),
+        ("strings", b'"ab"', 490_000),
+        ("deep lists", deep, 2_000),
+    ):
+        yield f"as many {name} as are read", with_value(b"[" + b",".join([value] * most) + b"]")
+        few = most * 3 // 10
+        yield f"{name}, spelled oddly", with_value(b"[" + b",".join([value] * few) + b" ]")
+        yield (
+            f"as many {name} as a body holds",
+            with_value(b"[" + b",".join([value] * (fill // (len(value) + 1))) + b"]"),
+        )
+    for most, end in ((245_000, b"}"), (70_000, b" }"), (400_000, b"}")):
+        keys = b",".join(b'"abcdefgh%d":""' % number for number in range(most))
+        yield f"{most} keys{', spelled oddly' if end == b' }' else ''}", with_value(b"{" + keys + end)
+    yield "many keys beside the pod's own", review({f"a{number}": 1 for number in range(240_000)})
+
+
+# --- parts ----------------------------------------------------------------------------------------------------------
+
+
+def containers(number: int, limits: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    return [{"name": f"c{index}", "resources": {"limits": limits}, **more} for index in range(number)]
+
+
+def template(*found: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"containers": list(found)}}
+
+
+def hard_template(variant: int) -> dict[str, Any]:
+    """Eight containers that nearly fill any node, in so many variants that no two templates are equal."""
+    return template(
+        *(
+            {
+                "name": f"c{index}",
+                "resources": {
+                    "limits": {
+                        names.VGPU_NUMBER: str(1 + index % 3),
+                        names.VGPU_MEMORY: str(5000 + variant * 7 + index * 777),
+                        names.VGPU_CORES: str(10 * (index % 5)),
+                    }
+                },
+            }
+            for index in range(8)
+        )
+    )
+
+
+def review(raw: Any, group: str = "", kind: str = "Pod") -> bytes:
+    request = {
+        "uid": "u",
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "operation": "CREATE",
+        "object": raw,
+    }
+    body = orjson.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
+    assert len(body) <= MAX_BODY
+    return body
+
+
+def pod(*found: dict[str, Any], annotations: dict[str, str] | None = None, **spec: Any) -> bytes:
+    return review({"metadata": {"annotations": annotations or {}}, "spec": {"containers": list(found), **spec}})
+
+
+def vcjob(templates: Any) -> bytes:
+    tasks = [{"template": each} for each in templates]
+    return review({"spec": {"tasks": tasks}}, "batch.volcano.sh", "Job")
+
+
+def with_value(value: bytes) -> bytes:
+    """A device pod that holds a value where no rule looks."""
+    body = pod({"name": "c", "resources": {"limits": VGPU}, "args": ["VALUE"]}).replace(b'"VALUE"', value)
+    assert len(body) <= MAX_BODY, len(body)
+    return body

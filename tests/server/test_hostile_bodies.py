@@ -1,0 +1,160 @@
+"""No body holds the event loop, and none is slow; every answer says what to do."""
+
+import asyncio
+import gc
+import json
+import time
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.bench.engine import DATA
+from tests.hostile_bodies import bodies, containers, pod
+from webhook import names
+from webhook.cluster.files import load_device_config, load_nodes
+from webhook.cluster.snapshot import build_snapshot
+from webhook.observe.audit import AuditLog
+from webhook.observe.metrics import Metrics
+from webhook.policy import parse_policy
+from webhook.server.admission import AT_ONCE_BYTES, MAX_WAITING, Admission
+from webhook.server.gunicorn import settle_memory
+from webhook.server.state import State
+from webhook.wire import codec
+
+SLOWEST = 0.25  # seconds of work for one body
+LONGEST = 0.05  # of the event loop's own work for it
+NOISE = 2  # work takes longer where other processes share the processor's caches
+
+BODIES = list(bodies())
+
+
+@pytest.fixture(scope="module")
+def snapshot() -> Any:
+    config = load_device_config(DATA / "config" / "device-config.yaml")
+    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
+    return build_snapshot(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config))
+
+
+@pytest.fixture
+def admission(snapshot: Any, tmp_path: Any) -> Admission:
+    metrics = Metrics()
+    return Admission(State(snapshot), [AuditLog(str(tmp_path / "audit.jsonl"), metrics.audit_failed)], metrics)
+
+
+async def post(admission: Admission, path: str, body: bytes) -> tuple[int, Any]:
+    """Call the application as the server does."""
+    sent: list[dict[str, Any]] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    scope = {"type": "http", "path": path, "method": "POST", "headers": headers, "query_string": b""}
+    await admission(scope | {"client_verified": False}, receive, send)
+    return sent[0]["status"], orjson.loads(sent[1]["body"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settled() -> Any:
+    """As in the server, the garbage collector keeps away from what stays."""
+    before = gc.get_threshold()
+    settle_memory()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in BODIES])
+def test_no_body_is_slow_or_holds_the_event_loop(admission: Admission, path: str, body: bytes):
+    """Work is counted, not time: others may use the processor. `make bench` measures time and the longest stall."""
+    loop_began, all_began = time.thread_time(), time.process_time()
+    status, answer = asyncio.run(post(admission, path, body))
+    loop_worked, all_worked = time.thread_time() - loop_began, time.process_time() - all_began
+    assert all_worked < NOISE * SLOWEST
+    assert loop_worked < NOISE * LONGEST
+    assert status in (200, 400, 413)
+    if status != 200:
+        assert answer["message"].startswith("vgpu-webhook: ")
+
+
+@pytest.mark.parametrize("body", [pytest.param(body, id=name) for name, body in BODIES])
+def test_no_step_that_nothing_can_interrupt_is_long(body: bytes):
+    """What is written in C lets nothing else run: counting, parsing, spelling, comparing key by key."""
+    began = time.thread_time()
+    most = sum(map(body.count, codec._MARKS))
+    assert time.thread_time() - began < NOISE * LONGEST
+    if most > codec.MAX_MARKS:
+        return
+    began = time.thread_time()
+    document = orjson.loads(body)
+    assert time.thread_time() - began < NOISE * LONGEST
+    began = time.thread_time()
+    spelled = orjson.dumps(document)
+    assert time.thread_time() - began < NOISE * LONGEST
+    if most <= codec.MAX_MARKS_IN_DOUBT and spelled != body:
+        began = time.thread_time()
+        json.loads(body)
+        assert time.thread_time() - began < NOISE * LONGEST
+
+
+def test_small_reviews_are_answered_while_a_large_one_runs(admission: Admission):
+    large = pod(*containers(1000, {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "50"}))
+    small = pod(*containers(1, {names.VGPU_NUMBER: "1"}))
+    assert len(small) < AT_ONCE_BYTES < len(large)
+    order: list[str] = []
+
+    async def noted(name: str, body: bytes) -> None:
+        status, _ = await post(admission, "/mutate", body)
+        assert status == 200
+        order.append(name)
+
+    async def both() -> None:
+        await asyncio.gather(noted("large", large), *[noted("small", small) for _ in range(20)])
+
+    asyncio.run(both())
+    assert order == ["small"] * 20 + ["large"]
+
+
+def test_large_reviews_are_answered_in_order_and_recorded_once_each(admission: Admission, tmp_path: Any):
+    sizes = range(900, 900 + MAX_WAITING)
+    large = [pod(*containers(size, {names.VGPU_NUMBER: "1"})) for size in sizes]
+
+    async def all_of_them() -> None:
+        answers = await asyncio.gather(*[post(admission, "/mutate", body) for body in large])
+        assert [status for status, _ in answers] == [200] * MAX_WAITING
+
+    asyncio.run(all_of_them())
+    lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
+    assert len(lines) == MAX_WAITING
+    labels = 'dry_run="false",endpoint="mutate",operation="CREATE",outcome="mutated"'
+    counted = f"vgpu_webhook_requests_total{{{labels}}} {MAX_WAITING}.0"
+    assert counted in admission._metrics.exposition().decode()
+    assert admission._waiting == 0
+
+
+def test_too_many_large_reviews_wait_outside(admission: Admission):
+    large = pod(*containers(900, {names.VGPU_NUMBER: "1"}))
+
+    async def all_of_them() -> None:
+        answers = await asyncio.gather(*[post(admission, "/mutate", large) for _ in range(MAX_WAITING + 2)])
+        assert sorted(status for status, _ in answers) == [200] * MAX_WAITING + [429] * 2
+
+    asyncio.run(all_of_them())
+
+
+def test_the_event_loop_gets_back_nothing_large(admission: Admission):
+    """Freeing a million values takes as long as reading them: the thread does it."""
+    kept: list[Any] = []
+    admission._record = kept.append
+    body = pod(*containers(1000, {names.VGPU_NUMBER: "1"}))
+    asyncio.run(post(admission, "/mutate", body))
+    (answered,) = kept
+    assert answered.decision.request.object is None
+    assert not answered.decision.outcome.object
+    assert not answered.decision.outcome.pods + answered.decision.outcome.received
+    assert answered.decision.outcome.word == "mutated"
