@@ -6,6 +6,7 @@ import time
 import pytest
 
 from tests.cli.conftest import CONFIG, FLEETS, Ran, pod, vgpus
+from webhook.pod.size import MAX_CONTAINERS
 
 
 def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Ran:
@@ -454,7 +455,7 @@ def test_nobody_knows_the_ai_cores_of_declared_npus(run, write):
     "limits", [{"volcano.sh/gpu-memory": "30000"}, {NPU: "9", MEMORY: "65536"}, {"huawei.com/npu-core": "1024"}]
 )
 def test_work_on_other_families_is_bounded(limits, run, write):
-    containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(2000)]
+    containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(MAX_CONTAINERS)]
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     begin = time.monotonic()
     explain(run, write, containers=containers, metadata=metadata)

@@ -11,6 +11,7 @@ from tests.test_review import SNAPSHOTS, request
 from webhook.decisions.decision import parse_decision
 from webhook.observe.audit import MAX_LINE, Exchange, line
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
+from webhook.pod.size import MAX_CONTAINERS
 from webhook.review import mutate, validate
 from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
@@ -72,7 +73,7 @@ PLACES = {
     "annotation": {"metadata": {"annotations": {"volcano.sh/vgpu-mode": X, "volcano.sh/" + X: "1"}}},
     "container": {"spec": {"containers": [container(0, name=X)]}},
     "quantity": {"spec": {"containers": [{"resources": {"requests": {"volcano.sh/vgpu-number": "9" * LONG}}}]}},
-    "containers": {"spec": {"containers": [container("a", name=str(number)) for number in range(2000)]}},
+    "containers": {"spec": {"containers": [container("a", name=str(number)) for number in range(MAX_CONTAINERS)]}},
     "scheduler": {"spec": {"schedulerName": X, "containers": [container(1)]}},
 }
 
