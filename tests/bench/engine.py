@@ -89,7 +89,7 @@ SELECTIVE = _selective()
 
 def _answers(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
     metrics = Metrics()
-    admission = Admission(State(snapshot), AuditLog(os.devnull, metrics.audit_failed), metrics)
+    admission = Admission(State(snapshot), [AuditLog(os.devnull, metrics.audit_failed)], metrics)
     return lambda body: admission.answer("/mutate", body), lambda body: admission.answer("/validate", body)
 
 
