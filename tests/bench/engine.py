@@ -90,7 +90,9 @@ SELECTIVE = _selective()
 def _answers(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
     metrics = Metrics()
     admission = Admission(State(snapshot), [AuditLog(os.devnull, metrics.audit_failed)], metrics)
-    return lambda body: admission.answer("/mutate", body), lambda body: admission.answer("/validate", body)
+    return lambda body: admission.answer("/mutate", body, client_verified=True), lambda body: admission.answer(
+        "/validate", body, client_verified=True
+    )
 
 
 def _in_turn(engines: dict[str, tuple[Callable[[bytes], object], ...]]) -> dict[str, tuple[float, float]]:
