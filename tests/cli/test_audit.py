@@ -72,6 +72,32 @@ def test_a_filter_that_names_no_rule_is_refused(
     assert capsys.readouterr().err.endswith(f"argument --rule: no rule is called {glob!r}; {hint}\n")
 
 
+def test_a_decision_is_looked_up_with_the_repair_before_it(run):
+    mutated, denied = [json.loads(line) for line in LINES[:2]]
+    ran = run("audit", "--id", denied["id"], SAMPLE)
+    assert (ran.code, ran.err) == (0, "")
+    assert all(text in ran.out for text in (denied["id"], mutated["id"], "anna@example.org", "not verified"))
+    assert all(finding["message"] in " ".join(ran.out.split()) for finding in denied["findings"])
+    assert run("audit", "-o", "json", "--id", mutated["id"], SAMPLE).lines == [mutated, denied]
+
+
+def test_every_decision_is_found_by_its_id_with_its_pair(run):
+    for place, line in enumerate(map(json.loads, LINES)):
+        found = run("audit", "-o", "json", "--id", line["id"], SAMPLE).lines
+        assert found == [json.loads(each) for each in LINES[place // 2 * 2 :][:2]]
+
+
+def test_an_id_that_is_not_there(run, capsys: pytest.CaptureFixture[str]):
+    ran = run("audit", "--id", "000000000000", SAMPLE)
+    assert (ran.code, ran.out) == (1, "")
+    assert "no decision has the id 000000000000" in ran.err
+    for options in (["--id", "nonsense"], ["--id", "0" * 12, "--denied"], ["--id", "0" * 12, "--summary"]):
+        with pytest.raises(SystemExit) as ended:
+            run("audit", *options, SAMPLE)
+        assert ended.value.code == 2
+    assert "--id stands alone" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", [[], ["-o", "json"]])
 def test_nothing_found_is_said(run, options: list[str]):
     ran = run("audit", *options, "--rule", "family-mixed", SAMPLE)

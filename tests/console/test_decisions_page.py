@@ -38,6 +38,18 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
     assert any("data-first" in at for _, at in look(client, "/decisions?user=anna*").elements)
 
 
+def test_a_decision_by_its_id(client: Any, tmp_path: Path):
+    link = f"/decisions/{LINES[1]['id']}"
+    answer = client.get(link)
+    assert (answer.status_code, answer.location) == (302, "/decisions/2")
+    assert link in look(client, "/decisions/2").links("/decisions/")
+    missing = client.get("/decisions/000000000000")
+    assert missing.status_code == 404
+    assert "holds no decision 000000000000" in missing.text
+    decimal = browse(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
+    assert decimal.get("/decisions/001234567890").location == "/decisions/1"
+
+
 def test_a_decision_in_full(client: Any):
     page = look(client, "/decisions/2")
     assert '"HAMi-core", which equals no node\'s mode' in page.text

@@ -55,6 +55,17 @@ def every_manifest():
     return [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
 
 
+def test_no_two_pods_get_one_id(client):
+    limits = "{limits: {volcano.sh/vgpu-number: 0}}"
+    spec = f"{{containers: [{{name: main, resources: {limits}}}]}}"
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}"
+    texts = [f"{pod}\n---\n{pod}", pod.replace("name: a}", "name: b}", 1)]
+    found = [client.post("/api/v1/review", json={"manifest": text}).json for text in (*texts, texts[0])]
+    first, second, again = [[each["message"].splitlines()[-1] for each in review["documents"]] for review in found]
+    assert len({*first, *second}) == 3
+    assert first == again
+
+
 def test_it_is_what_the_command_answers(client, every_manifest):
     outcomes = set()
     for start in range(0, len(every_manifest), review_api.MAX_DOCUMENTS):

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from webhook.cli.progress import Progress
 from webhook.decisions.decision import ENDPOINTS, Decision
-from webhook.decisions.filters import Filter, read_time
+from webhook.decisions.filters import EVERY, Filter, read_time
 from webhook.decisions.reader import Reader
 from webhook.decisions.streams import STANDARD_INPUT
 from webhook.errors import WebhookError
@@ -90,6 +90,11 @@ def read_filter(arguments: argparse.Namespace) -> Filter:
         dry_run=arguments.dry_run,
         endpoint=arguments.endpoint,
     )
+
+
+def has_filters(arguments: argparse.Namespace) -> bool:
+    """Whether an option asks for some decisions only."""
+    return read_filter(arguments) != EVERY
 
 
 def _rules(glob: str) -> str:

@@ -22,6 +22,10 @@ class Decided(Protocol):
     """What filters and sums need of a decision."""
 
     @property
+    def id(self) -> str:
+        """Of the decision."""
+
+    @property
     def at(self) -> datetime:
         """When."""
 

@@ -26,6 +26,7 @@ class Filter:
         dry_run, endpoint: as the decision has it.
         words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
         names: globs, of which the object's name must match one.
+        id: of the decision.
     """
 
     since: datetime | None = None
@@ -38,11 +39,13 @@ class Filter:
     endpoint: str | None = None
     words: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    id: str = ""
 
     def admits(self, decision: Decided) -> bool:
         """Tell whether a decision is asked for."""
         return (
             not (self.denied and decision.allowed)
+            and (not self.id or decision.id == self.id)
             and (self.since is None or decision.at >= self.since)
             and (self.until is None or decision.at < self.until)
             and (self.dry_run is None or decision.dry_run is self.dry_run)

@@ -1,5 +1,6 @@
 """Manifests and recorded reviews become the requests that an API server would send."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,7 +67,7 @@ def to_review(document: Document) -> Request:
     if kind == "AdmissionReview":
         return to_request(value)
     return Request(
-        uid="offline",
+        uid=f"offline-{_digest(document)}",
         api_version=API_VERSION,
         operation="CREATE",
         group=version.rpartition("/")[0],
@@ -79,6 +80,12 @@ def to_review(document: Document) -> Request:
         object=value,
         old_object=None,
     )
+
+
+def _digest(document: Document) -> str:
+    """Differs from document to document, so that no two decisions share an id."""
+    spelled = f"{document.place}\n{document.value!r}".encode(errors="surrogatepass")
+    return hashlib.blake2b(spelled, digest_size=8).hexdigest()
 
 
 def shown_name(request: Request) -> str:

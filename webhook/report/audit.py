@@ -6,7 +6,7 @@ from typing import TextIO
 from webhook.decisions.decision import Decision, to_record
 from webhook.decisions.reader import Skipped
 from webhook.report.manifest import to_json
-from webhook.report.terminal import Piece, Style, Terminal, legible
+from webhook.report.terminal import INDENT, Piece, Style, Terminal, legible
 
 STYLES = {
     "denied": Style.BAD,
@@ -50,6 +50,27 @@ class Listing:
             rules = f"{rules} (dry run)".lstrip()
         pieces[-1] = f"{cells[-1]}  {legible(rules, 200)}".rstrip()
         self._terminal.line(*pieces)
+
+
+def show_decision(decision: Decision, terminal: Terminal) -> None:
+    """Write one decision in full, but for what was kept of the request."""
+    subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
+    terminal.line((STYLES[decision.word], decision.word), "  ", (Style.BOLD, subject))
+    facts = {
+        "decision": decision.id,
+        "time": f"{moment(decision.at)} UTC",
+        "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
+        "user": decision.user,
+        "client": "verified by its certificate" if decision.client_verified else "not verified",
+    }
+    for name, text in facts.items():
+        terminal.line(INDENT, name.ljust(10), legible(text, 200))
+    for finding in decision.findings:
+        terminal.paragraph(
+            INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
+        )
+    for operation in decision.patch:
+        terminal.line(INDENT, (Style.REPAIRED, "patch  "), legible(to_json(operation), 200))
 
 
 class JsonLines:

@@ -9,10 +9,8 @@ from webhook.decisions.decision import Decision
 from webhook.decisions.entries import Entry
 from webhook.decisions.filters import Filter
 from webhook.decisions.journal import Journal
+from webhook.decisions.lookup import APART, MAX_LOOKED_AT
 from webhook.decisions.repairs import content_after
-
-APART = timedelta(seconds=60)  # the API server gives each webhook at most half of that
-MAX_LOOKED_AT = 200
 
 
 class Pending:

@@ -21,6 +21,7 @@ from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.state import State
 from webhook.decisions.decision import Decision, spell_time, to_record, worst_levels
 from webhook.decisions.entries import Entry
+from webhook.decisions.filters import Filter
 from webhook.decisions.journal import Journal
 from webhook.texts import shorten
 
@@ -106,6 +107,23 @@ def find(state: State, number: int) -> tuple[Journal, Decision]:
     if found is None:
         raise NotFound(f"the journal holds no decision {number}; /decisions lists those that it holds")
     return state.journal, found
+
+
+def number_of(state: State, decision_id: str) -> int:
+    """The number of a decision whose id is known: of a new pod, its author has only the id in the refusal.
+
+    Raises:
+        NotFound: the journal holds none of that id.
+    """
+    if state.journal is None:
+        raise NotFound(NO_LOG)
+    found = state.journal.latest(Filter(id=decision_id), limit=1).entries
+    if not found:
+        raise NotFound(
+            f"the journal holds no decision {decision_id}; each replica has a log of its own, and for older decisions "
+            f"there is `vgpu-webhook audit --id {decision_id} FILE`"
+        )
+    return found[0].number
 
 
 def reading(journal: Journal) -> Reading:

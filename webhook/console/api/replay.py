@@ -12,7 +12,7 @@ from pydantic import Field
 from werkzeug.exceptions import BadRequest
 
 from webhook.console.api.bounds import MAX_TEXT, shallow
-from webhook.console.api.decision_pairs import APART, Pending, moved, repairs_before
+from webhook.console.api.decision_pairs import Pending, moved, repairs_before
 from webhook.console.api.decisions import find
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.findings import to_findings
@@ -24,6 +24,7 @@ from webhook.decisions.decision import Decision, spell_time
 from webhook.decisions.filters import Filter
 from webhook.decisions.inputs import MAX_SPLIT
 from webhook.decisions.journal import Journal
+from webhook.decisions.lookup import APART
 from webhook.decisions.repairs import content_after
 from webhook.decisions.replay import Direction, Replayer, Verdict
 from webhook.review import Snapshot

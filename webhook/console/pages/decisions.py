@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from flask import Blueprint, render_template, request
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.exceptions import BadRequest
+from werkzeug.wrappers import Response
 
-from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion
+from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion, number_of
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Answer
 from webhook.console.api.replay import OPERATIONS as REPLAY
@@ -15,6 +16,7 @@ from webhook.console.pages.decision_patches import operations
 from webhook.console.pages.forms import lines
 from webhook.console.state import State
 from webhook.decisions.inputs import MAX_SPLIT
+from webhook.decisions.lookup import is_id
 from webhook.decisions.summary import OTHERS
 from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS
@@ -52,8 +54,14 @@ def add(pages: Blueprint, state: State) -> None:
             raise BadRequest(f"number: one decision is made again on its own page, /decisions/{asked.number}")
         return render_template("replay.html", found=replay.ask(state, values).many, **_form(asked), **_tried(asked))
 
+    @pages.get("/decisions/<string(length=12):decision_id>")
+    def decision_by_id(decision_id: str) -> Response:
+        return redirect(url_for("pages.decision", number=number_of(state, decision_id)))
+
     @pages.get("/decisions/<int:number>")
-    def decision(number: int) -> str:
+    def decision(number: int) -> str | Response:
+        if is_id(last := request.path.rpartition("/")[2]):  # twelve digits that happen to be decimal
+            return decision_by_id(last)
         values = _lines(replay.from_query(request.args)) | {"number": number}
         asked: ReplayQuestion = replay.read(values)
         found = single.ask(state, {"number": number})
@@ -62,6 +70,7 @@ def add(pages: Blueprint, state: State) -> None:
         return render_template(
             "decision.html",
             found=found,
+            permalink=url_for("pages.decision_by_id", decision_id=found.id) if is_id(found.id) else None,
             made=made,
             patch=operations(found.patch[:MAX_SHOWN]),
             patches=made and (operations(made.patch_before[:MAX_SHOWN]), operations(made.patch_after[:MAX_SHOWN])),
