@@ -103,9 +103,22 @@ def test_nodes_without_cards_are_left_out():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("content", ["", "kind: List\nitems: []", '{"kind": "NodeList", "items": []}'])
-def test_a_fleet_may_be_empty(write, content):
-    assert load_nodes(write(content), CONFIG) == []
+@pytest.mark.parametrize("content", ["", "\n---\n", "kind: List\nitems: []", '{"kind": "NodeList", "items": []}'])
+def test_a_fleet_without_a_node_would_refuse_every_device_pod(write, content):
+    message = "there is no node in it; write all that `kubectl get nodes -o yaml` prints"
+    assert refusal(load_nodes, write(content), CONFIG) == message
+
+
+@pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
+def test_what_kubectl_prints_is_refused_wherever_it_is_cut_off(write, dump):
+    text = dump(yaml.safe_load((DATA / "fleets" / "mixed.yaml").read_text()), sort_keys=True)  # as kubectl sorts them
+    for end in range(0, text.index("List"), 61):
+        assert refusal(load_nodes, write(text[:end]), CONFIG)
+
+
+@pytest.mark.parametrize("text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"])
+def test_a_fleet_that_is_half_written(write, text):
+    assert refusal(load_nodes, write(text), CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +128,10 @@ def test_a_fleet_may_be_empty(write, content):
         ("- kind: Node", "a fleet file holds nodes"),
         ("just text", "a fleet file holds nodes"),
         ("kind: Node\n---\nkind: Pod", "a fleet file holds nodes"),
+        ("kind: List\nitems: [{kind: Pod}]", "a fleet file holds nodes, but items[0] is a Pod"),
+        ("items: [{kind: Node}]", "a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them; this one ends"),
+        ("kind: Node\nmetadata: {name: a}", "its last node has no status.allocatable, so the file seems to be cut off"),
+        ("kind: List\nitems: [{kind: Node}]", "its last node has no metadata.name, so the file seems to be cut off"),
         ("kind: List", "items is no list of nodes"),
         ("kind: List\nitems: {}", "items is no list of nodes"),
         ("kind: List\nitems: [x]", "items is no list of nodes"),

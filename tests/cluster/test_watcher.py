@@ -202,7 +202,7 @@ def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOption
     assert watcher.inputs is inputs
     assert inputs.snapshot().digests == watcher.snapshot.digests
     with running(watcher):
-        write(files.fleet, "kind: List\nitems: []")
+        write(files.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
     live_one = SettingsWatcher(SettingsFiles(), cluster, keep_inputs=True)
     with running(live_one):

@@ -68,25 +68,28 @@ def test_the_device_config_is_followed(served: Served):
 
 def test_the_fleet_is_followed(served: Served):
     before = served.program.metric("fleet_nodes")
-    write(served.fleet, "kind: List\nitems: []")
+    write(served.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
     until(lambda: served.program.metric("fleet_nodes") == 0)
     assert before > 0
 
 
-BREAKS = {
-    "policy": "rules: {no-such-rule: deny}",
-    "config": "nvidia: [",
-    "fleet": "kind: Secret",
-}
+BREAKS = [
+    ("policy", "rules: {no-such-rule: deny}"),
+    ("config", "nvidia: ["),
+    ("fleet", "kind: Secret"),
+    ("fleet", ""),
+    ("fleet", "kind: List\nitems: []"),
+    ("fleet", "kind: List\nitems:\n- kind: Node\n  metadata: {name: gpu-a}\n  status:\n    capa"),
+]
 
 
-@pytest.mark.parametrize("name", BREAKS)
-def test_a_broken_file_changes_nothing_but_is_told(served: Served, name: str):
+@pytest.mark.parametrize(("name", "broken"), BREAKS)
+def test_a_broken_file_changes_nothing_but_is_told(served: Served, name: str, broken: str):
     program = served.program
     failures = program.metric("config_reloads_total", source="settings", result="failure")
     path: Path = getattr(served, name)
     good = path.read_text()
-    write(path, BREAKS[name])
+    write(path, broken)
     page = until(lambda: not served.healthy() and program.readyz())
     assert page.startswith("ready\n")
     assert str(path) in page

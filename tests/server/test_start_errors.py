@@ -75,6 +75,13 @@ def test_a_file_cannot_be_used(tls: Authority, option: str):
     assert str(bad) in refused(*tls.options, option, str(bad))
 
 
+def test_the_fleet_is_empty(tls: Authority):
+    fleet = tls.directory / "fleet"
+    fleet.touch()
+    said = refused(*tls.options, "--fleet", str(fleet))
+    assert f"{fleet}: there is no node in it; write all that `kubectl get nodes -o yaml` prints" in said
+
+
 def test_the_policy_is_misspelled(tls: Authority):
     policy = tls.directory / "policy"
     policy.write_text("schedulerNmae: x")

@@ -165,13 +165,36 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
         ConfigError: as `load_nodes`.
     """
     documents = parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path))
-    return [item for document in documents for item in _items(document, str(path))]
+    nodes = [item for document in documents for item in _items(document, str(path))]
+    if not nodes:  # without a node every device pod would be refused
+        raise ConfigError(f"{path}: there is no node in it; write all that `kubectl get nodes -o yaml` prints")
+    if missing := _missing_part(nodes[-1]):
+        raise ConfigError(
+            f"{path}: its last node has no {missing}, so the file seems to be cut off; "
+            "write all that `kubectl get nodes -o yaml` prints"
+        )
+    return nodes
 
 
 def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
-        raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them")
+        cut_off = isinstance(document, dict) and "items" in document and "kind" not in document  # kubectl sorts the keys
+        hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
+        raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
     items = [document] if document["kind"] == "Node" else document.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ConfigError(f"{source}: items is no list of nodes")
-    yield from items
+    for index, item in enumerate(items):
+        kind = item.get("kind", "Node")  # the items of a NodeList have none
+        if kind != "Node":
+            raise ConfigError(f"{source}: a fleet file holds nodes, but items[{index}] is a {str(kind)[:40]}")
+        yield item
+
+
+def _missing_part(node: dict[str, Any]) -> str | None:
+    """What a node lacks that the API server gives every node; None if it is whole."""
+    for part, field in (("metadata", "name"), ("status", "allocatable")):
+        held = node.get(part)
+        if not isinstance(held, dict) or held.get(field) is None:
+            return f"{part}.{field}"
+    return None
