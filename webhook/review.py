@@ -46,6 +46,11 @@ class Snapshot:
         wanted = tuple(rule for rule in MUTATIONS if rule.enabled(self.config, self.settings))
         object.__setattr__(self, "mutations", wanted)  # the dataclass is frozen
 
+    @property
+    def knows_nodes(self) -> bool:
+        """Tell whether the real nodes are known, so that what none of them has can be ruled out."""
+        return self.fleet is not None and self.fleet.complete
+
     def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
         """The mutations that the policy wants in a namespace, in order."""
         off = effective.repairs_off

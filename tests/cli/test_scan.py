@@ -122,6 +122,23 @@ def test_findings_alone_and_finished_pods_too(run, write):
     assert "Pod/done" in ran.out
 
 
+def test_without_a_fleet_nothing_is_called_fine(run, write):
+    note = "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml"
+    big = stored("big")
+    big["spec"]["containers"][0]["resources"] = dict.fromkeys(("limits", "requests"), {names.VGPU_NUMBER: "12"})
+    path = write("all", listed(big))
+    table = run("scan", path)
+    assert (table.code, table.err) == (0, "")
+    assert "fine" not in table.out
+    assert "Pod/big  unchecked" in table.out
+    assert f"note {note}, then add --fleet fleet.yaml" in " ".join(table.out.split())
+    lines = run("scan", "-o", "json", path)
+    assert lines.err == f"vgpu-webhook scan: {note}, then add --fleet fleet.yaml\n"
+    assert run("scan", *SETTINGS, path).code == 1, "no node has 12 cards"
+    plain = run("scan", write("plain", listed({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}})))
+    assert "note" not in plain.out
+
+
 def test_json_is_a_line_a_row(run, write):
     ran = run("scan", *SETTINGS, "-o", "json", write("all", many()))
     assert [

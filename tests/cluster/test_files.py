@@ -116,7 +116,9 @@ def test_what_kubectl_prints_is_refused_wherever_it_is_cut_off(write, dump):
         assert refusal(load_nodes, write(text[:end]), CONFIG)
 
 
-@pytest.mark.parametrize("text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"])
+@pytest.mark.parametrize(
+    "text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"]
+)
 def test_a_fleet_that_is_half_written(write, text):
     assert refusal(load_nodes, write(text), CONFIG)
 
@@ -129,7 +131,10 @@ def test_a_fleet_that_is_half_written(write, text):
         ("just text", "a fleet file holds nodes"),
         ("kind: Node\n---\nkind: Pod", "a fleet file holds nodes"),
         ("kind: List\nitems: [{kind: Pod}]", "a fleet file holds nodes, but items[0] is a Pod"),
-        ("items: [{kind: Node}]", "a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them; this one ends"),
+        (
+            "items: [{kind: Node}]",
+            "a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them; this one ends",
+        ),
         ("kind: Node\nmetadata: {name: a}", "its last node has no status.allocatable, so the file seems to be cut off"),
         ("kind: List\nitems: [{kind: Node}]", "its last node has no metadata.name, so the file seems to be cut off"),
         ("kind: List", "items is no list of nodes"),

@@ -18,7 +18,7 @@ from webhook.cluster.sources import ClusterOptions
 from webhook.cluster.stored import ObjectFiles, Source, Stored
 from webhook.errors import WebhookError
 from webhook.report.manifest import to_yaml
-from webhook.report.scan import json_lines, not_reviewed, show_table
+from webhook.report.scan import json_lines, not_reviewed, show_table, unchecked
 from webhook.report.terminal import Terminal, visible
 from webhook.review import Snapshot
 from webhook.rules.base import Level
@@ -72,6 +72,7 @@ class _Scan:
         self._arguments = arguments
         self._complaints = 0
         self._passed_over = 0
+        self._nodes_known = False
         self._progress: Progress | None = None
         self._tally = Tally(fine=not arguments.findings_only)
 
@@ -97,6 +98,7 @@ class _Scan:
 
     def _scan(self, source: Source, snapshot: Snapshot) -> int:
         self._progress = Progress(sys.stderr, lambda: source.share)
+        self._nodes_known = snapshot.knows_nodes
         snapshot = snapshot.enforcing()  # a policy that only records findings must not hide them here
         for place, raw in source:
             self._progress.step()
@@ -130,10 +132,11 @@ class _Scan:
             for line in json_lines(self._tally):
                 print(line)
         else:
-            show_table(self._tally, self._passed_over, Terminal(sys.stdout, os.environ))
+            terminal = Terminal(sys.stdout, os.environ)
+            show_table(self._tally, self._passed_over, terminal, nodes_known=self._nodes_known)
         sys.stdout.flush()
         if output in ("json", "yaml"):
-            for line in not_reviewed(self._tally):
+            for line in (*not_reviewed(self._tally), *unchecked(self._tally, nodes_known=self._nodes_known)):
                 _complain(line)
             if self._tally.left_out:
                 _complain(f"{self._tally.left_out} findings are counted, but left out")

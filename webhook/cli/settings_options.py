@@ -15,7 +15,7 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         "--fleet",
         type=Path,
         metavar="FILE",
-        help="what `kubectl get nodes -o yaml` prints; without it the fleet is unknown",
+        help="what `kubectl get nodes -o yaml` prints; without it the fleet is unknown; an empty or cut-off file is refused",
     )
     add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
     add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")

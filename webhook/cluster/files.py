@@ -178,7 +178,9 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
 
 def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
-        cut_off = isinstance(document, dict) and "items" in document and "kind" not in document  # kubectl sorts the keys
+        cut_off = (
+            isinstance(document, dict) and "items" in document and "kind" not in document
+        )  # kubectl sorts the keys
         hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
         raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
     items = [document] if document["kind"] == "Node" else document.get("items")

@@ -5,6 +5,7 @@ from typing import Any
 
 from webhook.report.manifest import to_json
 from webhook.report.terminal import Style, Terminal, legible
+from webhook.report.text import FLEET_UNKNOWN
 from webhook.rules.base import Level
 from webhook.scan.tally import Row, Tally
 
@@ -14,10 +15,18 @@ _STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.
 _HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
 
 
-def show_table(tally: Tally, passed_over: int, terminal: Terminal) -> None:
-    """Write the table, and the counts below it."""
+def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_known: bool) -> None:
+    """Write the table, and the counts below it.
+
+    Args:
+        tally: what was found.
+        passed_over: how many objects were not looked at.
+        terminal: where to write.
+        nodes_known: whether the nodes were known; without them an object without findings may still fit no node.
+    """
     rows = tally.rows()
-    lines = [_cells(row) for row in rows]
+    good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
+    lines = [_cells(row, good) for row in rows]
     widths = [max(len(cells[column]) for cells in [_HEAD, *lines]) for column in range(len(_HEAD))]
     if lines:
         terminal.line((Style.BOLD, f"{_padded(_HEAD, widths)}  MESSAGE"))
@@ -25,7 +34,7 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal) -> None:
         namespace, name, level, rule = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
         finding = row.finding
         if finding is None:
-            terminal.line(namespace, "  ", name, "  ", (Style.GOOD, "fine"))
+            terminal.line(namespace, "  ", name, "  ", (style, good))
             continue
         head = (namespace, "  ", name, "  ", (_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
         terminal.paragraph("", head, finding.message)
@@ -33,11 +42,18 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal) -> None:
         terminal.line()
     for pieces in _summary(tally, passed_over):
         terminal.line(*pieces)
+    for note in unchecked(tally, nodes_known=nodes_known):
+        terminal.paragraph("", ((Style.BOLD, "note  "),), note)
 
 
 def not_reviewed(tally: Tally) -> list[str]:
     """A line for each reason for which objects with pods were not reviewed."""
     return [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
+
+
+def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
+    """A line for what could not be checked of the objects that were reviewed."""
+    return [] if nodes_known or not tally.asking else [FLEET_UNKNOWN]
 
 
 def json_lines(tally: Tally) -> Iterator[str]:
@@ -59,7 +75,7 @@ def json_lines(tally: Tally) -> Iterator[str]:
         yield to_json(line)
 
 
-def _cells(row: Row) -> tuple[str, str, str, str]:
+def _cells(row: Row, good: str) -> tuple[str, str, str, str]:
     subject, finding = row.subject, row.finding
     name = legible(f"{subject.kind}/{subject.name}", MAX_CELL)
     if row.pods:
@@ -67,7 +83,7 @@ def _cells(row: Row) -> tuple[str, str, str, str]:
     return (
         legible(subject.namespace, MAX_CELL),
         name,
-        finding.level if finding else "fine",
+        finding.level if finding else good,
         finding.rule if finding else "",
     )
 

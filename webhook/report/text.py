@@ -15,6 +15,11 @@ from webhook.rules.registry import VALIDATIONS
 from webhook.texts import shorten
 
 MAX_LINE = 160  # characters of a line in a diff
+FLEET_UNKNOWN = (
+    "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
+    "then add --fleet fleet.yaml"
+)
+
 MAX_NAME = 80
 
 _LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
@@ -63,8 +68,7 @@ class TextReport:
             self.terminal.line()
         word = _word(reviewed)
         self._counts[word] = self._counts.get(word, 0) + 1
-        fleet = self.snapshot.fleet
-        self._fleet_missed |= reviewed.asks and (fleet is None or not fleet.complete)
+        self._fleet_missed |= reviewed.asks and not self.snapshot.knows_nodes
         self._headline(reviewed, word)
         self._changes(reviewed)
         self._findings(reviewed)
@@ -81,8 +85,7 @@ class TextReport:
             self.terminal.paragraph(
                 "",
                 ((Style.BOLD, "note  "),),
-                "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > "
-                "fleet.yaml, then add --fleet fleet.yaml (or try --sample)",
+                f"{FLEET_UNKNOWN} (or try --sample)",
             )
         told = sum(self._counts.values())
         total = told + self._without_pods + unread
