@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from webhook.devices.asks import DevicePod
 from webhook.pod.view import PodView
-from webhook.rules.base import Enforcement, Level
+from webhook.rules.base import ENFORCE, Enforcement, Level
 from webhook.wire.codec import Answer
 
 WORDS = (  # of which an outcome is one
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
     pods_refused: tuple[str, ...] = ()
-    enforcement: Enforcement = Enforcement.ENFORCE
+    enforcement: Enforcement = ENFORCE
 
     @property
     def warnings(self) -> list[str]:
@@ -82,7 +82,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     @property
     def changes(self) -> tuple[dict[str, Any], ...]:
         """The JSON patch as it is made; empty if it is only recorded."""
-        return self.operations if self.enforcement is Enforcement.ENFORCE else ()
+        return self.operations if self.enforcement is ENFORCE else ()
 
     @property
     def repaired(self) -> Mapping[str, Any]:
@@ -125,12 +125,14 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         """The outcome in one word of `WORDS`."""
         if not self.touched:
             return "untouched"
+        if self.operations and self.allowed and self.enforcement is ENFORCE:
+            return "mutated"  # of most reviews
         return outcome_word(self.allowed, self.enforcement, self.violations, self.operations, self.notices)
 
 
 def soften(violations: tuple[Violation, ...], enforcement: Enforcement) -> tuple[Violation, ...]:
     """Findings at the levels at which they take effect."""
-    if enforcement is Enforcement.ENFORCE:
+    if enforcement is ENFORCE:
         return violations
     return tuple([replace(violation, level=enforcement.soften(violation.level)) for violation in violations])
 
@@ -145,7 +147,7 @@ def outcome_word(
     """Say in one word what became of a request that was reviewed."""
     if not allowed:
         return "denied"
-    enforced = enforcement is Enforcement.ENFORCE
+    enforced = enforcement is ENFORCE
     if not enforced and any([v.level is Level.DENY for v in violations]):
         return "would-be-denied"
     if operations:

@@ -1,7 +1,7 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from webhook.outcome import MAX_FINDINGS, Outcome
 from webhook.pod.size import MAX_TEMPLATES, Size
 from webhook.pod.templates import WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.rules.base import Context, Enforcement, Level, Mutation, Settings
+from webhook.rules.base import ENFORCE, Context, Enforcement, Level, Mutation, Settings
 from webhook.rules.levels import Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
 from webhook.runner import Found, Repair, Violations, findings
@@ -73,17 +73,18 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     raw = _object(request)
     if _too_large(raw, effective):
         return _untouched(request, "mutate")
-    context = context_of(request, snapshot)
+    context = _context(request, snapshot, effective)
     received = PodView(raw)
     repair = Repair(received, context, snapshot.repairs(effective))
+    enforcement = effective.enforcement
     return Outcome(
         id=_decision_id(request, "mutate"),
         mutations=tuple(repair.edits),
         operations=tuple(repair.draft.operations()),
-        notices=_notices(repair, effective),
-        object=repair.draft.object if effective.enforcement is Enforcement.ENFORCE else raw,
+        notices=tuple(repair.notices if enforcement is ENFORCE else _notices(repair, enforcement)),
+        object=repair.draft.object if enforcement is ENFORCE else raw,
         received=(("", received),),
-        enforcement=effective.enforcement,
+        enforcement=enforcement,
     )
 
 
@@ -124,7 +125,10 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
 
 def context_of(request: Request, snapshot: Snapshot) -> Context:
     """What the rules may know of a request besides its pod."""
-    effective = snapshot.levels.of(request.namespace)
+    return _context(request, snapshot, snapshot.levels.of(request.namespace))
+
+
+def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Context:
     return Context(
         request.namespace,
         request.operation,
@@ -155,9 +159,9 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     raw = _object(request)
     if _too_large(raw, effective):
         return _untouched(request, "validate")
-    context = context_of(request, snapshot)
+    context = _context(request, snapshot, effective)
     view = PodView(raw)
-    if effective.enforcement is Enforcement.ENFORCE or request.operation != "CREATE":
+    if effective.enforcement is ENFORCE or request.operation != "CREATE":
         pod = DevicePod(view, snapshot.config, previous)
     else:
         pod = Repair(view, context, snapshot.repairs(effective)).pod
@@ -168,7 +172,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     violations.add(findings(pod, context, active))
     return Outcome(
         id=_decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
+        allowed=not violations.denied or effective.enforcement is not ENFORCE,
         violations=tuple(violations.kept),
         object=view.raw,
         pods=(("", pod),),
@@ -181,7 +185,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = context_of(request, snapshot)._replace(operation="CREATE")
+    context = _context(request, snapshot, effective)._replace(operation="CREATE")
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
@@ -202,26 +206,27 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         received.append((template.path, known.view))
         pods.append((template.path, known.repair.pod))
         if len(notices) < MAX_FINDINGS:
-            notices += _notices(known.repair, effective, f"{template.path}: ")
+            notices += _notices(known.repair, effective.enforcement, f"{template.path}: ")
         violations.add(known.findings, template)
     return Outcome(
         id=_decision_id(request, "validate"),
-        allowed=not violations.denied or effective.enforcement is not Enforcement.ENFORCE,
+        allowed=not violations.denied or effective.enforcement is not ENFORCE,
         violations=tuple(violations.kept),
         notices=tuple(notices),
         object=request.object or {},
         pods=tuple(pods),
         received=tuple(received),
-        pods_refused=tuple(violations.lowered) if effective.enforcement is Enforcement.ENFORCE else (),
+        pods_refused=tuple(violations.lowered) if effective.enforcement is ENFORCE else (),
         enforcement=effective.enforcement,
     )
 
 
-def _notices(repair: Repair, effective: Effective, place: str = "") -> tuple[tuple[str, str], ...]:
+def _notices(repair: Repair, enforcement: Enforcement, place: str = "") -> Iterator[tuple[str, str]]:
     """What the author reads about repairs: changes of the author's own words, or all changes that are not made."""
-    if effective.enforcement is not Enforcement.WARN:
-        return tuple([(rule, f"{place}{detail}") for rule, detail in repair.notices])
-    return tuple([(rule, f"would be repaired: {place}{detail}") for rule, detail in repair.proposals()])
+    warn = enforcement is Enforcement.WARN
+    before = f"would be repaired: {place}" if warn else place
+    for rule, detail in repair.proposals() if warn else repair.notices:
+        yield rule, f"{before}{detail}"
 
 
 class _Judged(NamedTuple):
@@ -266,7 +271,7 @@ def _too_large(pod: Mapping[str, Any], effective: Effective) -> bool:
         TooLarge: it is, and its namespace enforces. No part of it is judged, since the rest could go around a rule.
     """
     problem = Size().add(pod)
-    if problem and effective.enforcement is Enforcement.ENFORCE:
+    if problem and effective.enforcement is ENFORCE:
         raise TooLarge(f"the pod is too large: {problem}; make several pods")
     return bool(problem)
 

@@ -72,7 +72,7 @@ class Metrics(Collector):
         buckets, total = known
         buckets[bisect_left(LATENCY_BUCKETS, duration_ns / 1e9)] += 1
         total[0] += duration_ns
-        enforcement = outcome.enforcement.value
+        enforcement = str(outcome.enforcement)
         for violation in outcome.violations:
             self._counts["findings"][violation.rule, violation.level.value, enforcement] += 1
         for rule in outcome.mutations:

@@ -38,6 +38,9 @@ class Enforcement(StrEnum):
         return Level.AUDIT if self is Enforcement.AUDIT else Level.WARN
 
 
+ENFORCE = Enforcement.ENFORCE  # read several times in every review; a member of an enum takes longer
+
+
 class MixedCards(StrEnum):
     """Which card a percentage is taken of when the eligible cards differ."""
 

@@ -1,14 +1,9 @@
 """Tolerations that rules compare and write."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from webhook.rules.base import Toleration
-
-
-def tolerated(own: Iterable[tuple[int, Mapping[str, Any]]], wanted: Toleration) -> bool:
-    """Tell whether one of a pod's tolerations tolerates all that the wanted one would."""
-    return any([covers(toleration, wanted) for _, toleration in own])
 
 
 def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:

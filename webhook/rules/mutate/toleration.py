@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from webhook.devices.asks import DevicePod
 from webhook.pod.patch import APPEND, Edit
 from webhook.rules.base import VGPU_ONLY, Context, Mutation
-from webhook.rules.tolerations import to_json, tolerated
+from webhook.rules.tolerations import covers, to_json
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
@@ -18,8 +18,10 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     wanted = context.settings.toleration
     if wanted is None:
         return
-    if not tolerated(pod.view.tolerations(), wanted):
-        yield Edit(("spec", "tolerations", APPEND), to_json(wanted))
+    for _, own in pod.view.tolerations():
+        if covers(own, wanted):
+            return
+    yield Edit(("spec", "tolerations", APPEND), to_json(wanted))
 
 
 RULE = Mutation(

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import DevicePod
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.tolerations import to_json, tolerated
+from webhook.rules.tolerations import covers, to_json
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a missing toleration that nothing adds."""
     wanted = context.settings.toleration
-    if "toleration" not in context.repairs_off or wanted is None or tolerated(pod.view.tolerations(), wanted):
+    if "toleration" not in context.repairs_off or wanted is None:
+        return
+    if any(covers(own, wanted) for _, own in pod.view.tolerations()):
         return
     yield Finding(
         "spec.tolerations",
