@@ -125,7 +125,7 @@ def test_findings_alone_and_finished_pods_too(run, write):
 def test_without_a_fleet_nothing_is_called_fine(run, write):
     note = "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml"
     big = stored("big")
-    big["spec"]["containers"][0]["resources"] = dict.fromkeys(("limits", "requests"), {names.VGPU_NUMBER: "12"})
+    big["spec"]["containers"][0]["resources"] = {key: {names.VGPU_NUMBER: "12"} for key in ("limits", "requests")}
     path = write("all", listed(big))
     table = run("scan", path)
     assert (table.code, table.err) == (0, "")
