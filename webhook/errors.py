@@ -9,10 +9,13 @@
     │   ├── TooLarge            413
     │   └── TooSlow             408
     ├── ConfigError             a file of the operator's is bad: refused whole, the last good one stays
+    │   └── Mistakes            it has several mistakes
     └── ClusterError            the API server did not give what it was asked for
 
 A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
 """
+
+from collections.abc import Sequence
 
 
 class WebhookError(Exception):
@@ -66,6 +69,20 @@ class TooSlow(RequestError):
 
 class ConfigError(WebhookError):
     """A device config, policy, fleet or certificate file cannot be used. The message names file, place and remedy."""
+
+
+class Mistakes(ConfigError):
+    """All mistakes of a file.
+
+    Attributes:
+        source: the file.
+        each: one sentence a mistake, with its place in the file.
+    """
+
+    def __init__(self, source: str, each: Sequence[str]) -> None:
+        super().__init__(f"{source}: {'; '.join(each)}")
+        self.source = source
+        self.each = tuple(each)
 
 
 class ClusterError(WebhookError):

@@ -8,11 +8,13 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Declared
 from webhook.devices.target import Target, parse_version
-from webhook.errors import ConfigError
+from webhook.errors import Mistakes
+from webhook.mistakes import mistake_in_value
 from webhook.policy_fleet import declared_shapes
 from webhook.policy_schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
@@ -57,12 +59,12 @@ def parse_policy(document: object, source: str) -> Policy:
     """Read a policy, already parsed from YAML; null is the default policy.
 
     Raises:
-        ConfigError: an unknown key or a wrong value; the message names source, path and the nearest right key.
+        Mistakes: unknown keys or wrong values; the message names source, paths and the nearest right keys.
     """
     try:
         model = PolicyFile.model_validate({} if document is None else document)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_explain(error)}") from error
+        raise Mistakes(source, [_explain(each) for each in error.errors(include_url=False)]) from error
     settings = Settings(
         scheduler_name=model.scheduler_name,
         scheduler_names=tuple(model.scheduler_names),
@@ -95,13 +97,14 @@ def _switches(repairs: Mapping[str, str]) -> Mapping[str, bool]:
     return MappingProxyType({rule: word == "on" for rule, word in repairs.items()})
 
 
-def _explain(error: ValidationError) -> str:
-    """The first mistake of a file: where it is, and what to write instead."""
-    first = error.errors(include_url=False)[0]
-    path = [part for part in first["loc"] if part != "[key]"]
+def _explain(error: ErrorDetails) -> str:
+    """A mistake of a file: where it is, and what to write instead."""
+    path = list(error["loc"])
+    if path[-1:] == ["[key]"]:
+        path = path[:-2]  # the sentence names the key
     place = ".".join(str(part) for part in path) or "the policy"
-    if first["type"] != "extra_forbidden":
-        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+    if error["type"] != "extra_forbidden":
+        return f"{place}: {mistake_in_value(error)}"
     keys = _keys_at(path[:-1])
     near = get_close_matches(str(path[-1]), keys, 1)
     return f"{place}: no such key; " + (

@@ -52,22 +52,20 @@ def _version(text: str) -> str:
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
 
 
-def _known_rules(levels: dict[str, Level]) -> dict[str, Level]:
-    for rule in levels:
-        if rule not in DEFAULT_LEVELS and rule in _REPAIRS:
-            raise ValueError(f"{rule!r} is a repair, which has no level; switch it on or off under `repairs`")
-        if rule not in DEFAULT_LEVELS:
-            raise ValueError(f"no rule is called {rule!r}; {_nearest(rule, DEFAULT_LEVELS)}")
-    return levels
+def _known_rule(rule: str) -> str:
+    if rule in DEFAULT_LEVELS:
+        return rule
+    if rule in _REPAIRS:
+        raise ValueError(f"{rule!r} is a repair, which has no level; switch it on or off under `repairs`")
+    raise ValueError(f"no rule is called {rule!r}; {_nearest(rule, DEFAULT_LEVELS)}")
 
 
-def _known_repairs(repairs: dict[str, str]) -> dict[str, str]:
-    for rule in repairs:
-        if rule not in _REPAIRS and rule in DEFAULT_LEVELS:
-            raise ValueError(f"{rule!r} is a check, not a repair; set its level under `rules`")
-        if rule not in _REPAIRS:
-            raise ValueError(f"no repair is called {rule!r}; {_nearest(rule, _REPAIRS)}")
-    return repairs
+def _known_repair(rule: str) -> str:
+    if rule in _REPAIRS:
+        return rule
+    if rule in DEFAULT_LEVELS:
+        raise ValueError(f"{rule!r} is a check, not a repair; set its level under `rules`")
+    raise ValueError(f"no repair is called {rule!r}; {_nearest(rule, _REPAIRS)}")
 
 
 def _nearest(rule: str, known: Iterable[str]) -> str:
@@ -105,11 +103,10 @@ _VERSION = r"^\s*v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+].*)?\s*$"
 _OFF_IS_A_WORD = BeforeValidator(_off)  # YAML reads a bare `off` as false
 _Version = Annotated[str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": _VERSION})]
 _Levels = Annotated[
-    dict[str, Annotated[Level, _OFF_IS_A_WORD]], AfterValidator(_known_rules), WithJsonSchema(_RULE_LEVELS)
+    dict[Annotated[str, AfterValidator(_known_rule)], Annotated[Level, _OFF_IS_A_WORD]], WithJsonSchema(_RULE_LEVELS)
 ]
 _Switches = Annotated[
-    dict[str, Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
-    AfterValidator(_known_repairs),
+    dict[Annotated[str, AfterValidator(_known_repair)], Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
     WithJsonSchema(_SWITCHES),
 ]
 _Workloads = Annotated[

@@ -69,7 +69,7 @@ def test_a_filter_that_names_no_rule_is_refused(
     with pytest.raises(SystemExit) as ended:
         run(command, "--rule", glob, SAMPLE)
     assert ended.value.code == 2
-    assert capsys.readouterr().err.endswith(f"argument --rule: no rule is called {glob!r}; {hint}\n")
+    assert f"--rule: no rule is called {glob!r}; {hint}" in capsys.readouterr().err
 
 
 def test_a_decision_is_looked_up_with_the_repair_before_it(run):

@@ -38,7 +38,10 @@ def refused(ran) -> str:
         ('{"apiVersion": "v1", "kind": "Pod", "x": "\\ud800"}', "half a character"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": 123456789012345678901234567890}', "beyond 64 bits"),
         ("apiVersion: v1\nkind: !!bool maybe", "does not suit its tag"),
-        ("a: !!python/object/apply:os.system [id]", "could not determine a constructor"),
+        (
+            "a: !!python/object/apply:os.system [id]",
+            "a tag (!) that Kubernetes does not have; remove it (line 1, column 4)",
+        ),
         ("a: &a [*a]", "explodes"),
         ("[" * 100_000, "nested"),
         ('{"a":' * 100_000, "nested"),

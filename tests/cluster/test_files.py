@@ -153,7 +153,7 @@ LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,))]
 @pytest.mark.parametrize("load, more", LOADS)
 def test_files_that_cannot_be_read(tmp_path, load, more):
     assert refusal(load, tmp_path / "absent", *more) == "No such file or directory"
-    assert refusal(load, tmp_path, *more) == "Is a directory"
+    assert refusal(load, tmp_path, *more) == "Is a directory; name a file in it"
 
 
 def test_a_link_to_itself(tmp_path):

@@ -194,7 +194,7 @@ def test_files_that_cannot_be_opened_are_complained_of(tmp_path: Path):
     assert uids([tmp_path / "none", tmp_path, tmp_path / "zstd"], complaints) == []
     assert complaints == [
         f"{tmp_path}/none: No such file or directory",
-        f"{tmp_path}: Is a directory",
+        f"{tmp_path}: Is a directory; name a file in it",
         f"{tmp_path}/zstd: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can",
     ]
 

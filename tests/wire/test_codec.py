@@ -225,7 +225,7 @@ def test_a_refusal_is_a_status_whose_message_the_api_server_passes_on():
         "reason": "BadRequest",
         "code": 400,
         "message": "vgpu-webhook: not an AdmissionReview that can be answered: request.uid: "
-        "String should have at least 1 character",
+        "it must be at least 1 character long, not ''",
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded, has_filters
+from webhook.cli.parser import Parser
 from webhook.decisions.decision import Decision, to_record
 from webhook.decisions.lookup import Lookup, is_id
 from webhook.decisions.streams import STANDARD_INPUT
@@ -131,7 +132,7 @@ def _decision_id(text: str) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook audit",
         description="Read the audit log: who asked for what, and what became of it.",
         epilog=_MORE,

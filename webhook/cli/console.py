@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gunicorn.util import parse_address
 
+from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
 from webhook.cluster.files import SettingsFiles
 from webhook.cluster.sources import ClusterOptions
@@ -84,7 +85,7 @@ def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner 
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook console",
         description="Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them.",
         epilog=_MORE,

@@ -1,6 +1,5 @@
 """`vgpu-webhook demo`: a standalone webhook and its console, three pods sent as an API server would, and what comes back."""
 
-import argparse
 import http.client
 import os
 import signal
@@ -16,6 +15,7 @@ from typing import NoReturn
 from certs import store
 from webhook.cli.background import Background, free_port
 from webhook.cli.demo_pods import Show, Webhook
+from webhook.cli.parser import Parser, port
 from webhook.cluster.files import SAMPLES
 from webhook.errors import ConfigError
 from webhook.report.terminal import INDENT, Style, Terminal
@@ -29,24 +29,24 @@ LOOK_SECONDS = 0.2  # between two looks whether both still run
 
 def main(argv: Sequence[str]) -> int:
     """Show the webhook at work, then keep it and its console serving until Ctrl-C."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook demo",
         description="Start a standalone webhook and its console, send it three pods, show what happens.",
     )
     add = parser.add_argument
-    add("--port", type=int, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; a free one if that is taken")
+    add("--port", type=port, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; a free one if that is taken")
     add(
         "--console-port",
-        type=int,
+        type=port,
         default=DEFAULT_CONSOLE_PORT,
         help=f"default {DEFAULT_CONSOLE_PORT}; a free one if that is taken",
     )
     add("--once", action="store_true", help="stop after the show instead of serving on")
     arguments = parser.parse_args(argv)
-    port = free_port(arguments.port, "--port")
+    webhook_port = free_port(arguments.port, "--port")
     console_port = free_port(arguments.console_port, "--console-port")
     with tempfile.TemporaryDirectory(prefix="vgpu-webhook-demo-") as directory:
-        demo = _Demo(Path(directory), port, console_port, Terminal(sys.stdout, os.environ))
+        demo = _Demo(Path(directory), webhook_port, console_port, Terminal(sys.stdout, os.environ))
         return demo.run(once=arguments.once)
 
 

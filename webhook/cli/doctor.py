@@ -1,7 +1,6 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Sequence
@@ -9,12 +8,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from webhook.cli.parser import Parser
 from webhook.cluster.files import load_policy
 from webhook.doctor import files
 from webhook.doctor.facts import Facts
 from webhook.doctor.line import Status
 from webhook.doctor.registry import Told, examine
-from webhook.errors import WebhookError
 from webhook.report.doctor import as_json, show
 from webhook.report.terminal import Terminal, visible
 from webhook.report.webhook_configurations import configurations
@@ -44,13 +43,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.directory and (arguments.kubeconfig or arguments.context):
         parser.error("--from reads files, so it goes with neither --kubeconfig nor --context")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
-    try:
-        facts, complaints = _look(arguments)
-    except WebhookError as error:
-        _complain(str(error))
-        return EXIT_CANNOT_LOOK
+    facts, complaints = _look(arguments)
     for complaint in complaints:
         _complain(complaint)
     found = examine(facts, partial(configurations, all_pods=True))
@@ -86,7 +79,7 @@ def _complain(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook doctor",
         description="Say what is wrong with the cluster around the webhook, and what to do about it.",
         epilog=_MORE,

@@ -1,13 +1,18 @@
 """`vgpu-webhook COMMAND`: finds the command's file and runs it."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
+from pathlib import Path
 
+from webhook.cli.parser import EXIT_BAD_INPUT, Parser
 from webhook.errors import WebhookError
+from webhook.mistakes import mistake_in_file
+from webhook.report.terminal import visible
 
 COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",
@@ -23,13 +28,12 @@ COMMANDS = {
     "demo": "start a standalone webhook and its console, send it three pods, show what happens",
 }
 
-EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook",
         description="Repairs or refuses pods that ask Volcano for a slice of a GPU.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -41,19 +45,44 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     chosen = parser.parse_args(argv)
+    _prepare_streams()
     try:
         # Imported here, so that `review` does not pay for the server.
         code: int = import_module(f"webhook.cli.{chosen.command}").main(chosen.arguments)
         sys.stdout.flush()
     except WebhookError as error:
-        print(f"vgpu-webhook {chosen.command}: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return _fail(chosen.command, str(error))
     except BrokenPipeError:  # the reader, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 0
+    except OSError as error:
+        _forget_output()
+        if error.filename is None:
+            return _fail(chosen.command, f"cannot write the report: {error.strerror}")
+        return _fail(chosen.command, f"{error.filename}: {mistake_in_file(error)}")
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     return code
+
+
+def _prepare_streams() -> None:
+    """Replace closed streams, and let no character that a terminal cannot show end a report."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115  # as long as the process
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _forget_output() -> None:
+    """What is still buffered has nowhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(command: str, reason: str) -> int:
+    print(f"vgpu-webhook {command}: {visible(reason)}", file=sys.stderr)
+    return EXIT_BAD_INPUT
 
 
 if __name__ == "__main__":

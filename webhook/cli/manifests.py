@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from webhook.cli.parser import Parser
 from webhook.cluster.files import SettingsFiles
 from webhook.devices.config import as_read_by
 from webhook.report.webhook_configurations import as_json, as_yaml, configurations
@@ -31,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook manifests",
         description="Print the mutating and the validating webhook configuration.",
         epilog=_USE,

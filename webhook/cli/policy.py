@@ -1,14 +1,14 @@
 """`vgpu-webhook policy`: what a policy file comes to, what its keys mean, and a schema for editors."""
 
 import argparse
-import io
 import json
 import os
 import sys
 from collections.abc import Sequence
 
-from webhook.cluster.files import load_policy
-from webhook.errors import ConfigError
+from webhook.cli.parser import Parser
+from webhook.cluster.files import MAX_SETTINGS_BYTES, read_input, read_policy, source_name
+from webhook.errors import Mistakes
 from webhook.report.effective_policy import effective_policy
 from webhook.report.manifest import to_json
 from webhook.report.policy_file import commented_default, json_schema
@@ -33,8 +33,6 @@ _EDITORS = """In editors with the YAML language server, make this the first line
 def main(argv: Sequence[str]) -> int:
     """Run one of the commands."""
     arguments = _parser().parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
     if arguments.command == "check":
         return _check(arguments)
     print(commented_default() if arguments.command == "default" else json.dumps(json_schema(), indent=2))
@@ -43,11 +41,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     try:
-        policy = load_policy(arguments.file)
-    except ConfigError as error:
-        print(f"vgpu-webhook policy: {visible(str(error))}", file=sys.stderr)
+        policy = read_policy(read_input(arguments.file, MAX_SETTINGS_BYTES), source_name(arguments.file))
+    except Mistakes as error:
+        for mistake in error.each:
+            print(f"vgpu-webhook policy: {visible(f'{error.source}: {mistake}')}", file=sys.stderr)
         return EXIT_BAD_INPUT
-    found = effective_policy(policy, arguments.file, arguments.namespace)
+    found = effective_policy(policy, source_name(arguments.file), arguments.namespace)
     if arguments.output == "json":
         print(to_json(found.json()))
     else:
@@ -56,7 +55,7 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="vgpu-webhook policy", description="Check a policy file, or write one.")
+    parser = Parser(prog="vgpu-webhook policy", description="Check a policy file, or write one.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, what: str, more: str = "") -> argparse.ArgumentParser:
@@ -66,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         )
 
     add = command("check", "say whether a policy file is good, and what holds in a namespace", _EXITS).add_argument
-    add("file", metavar="FILE", help="the policy, YAML or JSON")
+    add("file", metavar="FILE", help="the policy, YAML or JSON, or the ConfigMap that holds it; - is standard input")
     add("--namespace", metavar="NS", help="what holds there; without it, what holds wherever no entry says otherwise")
     add("--changed", action="store_true", help="leave out of the text what is as by default")
     add("-o", "--output", choices=["text", "json"], default="text", help="default text")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
+from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_files, read_files
 from webhook.decisions.changes import Changes
 from webhook.decisions.decision import Decision
@@ -71,7 +72,7 @@ def _what_if(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook replay",
         description="Say which recorded decisions would be others with another policy, device config or fleet.",
         epilog=_MORE,

@@ -1,12 +1,12 @@
 """`vgpu-webhook review`: what the webhook would do with manifests or recorded reviews, offline, by the same engine."""
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_files, add_sample, read_files
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
@@ -47,26 +47,13 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     if arguments.explain and not (arguments.fleet or arguments.sample):
         parser.error("--explain needs --fleet: it tells what each node says")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
-    try:
-        snapshot = read_files(arguments, sample=arguments.sample).load().inputs().snapshot()
-    except WebhookError as error:
-        _complain(str(error))
-        return EXIT_BAD_INPUT
+    snapshot = read_files(arguments, sample=arguments.sample).load().inputs().snapshot()
     report: Report
     if arguments.output == "text":
         report = TextReport(Terminal(sys.stdout, os.environ), snapshot)
     else:
         report = FORMATS[arguments.output](sys.stdout)
-    try:
-        return _Run(arguments, snapshot, report).exit_code()
-    except BrokenPipeError:
-        raise  # the reader has seen enough: no mistake
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered has nowhere to go
-        _complain(f"cannot write the report: {error.strerror}")
-        return EXIT_BAD_INPUT
+    return _Run(arguments, snapshot, report).exit_code()
 
 
 class _Run:
@@ -123,7 +110,7 @@ def _complain(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook review",
         description="Say what the webhook would do with pods, workloads, lists and recorded AdmissionReviews.",
         epilog=_EXITS,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from webhook.cli.parser import Parser
 from webhook.offline.rulebook import rows
 from webhook.report.manifest import to_json
 from webhook.report.rules import in_full, markdown, markdown_in_full, table, to_value
@@ -38,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook rules",
         description="List every rule with its default level, or say all about one: why it is there, and an example.",
     )

@@ -1,13 +1,13 @@
 """`vgpu-webhook scan`: what the webhook would say of pods and workloads that are there already."""
 
 import argparse
-import io
 import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from webhook.cli.parser import Parser
 from webhook.cli.progress import Progress
 from webhook.cluster.client import Client
 from webhook.cluster.cluster_sources import read_snapshot
@@ -56,13 +56,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error("-o yaml prints PolicyReports: add --report")
     if arguments.report and not arguments.cluster and arguments.output != "yaml":
         parser.error("--report writes to a cluster: add --cluster, or -o yaml to print the PolicyReports")
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal without UTF-8 must not end the report
-    try:
-        return _Scan(arguments).run()
-    except WebhookError as error:
-        _complain(str(error))
-        return EXIT_BAD_INPUT
+    return _Scan(arguments).run()
 
 
 class _Scan:
@@ -161,7 +155,7 @@ def _complain(text: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook scan",
         description="Say what the webhook would say today of pods and workloads that are there already.",
         epilog=_MORE,

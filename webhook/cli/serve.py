@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from certs import pki, store
+from webhook.cli.parser import Parser, seconds
 from webhook.cli.settings_options import add_settings, read_settings
 from webhook.errors import ConfigError
 from webhook.observe import audit, rotation
@@ -34,8 +35,7 @@ def main(argv: Sequence[str]) -> int:
     elif arguments.tls_cert and arguments.tls_key:
         certificate, key = arguments.tls_cert, arguments.tls_key
     else:
-        print("vgpu-webhook serve: give --tls-cert and --tls-key, or --standalone to try it out", file=sys.stderr)
-        return 2
+        parser.error("give --tls-cert and --tls-key, or --standalone to try it out")
     options = Options(
         certificate=certificate,
         key=key,
@@ -92,7 +92,7 @@ def _kept(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="vgpu-webhook serve",
         description="Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files are read again.",
     )
@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--drain-seconds",
-        type=float,
+        type=seconds,
         default=0.0,
         metavar="N",
         help="after SIGTERM, take connections so long, while not ready",

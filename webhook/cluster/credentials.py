@@ -1,6 +1,7 @@
 """Where the API server is, and what to show it: a service account, or a kubeconfig."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ from kubernetes.config import ConfigException, list_kube_config_contexts, load_k
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME, InClusterConfigLoader
 
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
+
+_MISSING = re.compile(r"File does not exist: (.+)")  # as the library writes it
 
 # What the library raises on a kubeconfig that is none.
 _ODD = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, LookupError, AttributeError)
@@ -77,4 +81,18 @@ class Credentials:
     def _refusal(self, error: Exception) -> ConfigError:
         where = self.directory if self._in_cluster else self.kubeconfig or "the default kubeconfig"
         hint = "" if self.kubeconfig else "; name a kubeconfig with --kubeconfig FILE"
-        return ConfigError(f"{where}: no credentials for the API server: {' '.join(str(error).split())[:300]}{hint}")
+        return ConfigError(f"{where}: no credentials for the API server: {self._reason(error)}{hint}")
+
+    def _reason(self, error: Exception) -> str:
+        if isinstance(error, OSError):
+            return f"{error.filename}: {mistake_in_file(error)}"
+        if named := _MISSING.fullmatch(str(error)):
+            return f"{named[1]} does not exist, but the kubeconfig names it"
+        if self._in_cluster:
+            return "its token or CA certificate is missing or empty"
+        if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
+            return "it is not YAML; give the file that kubectl uses"
+        if "No configuration found" in str(error):
+            return "it does not exist, or is empty"
+        context = f"the context {self.context}" if self.context else "a current-context"
+        return f"it is not a kubeconfig that has {context} with its cluster and user; see `kubectl config view`"

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import yaml
 
+from webhook.cluster.syntax import Refused, why_unreadable
 from webhook.errors import ConfigError, RequestError
 from webhook.wire.codec import refuse_duplicate_keys
 
@@ -34,7 +35,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         super().flatten_mapping(node)
         self.merged += len(node.value)  # what merging this mapping costs; aliases of aliases multiply
         if self.merged > self.limit:
-            raise yaml.constructor.ConstructorError(None, None, "a merge (<<) that explodes", node.start_mark)
+            raise Refused("a merge (<<) that explodes", node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
         """Make every key text: `1: x` is `"1": x` to Kubernetes, and JSON knows nothing else."""
@@ -46,9 +47,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"the key {key.value!r} stands twice", key.start_mark
-                    )
+                    raise Refused(f"the key {key.value!r} stands twice", key.start_mark)
                 seen.add(key.value)
 
 
@@ -93,7 +92,7 @@ def parse_documents(data: bytes, source: str) -> list[Any]:
     except _ODD_VALUES as error:
         raise ConfigError(f"{source}: not YAML that can be read: a value does not suit its tag (!!…)") from error
     except (yaml.YAMLError, RecursionError, ValueError, RequestError) as error:
-        raise ConfigError(f"{source}: not YAML or JSON that can be read: {_one_line(error)}") from error
+        raise ConfigError(f"{source}: not YAML or JSON that can be read: {why_unreadable(data, error)}") from error
     left = _most_values(data)
     for document in documents:
         left = _count_down(document, left)
@@ -108,7 +107,7 @@ def _parse_yaml(data: bytes) -> list[Any]:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise ValueError(f"nested more than {MAX_DEPTH} deep")
+                raise Refused(f"nested more than {MAX_DEPTH} deep", event.start_mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     loader = _Loader(data)
@@ -138,7 +137,3 @@ def _count_down(value: Any, left: int) -> int:
         elif isinstance(here, list):
             stack.extend(here)
     return left
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -1,5 +1,6 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
@@ -13,10 +14,12 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 from webhook.policy import Policy, default_policy, parse_policy
 
 Loaded = TypeVar("Loaded")
 
+STANDARD_INPUT = "-"
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
 MAX_MANIFEST_BYTES = 10 << 20
@@ -33,10 +36,31 @@ def read_bytes(path: str | Path, limit: int) -> bytes:
         with Path(path).open("rb") as file:
             data = file.read(limit + 1)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        if str(path) == STANDARD_INPUT:
+            raise ConfigError("standard input cannot be read here; name a file") from error
+        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
     if len(data) > limit:
         raise ConfigError(f"{path}: larger than {limit >> 20} MiB")
     return data
+
+
+def read_input(path: str, limit: int) -> bytes:
+    """Read a file, or standard input for `-`.
+
+    Raises:
+        ConfigError: as `read_bytes`.
+    """
+    if path != STANDARD_INPUT:
+        return read_bytes(path, limit)
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise ConfigError(f"{source_name(path)}: larger than {limit >> 20} MiB")
+    return data
+
+
+def source_name(path: str) -> str:
+    """What a file is called in messages."""
+    return "standard input" if path == STANDARD_INPUT else path
 
 
 def parse_document(data: bytes, source: str) -> Any:
@@ -130,23 +154,38 @@ def load_device_config(path: str | Path) -> DeviceConfig:
     Raises:
         ConfigError: it cannot be read or used.
     """
-    document = parse_document(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
-    if isinstance(document, dict) and document.get("kind") == "ConfigMap":
-        data = document.get("data")
-        text = data.get(names.DEVICE_CONFIG_KEY) if isinstance(data, dict) else None
-        if not isinstance(text, str):
-            raise ConfigError(f"{path}: the ConfigMap has no key {names.DEVICE_CONFIG_KEY}")
-        document = parse_document(text.encode(), f"{path}: {names.DEVICE_CONFIG_KEY}")
-    return parse_device_config(document, str(path))
+    data = read_bytes(path, MAX_SETTINGS_BYTES)
+    return parse_device_config(_document_or_map(data, str(path), names.DEVICE_CONFIG_KEY), str(path))
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read a policy file.
+    """Read a policy file: the text of the policy, or the ConfigMap that holds it.
 
     Raises:
         ConfigError: it cannot be read or used.
     """
-    return parse_policy(parse_document(read_bytes(path, MAX_SETTINGS_BYTES), str(path)), str(path))
+    return read_policy(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
+
+
+def read_policy(data: bytes, source: str) -> Policy:
+    """Read the bytes of a policy file.
+
+    Raises:
+        ConfigError: they cannot be read or used.
+    """
+    return parse_policy(_document_or_map(data, source, names.POLICY_KEY), source)
+
+
+def _document_or_map(data: bytes, source: str, key: str) -> Any:
+    """A document, or the one that a ConfigMap holds under a key."""
+    document = parse_document(data, source)
+    if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
+        return document
+    held = document.get("data")
+    text = held.get(key) if isinstance(held, dict) else None
+    if not isinstance(text, str):
+        raise ConfigError(f"{source}: the ConfigMap has no key {key}; name the ConfigMap that has it")
+    return parse_document(text.encode(), f"{source}: {key}")
 
 
 def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:

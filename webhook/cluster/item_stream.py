@@ -102,7 +102,7 @@ class ItemStream:
                 raise self._broken("nested too deeply") from error
             except json.JSONDecodeError as error:
                 if self._ended or len(self._text) - self._at > MAX_OBJECT:
-                    raise self._broken(error.msg) from error
+                    raise self._broken("a value cannot be read") from error
             else:
                 if end < len(self._text) or self._ended:  # a number may go on
                     break
@@ -110,7 +110,7 @@ class ItemStream:
         try:
             value = orjson.loads(self._text[self._at : end])
         except orjson.JSONDecodeError as error:
-            raise self._broken(error.msg) from error
+            raise self._broken("a value cannot be read") from error
         self._at = end
         return value
 

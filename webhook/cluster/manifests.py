@@ -2,23 +2,16 @@
 
 import json
 import math
-import sys
-from pathlib import Path
 from typing import Any
 
 from webhook.cluster.documents import MAX_DEPTH, parse_documents
-from webhook.cluster.files import MAX_MANIFEST_BYTES, read_bytes
+from webhook.cluster.files import MAX_MANIFEST_BYTES, read_input, source_name
+from webhook.cluster.syntax import why_unreadable
 from webhook.errors import ConfigError
 
-STANDARD_INPUT = "-"
 MAX_TEXT = 64 << 20  # characters of one file once aliases are followed: a long text can be repeated, too
 
 _MARKED = (b"\xef\xbb\xbf{", b"\xef\xbb\xbf[")  # JSON behind a byte order mark
-
-
-def source_name(path: str) -> str:
-    """What a file is called in messages."""
-    return "standard input" if path == STANDARD_INPUT else path
 
 
 def read_manifests(path: str) -> list[Any]:
@@ -30,14 +23,7 @@ def read_manifests(path: str) -> list[Any]:
     Raises:
         ConfigError: it cannot be read, is too large, or is neither YAML nor JSON.
     """
-    source = source_name(path)
-    if path == STANDARD_INPUT:
-        data = sys.stdin.buffer.read(MAX_MANIFEST_BYTES + 1)
-        if len(data) > MAX_MANIFEST_BYTES:
-            raise ConfigError(f"{source}: larger than {MAX_MANIFEST_BYTES >> 20} MiB")
-    else:
-        data = read_bytes(Path(path), MAX_MANIFEST_BYTES)
-    return parse_manifests(data, source)
+    return parse_manifests(read_input(path, MAX_MANIFEST_BYTES), source_name(path))
 
 
 def parse_manifests(data: bytes, source: str) -> list[Any]:
@@ -46,13 +32,13 @@ def parse_manifests(data: bytes, source: str) -> list[Any]:
     Raises:
         ConfigError: neither YAML nor JSON, a key twice in one object, or a value that JSON does not have.
     """
-    broken: ValueError | None = None
+    broken: Exception | None = None
     documents: list[Any] | None = None
     if data.lstrip()[:1] in (b"{", b"[") or data.startswith(_MARKED):
         try:
             documents = _json_row(data.decode("utf-8-sig"), source)
         except (RecursionError, ValueError) as error:
-            broken = error if isinstance(error, ValueError) else ValueError("nested too deeply")
+            broken = error
     if documents is None:
         documents = _yaml_stream(data, source, broken)
     _refuse_foreign_values(documents, source)
@@ -79,14 +65,14 @@ def _json_row(text: str, source: str) -> list[Any]:
     return documents
 
 
-def _yaml_stream(data: bytes, source: str, broken: ValueError | None) -> list[Any]:
+def _yaml_stream(data: bytes, source: str, broken: Exception | None) -> list[Any]:
     """Flow style YAML looks like JSON; where it is neither, JSON's own complaint says more."""
     try:
         return parse_documents(data, source)
     except ConfigError as error:
         if broken is None:
             raise
-        raise ConfigError(f"{source}: not JSON that can be read: {broken}") from error
+        raise ConfigError(f"{source}: not JSON that can be read: {why_unreadable(data, broken)}") from error
 
 
 def _refuse_foreign_values(documents: list[Any], source: str) -> None:

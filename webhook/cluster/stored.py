@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from webhook.cluster.client import NOT_FOUND, Client
-from webhook.cluster.files import MAX_MANIFEST_BYTES
+from webhook.cluster.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, source_name
 from webhook.cluster.item_stream import ItemStream, with_kind
-from webhook.cluster.manifests import STANDARD_INPUT, read_manifests, source_name
+from webhook.cluster.manifests import read_manifests
 from webhook.errors import ClusterError, ConfigError
+from webhook.mistakes import mistake_in_file
 from webhook.pod.templates import VCJOB_GROUP
 
 PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
@@ -83,7 +84,7 @@ class ObjectFiles:
                 for number, one in enumerate(found, 1):
                     yield f"{name}: object {number}", one
         except OSError as error:
-            raise ConfigError(f"{name}: {error.strerror or error}") from error
+            raise ConfigError(f"{name}: {mistake_in_file(error)}") from error
         finally:
             self._stream = None
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 
 STANDARD_INPUT = "-"
 CHUNK = 64 << 10  # bytes; larger ones make the allocator ask the kernel for each
@@ -80,7 +81,7 @@ def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator
     try:
         file = Path(path).open("rb")  # noqa: SIM115  # whoever reads it closes it
     except OSError as error:
-        complain(f"{path}: {error.strerror or error}")
+        complain(f"{path}: {mistake_in_file(error)}")
         return
     status = os.fstat(file.fileno())
     identity = status.st_dev, status.st_ino

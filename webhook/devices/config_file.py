@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from webhook import names
 from webhook.devices.config import (
@@ -21,7 +22,8 @@ from webhook.devices.config import (
     VgpuConfig,
     device_config,
 )
-from webhook.errors import ConfigError
+from webhook.errors import ConfigError, Mistakes, json_type
+from webhook.mistakes import mistake_in_value
 
 
 class _Section(BaseModel):
@@ -105,20 +107,20 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
         ConfigError: a value has the wrong type; the message names its place.
     """
     if not isinstance(document, dict):
-        raise ConfigError(
-            f"{source}: a device config is a mapping with the key nvidia:; this is {type(document).__name__}"
-        )
+        raise ConfigError(f"{source}: a device config is a mapping with the key nvidia:, not {json_type(document)}")
     if document and not document.keys() & {"nvidia", "vnpus"}:
         raise ConfigError(f"{source}: neither nvidia: nor vnpus: stands in it, so it is no device config")
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(
-            f"{source}: {place}: {first['msg']}; Volcano would fall back to its built-in defaults"
-        ) from error
+        found = [_explain(each) for each in error.errors(include_url=False)]
+        raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
     return device_config(_vgpu(model.nvidia), _ascend(model.vnpus))
+
+
+def _explain(error: ErrorDetails) -> str:
+    place = ".".join(str(part) for part in error["loc"])
+    return f"{place}: {mistake_in_value(error)}"
 
 
 def _vgpu(section: _Nvidia) -> VgpuConfig:

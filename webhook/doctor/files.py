@@ -12,6 +12,7 @@ from webhook.cluster.manifests import parse_manifests
 from webhook.doctor.facts import EVERYWHERE, Facts, Kind, Unread, kept
 from webhook.doctor.reading import Object, name_of, namespace_of
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 from webhook.policy import Policy
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -50,7 +51,7 @@ def _files(directory: Path) -> list[Path]:
     """Regular files only: a pipe would be waited for."""
 
     def fail(error: OSError) -> None:
-        raise ConfigError(f"{error.filename}: {error.strerror or error}")
+        raise ConfigError(f"{error.filename}: {mistake_in_file(error)}")
 
     found: list[Path] = []
     for parent, _, names in os.walk(directory, onerror=fail):

@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 
 
 class ServingPair(NamedTuple):
@@ -108,7 +109,7 @@ class ServingTls:
         try:
             leaf = x509.load_pem_x509_certificate(certificate)
         except ValueError as error:
-            raise ConfigError(f"{self.certificate_path}: no PEM certificate: {error}") from error
+            raise ConfigError(f"{self.certificate_path}: no PEM certificate; give the chain, leaf first") from error
         return ServingPair(certificate, key, leaf.not_valid_after_utc)
 
     def _context(self, pair: ServingPair, client_ca: bytes | None) -> _Context:
@@ -121,7 +122,8 @@ class ServingTls:
             try:
                 context.load_cert_chain(certificate_file, key_file, password=_no_password)
             except (ssl.SSLError, ValueError) as error:
-                reason = getattr(error, "reason", None) or error
+                mismatch = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"
+                reason = "the key is another certificate's" if mismatch else "one is not PEM, or the key has a password"
                 raise ConfigError(
                     f"{self.certificate_path} and {self.key_path} are no pair that can be served: {reason}"
                 ) from error
@@ -158,7 +160,7 @@ def _read_client_ca(path: Path) -> bytes:
     try:
         certificates = x509.load_pem_x509_certificates(_read(path))
     except ValueError as error:
-        raise ConfigError(f"{path}: not PEM certificates: {error}; give the CA that signs the clients") from error
+        raise ConfigError(f"{path}: not PEM certificates; give the CA that signs the clients") from error
     return b"".join(certificate.public_bytes(Encoding.DER) for certificate in certificates)
 
 
@@ -166,7 +168,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
 
 
 @contextmanager

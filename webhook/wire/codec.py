@@ -9,6 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from webhook.errors import NotAReview, NotJson, RequestError, TooLarge, json_type
+from webhook.mistakes import mistake_in_value
 from webhook.wire.models import ENVELOPE, Request
 
 API_VERSION = "admission.k8s.io/v1"
@@ -196,6 +197,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _explain(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
+    first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"]) or "the body"
-    return f"{_NOT_A_REVIEW}: {place}: {first['msg']}"
+    return f"{_NOT_A_REVIEW}: {place}: {mistake_in_value(first)}"

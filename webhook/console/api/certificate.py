@@ -11,6 +11,7 @@ from webhook.doctor.certificates import MAX_BYTES, hosts, load
 from webhook.doctor.line import Status
 from webhook.doctor.validity import RENEW, lasting
 from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
 from webhook.texts import shorten
 
 MAX_NAMES = 20
@@ -83,7 +84,7 @@ def _read(path: Path) -> bytes:
     try:
         regular = stat.S_ISREG(path.stat().st_mode)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror or error}") from error
+        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
     if not regular:
         raise ConfigError(f"{path}: no regular file")
     return read_bytes(path, MAX_BYTES)

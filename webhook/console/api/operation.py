@@ -14,6 +14,7 @@ from werkzeug.exceptions import BadRequest
 from webhook.console.guard import computing
 from webhook.console.state import State
 from webhook.errors import RequestError, WebhookError
+from webhook.mistakes import mistake_in_value
 
 UNUSABLE = 422  # well-formed, but not to be used
 
@@ -132,10 +133,10 @@ def status_of(error: WebhookError) -> int:
 
 def _first(error: ValidationError, question: type[Question]) -> str:
     """The first mistake: where it is, and what to write instead."""
-    first = error.errors(include_url=False, include_input=False)[0]
+    first = error.errors(include_url=False)[0]
     place = ".".join(str(part) for part in first["loc"])[:100] or "the question"
     if first["type"] != "extra_forbidden":
-        return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+        return f"{place}: {mistake_in_value(first)}"
     keys = [field.alias or name for name, field in question.model_fields.items()]
     near = get_close_matches(place, keys, 1)
     known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys)) or 'none'}"

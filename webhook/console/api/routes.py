@@ -12,6 +12,7 @@ from webhook.console.api import decisions, explain, fleet, health, replay, revie
 from webhook.console.api.openapi import PREFIX, document
 from webhook.console.api.operation import Answer, Method, Operation
 from webhook.console.state import State
+from webhook.mistakes import mistake_in_json
 
 OPERATIONS: Sequence[Operation[Any, Any]] = (
     *review.OPERATIONS,
@@ -63,7 +64,7 @@ def _body() -> dict[str, Any]:
     try:
         found = orjson.loads(request.get_data(cache=False))
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is no JSON: {error}") from error
+        raise BadRequest(f"the body is no JSON: {mistake_in_json(error)}") from error
     if not isinstance(found, dict):
         raise BadRequest("the body is no JSON object")
     return found

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook.devices.asks import MAX_QUANTITY, Amount, DevicePod
 from webhook.devices.families import Family, Role
+from webhook.errors import json_type
 from webhook.pod import quantity
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
@@ -28,7 +29,8 @@ def _problem(amount: Amount, context: Context) -> str:
     try:
         number = quantity.parse(raw)
     except ValueError:
-        return "which is no quantity; write a whole number"
+        what = "which is no quantity" if isinstance(raw, str) else f"which is {json_type(raw)}, not a quantity"
+        return f"{what}; write a whole number"
     if number < 0:
         return "which is negative; write a whole number above 0"
     if number > MAX_QUANTITY:
