@@ -16,11 +16,14 @@ from kubernetes.client import AdmissionregistrationV1Api, ApiClient, ApiExceptio
 from kubernetes.config import ConfigException, load_incluster_config, load_kube_config
 from urllib3.exceptions import HTTPError
 
-from certs.errors import Absent, Again, CertsError, Conflict
+from certs.errors import Absent, Again, CertsError, Conflict, Uncalled
 
 FIELD_MANAGER = "vgpu-webhook-certs"
 MUTATING, VALIDATING = "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"
+PROBE = "vgpu-webhook-probe"  # a ConfigMap that is never stored; the webhook answers for it with a warning
 RIGHTS = "`python -m certs --help` lists the rights that are needed"
+
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 Object = dict[str, Any]
 
@@ -50,10 +53,13 @@ class Api:
         client.user_agent = FIELD_MANAGER
         core, admission = CoreV1Api(client), AdmissionregistrationV1Api(client)
         self.clock: datetime | None = None
+        self._warnings: list[str] = []
         self._host, self._seconds = configuration.host, seconds
         self._get_secret: Any = core.read_namespaced_secret
         self._create_secret: Any = core.create_namespaced_secret
         self._replace_secret: Any = core.replace_namespaced_secret
+        self._get_namespace: Any = core.read_namespace
+        self._patch_config_map: Any = core.patch_namespaced_config_map
         self._get_configuration: Mapping[str, Any] = {
             MUTATING: admission.read_mutating_webhook_configuration,
             VALIDATING: admission.read_validating_webhook_configuration,
@@ -104,10 +110,41 @@ class Api:
         except Absent as error:
             raise Conflict(f"{kind} {name} was deleted meanwhile") from error
 
+    def namespace(self, name: str) -> Object:
+        """Get a Namespace.
+
+        Raises:
+            CertsError: there is none, or it cannot be read.
+        """
+        return self._call(f"get Namespace {name}", self._get_namespace, name)
+
+    def probe(self, namespace: str) -> None:
+        """Have the API server call the webhook: through the Service, trusting nothing but the caBundle.
+
+        Raises:
+            Uncalled: it got no answer.
+            CertsError: it could not be tried.
+        """
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PROBE}}
+        self._call(
+            f"apply ConfigMap {namespace}/{PROBE} as a dry run",
+            self._patch_config_map,
+            PROBE,
+            namespace,
+            document,
+            dry_run="All",
+            field_manager=FIELD_MANAGER,
+            force=True,
+            _content_type="application/apply-patch+yaml",
+        )
+        if not any(f"{PROBE}: " in warning for warning in self._warnings):
+            raise Uncalled(f"it did not call the webhook for ConfigMap {namespace}/{PROBE}: apply the manifests again")
+
     def _call(self, what: str, function: Callable[..., Any], *arguments: Any, **more: Any) -> Object:
         try:
             response = function(*arguments, **more, _preload_content=False, _request_timeout=self._seconds)
             content, date = response.data, response.headers.get("Date")
+            self._warnings = response.headers.getlist("Warning")
         except ApiException as error:
             raise _refusal(what, error) from error
         except (HTTPError, OSError) as error:
@@ -127,13 +164,27 @@ class Api:
         return found
 
 
+def own_namespace(kubeconfig: Path | None) -> str | None:
+    """The namespace of the pod that this runs in; None elsewhere."""
+    if not _in_cluster(kubeconfig):
+        return None
+    try:
+        return NAMESPACE_FILE.read_text().strip()
+    except OSError:
+        return None
+
+
+def _in_cluster(kubeconfig: Path | None) -> bool:
+    return kubeconfig is None and "KUBERNETES_SERVICE_HOST" in environ
+
+
 def _secret(namespace: str, name: str) -> str:
     return f"Secret {namespace}/{name}"
 
 
 def _credentials(kubeconfig: Path | None) -> Configuration:
     configuration = Configuration()
-    in_cluster = kubeconfig is None and "KUBERNETES_SERVICE_HOST" in environ
+    in_cluster = _in_cluster(kubeconfig)
     try:
         if in_cluster:
             load_incluster_config(client_configuration=configuration)
@@ -163,6 +214,8 @@ def _refusal(what: str, error: ApiException) -> CertsError:
             return Conflict(f"cannot {what}: somebody else was faster: {told}")
         case 422 if patched:  # what a failed test of a JSON patch gets
             return Conflict(f"cannot {what}: it was changed after it was read: {told}")
+        case 500 if "failed calling webhook" in told:
+            return Uncalled(told)
         case 429 | 500 | 502 | 503 | 504:
             return Again(f"cannot {what}: the API server says {error.status}: {told}; try again later")
     return CertsError(f"cannot {what}: the API server says {error.status}: {told}")

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from certs import binding
 from certs.api import MUTATING, VALIDATING, Api, Object
 from certs.deeds import apply
-from certs.errors import CertsError, Conflict
+from certs.errors import CertsError, Conflict, Uncalled
 from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action
 from certs.sight import Sight
@@ -120,6 +121,32 @@ class Cluster:
             raise CertsError(f"{self.names.of(action.target)} is immutable: delete it, and run this again")
         else:  # with the resourceVersion that it came with
             self._api.replace_secret(self.names.namespace, {**held, "data": data})
+
+    def bind(self) -> list[str]:
+        """Make the webhook configurations binding, if the API server gets an answer from the webhook.
+
+        Returns:
+            What was bound, as sentences; empty if nothing was left to do.
+
+        Raises:
+            Uncalled: the API server got no answer; nothing was changed.
+            Conflict: a configuration was changed after it was read.
+            CertsError: they could not be read or written.
+        """
+        found = {kind: self._api.configuration(kind, self.names.webhooks) for kind in KINDS}
+        configurations = {kind: one for kind, one in found.items() if one and binding.rules_by_entry(one)}
+        if not configurations:
+            return []
+        namespace = self._api.namespace(self.names.namespace)["metadata"]
+        owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace["name"], "uid": namespace["uid"]}
+        patches = {kind: patch for kind, one in configurations.items() if (patch := binding.patch(one, owner))}
+        if any(binding.unbound(one) for one in configurations.values()):
+            if not binding.same_bundle(configurations.values()):
+                raise Uncalled("the caBundles of the webhook configurations differ")
+            self._api.probe(self.names.namespace)
+        for kind, patch in patches.items():
+            self._api.patch_configuration(kind, self.names.webhooks, patch)
+        return [f"{self.names.of(kind)}: binding: the API server had an answer from the webhook" for kind in patches]
 
     def _new_secret(self, target: str) -> Object:
         name, kind = self.names.serving, "kubernetes.io/tls"

@@ -1,4 +1,4 @@
-"""`ensure`: look, do what is due, look again, until nothing is due. Whoever interrupts it, loses nothing."""
+"""`ensure` and `bind`: look, do what is due, look again, until nothing is due. A run that is interrupted loses nothing."""
 
 import random
 import time
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from certs import verify
 from certs.cluster import KINDS, Cluster, Seen
-from certs.errors import Again, CertsError
+from certs.errors import Again, CertsError, Uncalled
 from certs.plan import Plan, plan
 from certs.sight import Sight, Wish, look
 
@@ -16,25 +16,25 @@ TRIES = 8  # in a row that others spoil, or the API server
 LOOKS = 40  # a whole change of a CA takes some ten
 PAUSE_SECONDS = 0.2  # after the first try in vain; then twice as long, at most
 PAUSE_AT_MOST = 5.0
+PROBE_SECONDS = 2.0  # between two attempts to call the webhook
 
 T = TypeVar("T")
 Tell = Callable[[str], None]
 
 
-def ensure(cluster: Cluster, wish: Wish, *, rotate: bool, wait: float, tell: Tell) -> None:
+def ensure(cluster: Cluster, wish: Wish, *, rotate: bool, until: float, tell: Tell) -> None:
     """Put the certificates in order.
 
     Args:
         cluster: where.
         wish: what for.
         rotate: whether the CA that is current at the first look shall be replaced.
-        wait: for how many seconds to wait for the next steps of a change of the CA.
+        until: when to stop waiting for the next steps of a change of the CA, by the monotonic clock, in seconds.
         tell: takes each line for people.
 
     Raises:
         CertsError: it could not be done; what was done stays, and the next run goes on from there.
     """
-    until = time.monotonic() + wait
     wish = _resolved(_patiently(cluster.read), wish, tell) if rotate else wish
     for _ in range(LOOKS):
         seen, sight, found = _patiently(lambda: _round(cluster, wish, tell))
@@ -49,6 +49,38 @@ def ensure(cluster: Cluster, wish: Wish, *, rotate: bool, wait: float, tell: Tel
     raise CertsError(
         "it is never done: somebody changes the certificates back, again and again; the lines above say which object"
     )
+
+
+def bind(cluster: Cluster, *, until: float, tell: Tell) -> None:
+    """Make the webhook configurations binding, as soon as the API server gets an answer from the webhook.
+
+    Args:
+        cluster: where.
+        until: when to stop waiting for the answer, by the monotonic clock, in seconds.
+        tell: takes each line for people.
+
+    Raises:
+        CertsError: there was no answer, so that the API server still does not depend on the webhook.
+    """
+    for line in _patiently(lambda: _bind(cluster, until, tell)):
+        tell(line)
+
+
+def _bind(cluster: Cluster, until: float, tell: Tell) -> list[str]:
+    reason = ""
+    while True:
+        try:
+            return cluster.bind()
+        except Uncalled as error:
+            if time.monotonic() + PROBE_SECONDS > until:
+                raise CertsError(
+                    f"the API server cannot call the webhook: {error}; until it can, it admits pods without it "
+                    f"(or by the rules of before): see `kubectl get pods -n {cluster.names.namespace}`"
+                ) from error
+            if str(error) != reason:
+                reason = str(error)
+                tell(f"waiting until the API server can call the webhook: {reason}")
+            time.sleep(PROBE_SECONDS)
 
 
 def _round(cluster: Cluster, wish: Wish, tell: Tell) -> tuple[Seen, Sight, Plan]:

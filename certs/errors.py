@@ -2,7 +2,8 @@
 
 CertsError
 ├── Again           somebody else was faster, or the API server was busy: a fresh look may do
-│   └── Conflict    what was read is no longer what is there
+│   ├── Conflict    what was read is no longer what is there
+│   └── Uncalled    the API server got no answer from a webhook
 └── Absent          there is no such object
 """
 
@@ -17,6 +18,10 @@ class Again(CertsError):
 
 class Conflict(Again):
     """The object was changed, made or deleted after it was read."""
+
+
+class Uncalled(Again):
+    """The API server could not call a webhook, or got no answer that it trusts; the message is its own."""
 
 
 class Absent(CertsError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from cryptography import x509
 
-from certs import verify
+from certs import binding, verify
 from certs.cluster import KINDS, Cluster
 from certs.plan import AUTHORITY, SERVING, plan
 from certs.sight import Sight, Wish, look
@@ -30,7 +30,7 @@ class Report:
 
     @property
     def in_order(self) -> bool:
-        """Whether every bundle that is published trusts the leaf, and a CA can sign the next one."""
+        """Whether every bundle trusts the leaf, a CA can sign the next one, and the configurations are binding."""
         return bool(self.facts["inOrder"])
 
     def json(self) -> str:
@@ -56,16 +56,23 @@ def look_around(cluster: Cluster, wish: Wish) -> Report:
         bundles.append(_published(sight, f"{named(SERVING)} {CA}", (sight.state.serving.data.get(CA, b""),)))
     objections = list(cluster.objections(seen))
     trusted = all(bundle["problem"] is None for bundle in bundles if bundle["there"])
+    waiting = {kind: list(binding.unbound(seen.objects[kind]).values()) for kind in KINDS if kind in seen.objects}
     steps = [f"{named(action.target)}: {action.deed}: {action.why}" for action in found.actions]
     if found.due:
         steps.append(f"from {_moment(found.due)} on: {found.waiting}")
+    steps += [
+        f"{named(kind)}: make it binding, once the API server has an answer from the webhook"
+        for kind, entries in waiting.items()
+        if entries
+    ]
     return Report(
         {
-            "inOrder": bool(sight.works and sight.able and trusted and not objections),
+            "inOrder": bool(sight.works and sight.able and trusted and not objections and not any(waiting.values())),
             "now": _moment(seen.now),
             "authority": {"where": named(AUTHORITY), **_authority(sight)},
             "leaf": {"where": named(SERVING), **_leaf(sight)},
             "bundles": bundles,
+            "waiting": [name for entries in waiting.values() for name in entries],
             "problems": objections,
             "next": steps,
         }
@@ -149,6 +156,8 @@ def _lines(facts: Facts) -> Iterator[str]:
         verdict = bundle["problem"] or "trusts the leaf"
         told = f"{', '.join(bundle['holds']) or 'nothing'}  {verdict}" if bundle["there"] else "not there"
         yield f"  {bundle['where']:<{width}}  {told}"
+    for name in facts["waiting"]:
+        yield f"waiting    {name} is not called by its rules yet"
     for problem in facts["problems"]:
         yield f"problem    {problem}"
     for at, step in enumerate(facts["next"] or ["nothing to do"]):

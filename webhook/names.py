@@ -5,11 +5,9 @@ Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAM
 
 # --- namespaces ------------------------------------------------------------------------------------------------------
 
-WEBHOOK_NAMESPACE = "vgpu-webhook"
-
-# By the label that the API server itself gives every namespace and lets nobody change. The cluster's own pods, and those
-# that answer here, must start while nobody answers here.
-EXEMPT_NAMESPACES = ("kube-system", WEBHOOK_NAMESPACE)
+# By the label that the API server itself gives every namespace and lets nobody change. The cluster's own pods must start
+# while the webhook does not answer.
+EXEMPT_NAMESPACES = ("kube-system",)
 
 # --- vGPU resources: the defaults; the device config may rename them ------------------------------------------------
 
@@ -128,3 +126,4 @@ DEVICE_CONFIG_MAP = "volcano-vgpu-device-config"
 DEVICE_CONFIG_KEY = "device-config.yaml"
 POLICY_MAP = "vgpu-webhook-policy"
 POLICY_KEY = "policy.yaml"
+PROBE_MAP = "vgpu-webhook-probe"  # never stored: whoever creates it in a dry run learns whether the webhook is called

@@ -110,7 +110,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     def answer(self) -> Answer:
         """The outcome as the wire tells it."""
         if not self.touched:
-            return Answer(True)
+            return Answer(True, warnings=self.warnings)
         audit = {"decision-id": self.id, "outcome": self.word}
         rules = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
         if rules:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from webhook import names
 from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
@@ -290,7 +291,13 @@ def _object(request: Request) -> dict[str, Any]:
 
 
 def _untouched(request: Request, half: str) -> Outcome:
-    return Outcome(id=_decision_id(request, half), object=request.object or {}, touched=False)
+    notices = ((names.PROBE_MAP, "the webhook answers"),) if _is_probe(request) else ()
+    return Outcome(id=_decision_id(request, half), notices=notices, object=request.object or {}, touched=False)
+
+
+def _is_probe(request: Request) -> bool:
+    """Whether somebody tries out whether the API server calls the webhook."""
+    return request.kind == "ConfigMap" and request.name == names.PROBE_MAP and request.dry_run
 
 
 def _decision_id(request: Request, half: str) -> str:

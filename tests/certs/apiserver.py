@@ -25,6 +25,7 @@ import yaml
 TOKEN = "certs-token"
 NAMESPACE = "vgpu-webhook"
 SECRETS = f"/api/v1/namespaces/{NAMESPACE}/secrets"
+PROBE = f"/api/v1/namespaces/{NAMESPACE}/configmaps/vgpu-webhook-probe"
 TLS, AUTHORITY = f"{SECRETS}/vgpu-webhook-tls", f"{SECRETS}/vgpu-webhook-ca"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 MUTATING = f"{_ADMISSION}/mutatingwebhookconfigurations/vgpu-webhook"
@@ -50,6 +51,7 @@ class ApiServer:
         refused: what was not done, as (method, path, status).
         before: called with method and path before each answer; may raise Refused, sleep, or change objects.
         ahead: how far the server's clock is ahead.
+        warnings: what the answer to a dry run warns of.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
@@ -58,6 +60,7 @@ class ApiServer:
         self.refused: list[tuple[str, str, int]] = []
         self.before: Callable[[str, str], None] = lambda _method, _path: None
         self.ahead = timedelta(0)
+        self.warnings = ["vgpu-webhook-probe: the webhook answers"]
         self.lock = threading.RLock()
         self._versions = 0
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"api": self}))
@@ -99,14 +102,16 @@ class ApiServer:
         file.write_text(yaml.safe_dump(found))
         return file
 
-    def apply_webhooks(self, *paths: str, webhooks: int = 2, bundle: bytes = b"") -> None:
-        """What `kubectl apply` does with our manifests."""
+    def apply_webhooks(self, *paths: str, webhooks: int = 2, bundle: bytes = b"", rules: str = "") -> None:
+        """What `kubectl apply` does with our manifests; with `rules` for each webhook in an annotation."""
         for path in paths or (MUTATING, VALIDATING):
             client = {"service": {"name": "vgpu-webhook", "namespace": NAMESPACE}}
             if bundle:
                 client["caBundle"] = base64.b64encode(bundle).decode()
             hooks = [{"name": f"w{at}", "clientConfig": deepcopy(client)} for at in range(webhooks)]
-            self.store(path, {"metadata": {"name": "vgpu-webhook"}, "webhooks": hooks}, "kubectl")
+            annotations = {f"rules.vgpu-webhook/{hook['name']}": rules for hook in hooks if rules}
+            metadata = {"name": "vgpu-webhook", "annotations": annotations}
+            self.store(path, {"metadata": metadata, "webhooks": hooks}, "kubectl")
 
     def put_secret(self, path: str, data: dict[str, bytes], **more: Any) -> None:
         """What `kubectl create secret` or an outsider does."""
@@ -148,6 +153,9 @@ class ApiServer:
         self.before(method, path)
         with self.lock:
             held = self.objects.get(path)
+            if path == PROBE:
+                assert (method, kind) == ("PATCH", "application/apply-patch+yaml")
+                return json.loads(body)
             if method == "POST":
                 found = json.loads(body)
                 path = f"{path}/{found['metadata']['name']}"
@@ -187,7 +195,9 @@ def _patched(held: Object, patch: str) -> Object:
     except jsonpatch.JsonPatchTestFailed as error:
         raise Refused(422, "Invalid", "the server rejected our request due to an error in our request") from error
     for webhook in found["webhooks"]:
-        if b"BEGIN CERTIFICATE" not in base64.b64decode(webhook["clientConfig"]["caBundle"]):
+        if "caBundle" in webhook["clientConfig"] and b"BEGIN CERTIFICATE" not in base64.b64decode(
+            webhook["clientConfig"]["caBundle"]
+        ):
             raise Refused(422, "Invalid", "caBundle: Invalid value: unable to load root certificates")
     return found
 
@@ -216,6 +226,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
+            for warning in self.api.warnings if "dryRun=All" in self.path else []:
+                self.send_header("Warning", f'299 - "{warning}"')
             self.end_headers()
             self.wfile.write(content)
 

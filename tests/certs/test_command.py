@@ -37,7 +37,7 @@ def test_the_service_account_of_a_pod(
         [],
         ["renew"],
         ["ensure", "--namespace", "Upper"],
-        ["ensure", "--service", "a.b"],
+        ["ensure", "--name", "a.b"],
         ["ensure", "--tls-secret", "../x"],
         ["ensure", "--wait", "-1"],
         ["ensure", "--wait", "nan"],

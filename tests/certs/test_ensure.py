@@ -41,21 +41,21 @@ def test_what_is_in_order_is_left_alone(api: ApiServer, certs: Certs):
     api.log.clear()
     ran = certs("ensure")
     assert ran.code == 0
-    assert api.log == READS
+    assert api.log == [*READS, ("GET", MUTATING), ("GET", VALIDATING)], "the second time for what is binding"
     assert len(ran.out.splitlines()) == 1
 
 
 def test_the_leaf_is_for_the_service(api: ApiServer, certs: Certs):
-    certs("ensure", "--service", "hook")
+    certs("ensure", "--name", "hook")
     (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
     full = "hook.vgpu-webhook.svc"
-    assert verify.hosts(leaf) == {full, f"{full}.cluster.local", "hook.vgpu-webhook", "hook"}
+    assert verify.hosts(leaf) == {full, f"{full}.cluster.local", "hook.vgpu-webhook", "hook", "vgpu-webhook"}
 
 
 def test_all_names_are_options(api: ApiServer, certs: Certs):
     renamed = [path.replace("/vgpu-webhook", "/hook") for path in (MUTATING, VALIDATING)]
     api.apply_webhooks(*renamed)
-    names = ["--webhooks", "hook", "--tls-secret", "serving", "--ca-secret", "authority"]
+    names = ["--name", "hook", "--tls-secret", "serving", "--ca-secret", "authority"]
     assert certs("ensure", *names).code == 0
     assert {f"{SECRETS}/serving", f"{SECRETS}/authority"} <= set(api.objects)
     assert all(all(api.bundles(path)) for path in renamed)

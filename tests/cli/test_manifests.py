@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs.binding import bound
 from tests.cli.conftest import CONFIG
+from webhook.cluster.snapshot import default_device_config
 from webhook.names import NVIDIA_GPU
+from webhook.policy import default_policy
+from webhook.report.webhook_configurations import configurations
 
+SERVICE = "        namespace: {}\n        name: {}\n"
+RENDERED = configurations(default_device_config(), default_policy(), all_pods=True)
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
@@ -27,6 +33,11 @@ def by_name(configurations):
     return {entry["name"].partition(".")[0]: entry for one in configurations for entry in one["webhooks"]}
 
 
+def annotations(text):
+    found = [one["metadata"]["annotations"] for one in yaml.safe_load_all(text)]
+    return {key: value for one in found for key, value in one.items()}
+
+
 def condition(entry, name):
     return next(found["expression"] for found in entry["matchConditions"] if found["name"] == name)
 
@@ -35,12 +46,35 @@ def test_deploy_holds_what_is_printed_by_default(run):
     assert run("manifests").out == (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
 
 
-def test_the_component_for_all_pods_adds_the_entry_that_is_printed(printed):
+def test_the_component_for_all_pods_adds_the_entry_that_is_printed(run, printed):
     component = yaml.safe_load((DEPLOY / "components" / "all-pods" / "hide-devices.yaml").read_text())
-    assert component["metadata"] == {"name": "vgpu-webhook"}
     usual, all_pods = printed(), printed("--all-pods")
     assert all_pods == usual | by_name([component])
+    assert component["metadata"].keys() == {"name", "annotations"}
+    assert annotations(run("manifests", "--all-pods").out) == (
+        annotations(run("manifests").out) | component["metadata"]["annotations"]
+    )
     assert all_pods["hide-devices"]["failurePolicy"] == "Ignore"
+
+
+def test_only_the_probe_is_called_before_the_webhook_answers(run, printed):
+    """The rules of all other entries are in annotations, from where `python -m certs` takes them."""
+    assert {name for name, entry in printed("--all-pods").items() if "rules" in entry} == {"probe"}
+    documents = list(yaml.safe_load_all(run("manifests", "--all-pods").out))
+    assert [bound(document) for document in documents] == [
+        document | {"webhooks": wanted["webhooks"]} for document, wanted in zip(documents, RENDERED, strict=True)
+    ]
+
+
+def test_another_namespace_and_name(run):
+    usual = run("manifests").out
+    renamed = run("manifests", "-n", "gpu-system", "--name", "gpu-webhook").out
+    assert (
+        usual.replace(
+            SERVICE.format("vgpu-webhook", "vgpu-webhook"), SERVICE.format("gpu-system", "gpu-webhook")
+        ).replace("  name: vgpu-webhook\n  labels:", "  name: gpu-webhook\n  labels:")
+        == renamed
+    )
 
 
 def test_json_is_one_list_of_the_same(run, printed):

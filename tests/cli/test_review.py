@@ -218,7 +218,7 @@ RAY = workload("RayCluster", "ray.io/v1", {"headGroupSpec": {"template": templat
     "raw, why",
     [
         (pod(limits=vgpus(1, 1000, 101), metadata={"namespace": "kube-system"}), "namespace kube-system is exempt"),
-        (workload("Deployment", namespace="vgpu-webhook"), "namespace vgpu-webhook is exempt"),
+        (workload("Deployment", namespace="kube-system"), "namespace kube-system is exempt"),
         (workload("Deployment", namespace="own-a"), "namespace own-a is exempt"),
         (RAY, "unknown kind RayCluster of ray.io"),
         (workload("Deployment", "extensions/v1beta1"), "unknown kind Deployment of extensions"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from certs.__main__ import _hosts
 from tests.deploy.files import DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
 
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -17,7 +18,7 @@ def overlay(name: str) -> list[Json]:
 def referenced(directory: Path) -> set[Path]:
     """What a kustomization names."""
     text = kustomization(directory)
-    files = [*text.get("resources", []), *text.get("components", [])]
+    files = [*text.get("resources", []), *text.get("components", []), *text.get("configurations", [])]
     files += [patch["path"] for patch in text.get("patches", []) if "path" in patch]
     files += [entry.rpartition("=")[2] for made in text.get("configMapGenerator", []) for entry in made["files"]]
     return {(directory / file).resolve() for file in files}
@@ -36,7 +37,8 @@ def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
 def test_every_file_is_yaml(file: Path):
     for document in yaml.safe_load_all(file.read_text()):
         assert isinstance(document, dict)
-        assert file.name == "policy.yaml" or {"apiVersion", "kind"} <= document.keys()
+        settings = file.name in ("policy.yaml", "name-references.yaml", "references.yaml")
+        assert settings or {"apiVersion", "kind"} <= document.keys()
 
 
 @pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)
@@ -60,16 +62,23 @@ def test_the_default_makes_its_own_certificates():
     assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}
 
 
-def test_cert_manager_takes_the_place_of_our_jobs():
+def test_the_jobs_make_the_certificates_unless_cert_manager_does():
+    """Either way they make the configurations binding."""
+    for directory, command in ((DEPLOY, "ensure"), (DEPLOY / "overlays" / "cert-manager", "bind")):
+        pods = pod_specs(built(directory))
+        assert {pods[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {command}
+
+
+def test_cert_manager_makes_the_certificates_that_our_jobs_would_make():
     found = overlay("cert-manager")
-    assert pod_specs(found).keys() == {"Deployment"}
-    assert not [document for document in found if document["metadata"]["name"] == "vgpu-webhook-certs"]
+    assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
     certificate = one(found, "Certificate")
     source = f"{certificate['metadata']['namespace']}/{certificate['metadata']['name']}"
     for kind in CONFIGURATIONS:
-        assert one(found, kind)["metadata"]["annotations"] == {"cert-manager.io/inject-ca-from": source}
+        assert one(found, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == source
     (tls,) = [v for v in pod_specs(found)["Deployment"]["volumes"] if v["name"] == "tls"]
     assert certificate["spec"]["secretName"] == tls["secret"]["secretName"]
+    assert set(certificate["spec"]["dnsNames"]) < set(_hosts("vgpu-webhook", "vgpu-webhook"))
     assert "vgpu-webhook.vgpu-webhook.svc" in certificate["spec"]["dnsNames"]
     issuers = {document["metadata"]["name"]: document["spec"] for document in found if document["kind"] == "Issuer"}
     authority = one(found, "Certificate", "vgpu-webhook-ca")

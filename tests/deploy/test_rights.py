@@ -29,11 +29,11 @@ def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset
 
 
 def test_the_serving_account_reads_nodes_and_two_config_maps():
+    """The device config is in a namespace that no kustomization should change."""
     assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
     assert rights("vgpu-webhook") == {
         (None, "nodes", frozenset(), READ),
-        ("kube-system", "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
-        ("volcano-system", "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
+        (None, "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
         (NAMESPACE, "configmaps", frozenset({names.POLICY_MAP}), READ),
     }
 
@@ -46,8 +46,10 @@ def test_the_account_of_the_certificates_has_what_its_command_lists():
     granted = {
         (NAMESPACE, "secrets", frozenset({"vgpu-webhook-tls", "vgpu-webhook-ca"}), frozenset({"get", "update"})),
         (NAMESPACE, "secrets", frozenset(), frozenset({"create"})),
-        (None, f"{group}/mutatingwebhookconfigurations", ours, frozenset({"get", "patch"})),
-        (None, f"{group}/validatingwebhookconfigurations", ours, frozenset({"get", "patch"})),
+        (NAMESPACE, "configmaps", frozenset({names.PROBE_MAP}), frozenset({"create", "patch"})),
+        (NAMESPACE, "namespaces", frozenset(), frozenset({"get"})),
+        (None, f"{group}/mutatingwebhookconfigurations", ours, frozenset({"get", "patch", "delete"})),
+        (None, f"{group}/validatingwebhookconfigurations", ours, frozenset({"get", "patch", "delete"})),
     }
     assert rights(certs) == granted
     table = importlib.import_module("certs.__main__").__doc__ or ""

@@ -13,31 +13,38 @@ from certs import store
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 
-SECRET = "/api/v1/namespaces/vgpu-webhook/secrets/vgpu-webhook-tls"
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 SYNC_SECONDS = 0.2
 
 
 def ensure(cluster: Cluster, *options: str) -> str:
     """Run `python -m certs ensure` as its CronJob does, with no more rights; returns what it prints."""
-    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook-certs")
-    command = [sys.executable, "-m", "certs", "ensure", "--kubeconfig", str(kubeconfig), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = certs(cluster, "ensure", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
+def certs(
+    cluster: Cluster, command: str, *options: str, namespace: str = "vgpu-webhook", prefix: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m certs` as its CronJob does, with no more rights."""
+    kubeconfig = cluster.kubeconfig_of_account(namespace, f"{prefix}vgpu-webhook-certs")
+    place = ["--namespace", namespace, "--name", f"{prefix}vgpu-webhook", "--kubeconfig", str(kubeconfig)]
+    words = [sys.executable, "-m", "certs", command, *place, *options]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+
 @contextmanager
-def mounted(cluster: Cluster, directory: Path) -> Iterator[None]:
+def mounted(cluster: Cluster, directory: Path, namespace: str = "vgpu-webhook") -> Iterator[None]:
     """Let a directory follow the Secret, as a kubelet does."""
-    ended = threading.Event()
+    ended, secret = threading.Event(), f"/api/v1/namespaces/{namespace}/secrets/vgpu-webhook-tls"
     with cluster.api() as api:
-        seen = _write(api.get(SECRET).body["data"], directory)
+        seen = _write(api.get(secret).body["data"], directory)
 
         def follow() -> None:
             nonlocal seen
             while not ended.wait(SYNC_SECONDS):
-                data = api.get(SECRET).body["data"]
+                data = api.get(secret).body["data"]
                 seen = seen if data == seen else _write(data, directory)
 
         kubelet = threading.Thread(target=follow)

@@ -21,17 +21,19 @@ class ServiceAuthority(Authority):
 class Replica(Program):
     """One pod of the Service."""
 
-    def __init__(self, tls: Path, options: list[str], log: Path, **popen: Any) -> None:
+    def __init__(self, tls: Path, options: list[str], log: Path, host: str = HOST, **popen: Any) -> None:
         """Start it.
 
         Args:
             tls: the directory where the Secret would be mounted.
             options: more options.
             log: where standard error goes.
+            host: the name of the Service.
             popen: for subprocess.
         """
+        self.host = host
         pair = ["--tls-cert", str(tls / store.CERTIFICATE), "--tls-key", str(tls / store.KEY)]
         super().__init__([*pair, *options], log, tls / store.CA, **popen)
 
-    def connect(self, host: str = HOST, timeout: float = 10.0) -> Connection:
-        return Connection(self.port, context(self.ca), host, timeout)
+    def connect(self, host: str = "", timeout: float = 10.0) -> Connection:
+        return Connection(self.port, context(self.ca), host or self.host, timeout)

@@ -8,7 +8,7 @@ from pathlib import Path
 from webhook.cli.parser import Parser
 from webhook.cluster.files import SettingsFiles
 from webhook.devices.config import as_read_by
-from webhook.report.webhook_configurations import as_json, as_yaml, configurations
+from webhook.report.webhook_configurations import NAME, Place, as_json, as_yaml, configurations
 
 _USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
 trustedUsers, workloads and target of the policy. When they change:
@@ -24,7 +24,12 @@ def main(argv: Sequence[str]) -> int:
     config, policy = inputs.config, inputs.policy
     if config.vgpu.overwrite_env and not arguments.all_pods:
         print("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods", file=sys.stderr)
-    found = configurations(as_read_by(config, policy.settings.target), policy, all_pods=arguments.all_pods)
+    found = configurations(
+        as_read_by(config, policy.settings.target),
+        policy,
+        all_pods=arguments.all_pods,
+        place=Place(arguments.namespace, arguments.name),
+    )
     print(
         as_json(found) if arguments.output == "json" else as_yaml(found), end="" if arguments.output == "yaml" else "\n"
     )
@@ -41,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
     add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
+    add("-n", "--namespace", default=NAME, help="of the webhook's Service; default %(default)s")
+    add("--name", default=NAME, help="of the Service and of the two configurations; default %(default)s")
     add("--all-pods", action="store_true", help="send every new pod to be repaired, as overwriteEnv: true needs it")
     add("-o", "--output", choices=["yaml", "json"], default="yaml", help="default yaml; json is one List")
     return parser

@@ -67,9 +67,9 @@ def read_settings(
 
 
 def _place(text: str) -> tuple[str, str]:
-    namespace, _, name = text.partition("/")
-    if not namespace or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAMESPACE/NAME")
+    namespace, slash, name = text.rpartition("/")
+    if not name or (slash and not namespace) or "/" in namespace:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither NAME nor NAMESPACE/NAME")
     return namespace, name
 
 
@@ -95,8 +95,9 @@ def _add_cluster(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--policy-map",
-        metavar="NAMESPACE/NAME",
+        metavar="[NAMESPACE/]NAME",
         type=_place,
         default=("", names.POLICY_MAP),
-        help=f"that of the policy, key {names.POLICY_KEY}; default {names.POLICY_MAP} in the webhook's own namespace",
+        help=f"that of the policy, key {names.POLICY_KEY}; without a namespace in the webhook's own; "
+        f"default {names.POLICY_MAP}",
     )

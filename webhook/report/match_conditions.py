@@ -73,6 +73,12 @@ def is_not_trusted(users: Iterable[str]) -> str:
     return f"!(request.userInfo.username in {_list(users)})"
 
 
+def is_probe() -> str:
+    """The dry run by which `python -m certs` finds out whether the API server can call the webhook."""
+    named = f"has(request.name) && request.name == {_text(names.PROBE_MAP)}"
+    return f"has(request.dryRun) && request.dryRun && {named}"
+
+
 def _concerns(config: DeviceConfig) -> str:
     noted = _any(
         _exists(_list(_NOTED), "key", "key in pod.metadata.annotations"),

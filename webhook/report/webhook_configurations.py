@@ -1,10 +1,12 @@
 """The two webhook configurations of a cluster, as values and as text.
 
-Every field that decides who is sent here, and what happens while nobody answers, stands in this file.
+Every field that decides who is sent here, and what happens while nobody answers, stands in this file. Values have all
+fields, as they are in a cluster where the webhook runs. Texts are for `kubectl apply`: the rules of each entry are in an
+annotation, from where `python -m certs` takes them once the webhook answers. Until then no pod depends on the webhook.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -17,8 +19,11 @@ from webhook.report.manifest import to_json
 from webhook.rules.base import Level
 
 NAME = "vgpu-webhook"
-NAMESPACE = names.WEBHOOK_NAMESPACE
+DOMAIN = f"{NAME}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
+
+PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
+RULES_ANNOTATION = f"rules.{NAME}/"  # the name of the entry follows
 
 _API = "admissionregistration.k8s.io/v1"
 _VERSIONS = {VCJOB_GROUP: "v1alpha1"}
@@ -26,34 +31,49 @@ _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
 
 _HEADER = """\
 # Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads or target of
-# the policy. The CA bundle is left to whoever makes the certificates.
+# the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes, and the
+# rules, which `python -m certs` copies from the annotations once the webhook answers. Without rules an entry is not called.
 """
 
 Object = dict[str, Any]
 
 
-def configurations(config: DeviceConfig, policy: Policy, *, all_pods: bool = False) -> list[Object]:
+class Place(NamedTuple):
+    """Where the webhook is installed: the name of its Service and of its configurations, and the Service's namespace."""
+
+    namespace: str = NAME
+    name: str = NAME
+
+
+HERE = Place()
+
+
+def configurations(
+    config: DeviceConfig, policy: Policy, *, all_pods: bool = False, place: Place = HERE
+) -> list[Object]:
     """The mutating and the validating configuration.
 
     Args:
         config: as the target version reads it; its resource names are in the conditions.
         policy: its trusted users are in the conditions, and `workloads: off` leaves the workloads out.
         all_pods: send every new pod to be repaired, for `overwriteEnv`.
+        place: where the webhook is installed.
     """
     return [
-        _configuration("MutatingWebhookConfiguration", list(_mutating(config, all_pods=all_pods))),
-        _configuration("ValidatingWebhookConfiguration", list(_validating(config, policy))),
+        _configuration("MutatingWebhookConfiguration", _mutating(config, all_pods=all_pods), place),
+        _configuration("ValidatingWebhookConfiguration", _validating(config, policy), place),
     ]
 
 
 def as_json(objects: list[Object]) -> str:
-    """One List."""
-    return to_json({"apiVersion": "v1", "kind": "List", "items": objects})
+    """One List, to be applied."""
+    return to_json({"apiVersion": "v1", "kind": "List", "items": [_unbound(one) for one in objects]})
 
 
 def as_yaml(objects: list[Object]) -> str:
-    """A YAML stream in which the conditions can be read."""
-    text: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True)
+    """A YAML stream in which the conditions can be read, to be applied."""
+    found = [_unbound(one) for one in objects]
+    text: str = yaml.dump_all(found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True)
     return _HEADER + text
 
 
@@ -110,6 +130,9 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
             {"changes-a-template": when.changes_template(), "concerns-a-device": when.template_concerns_device(config)},
             failurePolicy="Ignore",  # their pods are judged again
         )
+    probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
+    del probe["namespaceSelector"]  # the webhook may be installed in an exempt namespace
+    yield probe
 
 
 def _workload_rules() -> Iterator[Object]:
@@ -118,14 +141,37 @@ def _workload_rules() -> Iterator[Object]:
         yield _rule(["CREATE", "UPDATE"], resources, group, _VERSIONS.get(group, "v1"))
 
 
-def _configuration(kind: str, webhooks: list[Object]) -> Object:
-    return {"apiVersion": _API, "kind": kind, "metadata": {"name": NAME, "labels": dict(_LABELS)}, "webhooks": webhooks}
+def _configuration(kind: str, entries: Iterator[Object], place: Place) -> Object:
+    webhooks = [
+        entry | {"clientConfig": {"service": place._asdict() | entry["clientConfig"]["service"]}} for entry in entries
+    ]
+    metadata = {"name": place.name, "labels": dict(_LABELS)}
+    return {"apiVersion": _API, "kind": kind, "metadata": metadata, "webhooks": webhooks}
+
+
+def _unbound(configuration: Object) -> Object:
+    """The configuration with the rules of each entry but the probe's in an annotation."""
+    bound = [entry for entry in configuration["webhooks"] if entry["name"] != PROBE]
+    annotations = {RULES_ANNOTATION + entry["name"]: _rules_text(entry["rules"]) for entry in bound}
+    webhooks = [
+        {key: value for key, value in entry.items() if key != "rules" or entry not in bound}
+        for entry in configuration["webhooks"]
+    ]
+    metadata = configuration["metadata"] | {"annotations": annotations}
+    return configuration | {"metadata": metadata, "webhooks": webhooks}
+
+
+def _rules_text(rules: list[Object]) -> str:
+    text: str = yaml.safe_dump(
+        rules, sort_keys=False, default_flow_style=None, width=2**31
+    )  # lists of names on one line each
+    return text.rstrip()
 
 
 def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str], **fields: str) -> Object:
     return {
-        "name": f"{name}.{NAME}.svc",
-        "clientConfig": {"service": {"namespace": NAMESPACE, "name": NAME, "path": path, "port": 443}},
+        "name": f"{name}.{DOMAIN}",
+        "clientConfig": {"service": {"path": path, "port": 443}},
         "rules": rules,
         "namespaceSelector": {
             "matchExpressions": [

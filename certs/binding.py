@@ -1,0 +1,92 @@
+"""When the API server depends on the webhook. Pure.
+
+The API server never calls a webhook entry without rules. So the manifests leave the rules out of the entries and keep them
+in annotations of the configuration: an installation whose webhook never starts stops no pod. `ensure` and `bind` copy them
+into the entries once the API server has had an answer from the webhook. Entries then stay binding: `kubectl apply` and
+GitOps tools take nothing away that the manifests leave out.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from certs.errors import CertsError
+
+RULES = "rules.vgpu-webhook/"  # an annotation of a configuration; the name of the entry follows
+
+Object = dict[str, Any]
+
+
+def rules_by_entry(configuration: Object) -> dict[str, Any]:
+    """The rules in the annotations, by the name of the entry.
+
+    Raises:
+        CertsError: an annotation cannot be read.
+    """
+    found = {}
+    for key, text in (configuration["metadata"].get("annotations") or {}).items():
+        if key.startswith(RULES):
+            try:
+                found[key.removeprefix(RULES)] = yaml.safe_load(text)
+            except yaml.YAMLError as error:
+                raise CertsError(f"the annotation {key} is not YAML: apply the manifests again") from error
+    return found
+
+
+def unbound(configuration: Object) -> dict[int, str]:
+    """The names of the entries whose rules differ from those in the annotations, by their place.
+
+    Raises:
+        CertsError: an annotation cannot be read.
+    """
+    wanted = rules_by_entry(configuration)
+    return {
+        at: entry["name"]
+        for at, entry in enumerate(configuration.get("webhooks") or [])
+        if entry["name"] in wanted and entry.get("rules") != wanted[entry["name"]]
+    }
+
+
+def bound(configuration: Object) -> Object:
+    """The configuration with its annotations' rules in its entries.
+
+    Raises:
+        CertsError: an annotation cannot be read.
+    """
+    wanted = rules_by_entry(configuration)
+    entries = [
+        entry | ({"rules": wanted[entry["name"]]} if entry["name"] in wanted else {})
+        for entry in configuration["webhooks"]
+    ]
+    return configuration | {"webhooks": entries}
+
+
+def patch(configuration: Object, owner: Object) -> list[Object]:
+    """The JSON patch that makes a configuration binding; empty if it is, or has no rules in annotations.
+
+    Args:
+        configuration: as the API server has it; the patch fails on any other version.
+        owner: an owner reference to the webhook's Namespace. When the Namespace is deleted, so is the configuration.
+
+    Raises:
+        CertsError: an annotation cannot be read.
+    """
+    metadata, wanted = configuration["metadata"], rules_by_entry(configuration)
+    operations = [
+        {"op": "add", "path": f"/webhooks/{at}/rules", "value": wanted[name]}
+        for at, name in unbound(configuration).items()
+    ]
+    owners = metadata.get("ownerReferences") or []
+    if wanted and owner not in owners:
+        others = [other for other in owners if (other["kind"], other["name"]) != (owner["kind"], owner["name"])]
+        operations.append({"op": "add", "path": "/metadata/ownerReferences", "value": [*others, owner]})
+    if not operations:
+        return []
+    return [{"op": "test", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]}, *operations]
+
+
+def same_bundle(configurations: Iterable[Object]) -> bool:
+    """Whether all entries trust the same CAs, so that what one call shows holds for all."""
+    entries = [entry for configuration in configurations for entry in configuration.get("webhooks") or []]
+    return len({entry["clientConfig"].get("caBundle", "") for entry in entries}) <= 1
