@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -56,13 +57,15 @@ def main(argv: Sequence[str]) -> int:
 
 def _look(arguments: argparse.Namespace) -> tuple[Facts, list[str]]:
     policy = load_policy(arguments.policy) if arguments.policy else None
+    namespace, name = arguments.namespace, arguments.name
     now = datetime.now(UTC)
     if arguments.directory:
-        return files.facts_from(arguments.directory, now, policy)
+        facts, complaints = files.facts_from(arguments.directory, now, policy)
+        return replace(facts, namespace=namespace, name=name), complaints
     from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
     from webhook.doctor import live  # noqa: PLC0415
 
-    return live.facts_from(Credentials(arguments.kubeconfig, arguments.context), now, policy), []
+    return live.facts_from(Credentials(arguments.kubeconfig, arguments.context), now, policy, namespace, name), []
 
 
 def _exit_code(found: Sequence[Told], *, unread: bool, strict: bool) -> int:
@@ -89,6 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--from", dest="directory", type=Path, metavar="DIR", help="look at files instead of a cluster")
     add("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster; default as kubectl")
     add("--context", metavar="NAME", help="of the kubeconfig; default its current one")
+    add("-n", "--namespace", default="", help="of the webhook's Service; default the one that its configurations call")
+    add("--name", default="", help="of the webhook's Service; default the one that its configurations call")
     add("--policy", type=Path, metavar="FILE", help="the policy; without it the cluster's, else the defaults")
     add("-o", "--output", choices=["text", "json"], default="text", help="default text")
     add("--warnings-as-errors", action="store_true", help="exit with 3 on warnings")

@@ -71,6 +71,7 @@ class Facts:
         objects: by kind.
         complete: kinds with a namespace of which all objects are known, so that an absent one is not there.
         gaps: kinds with a namespace of which not all are known, and why.
+        namespace, name: of the webhook's Service, as the operator gave them; empty: what its configurations call.
         policy: what the operator gave by hand; None: what stands in the cluster.
         readiness: the webhook's own answer to `/readyz`.
         metrics: what the API server counts.
@@ -80,6 +81,8 @@ class Facts:
     objects: Mapping[Kind, tuple[Object, ...]]
     complete: frozenset[tuple[Kind, str]] = frozenset()
     gaps: Mapping[tuple[Kind, str], Unread] = field(default_factory=lambda: MappingProxyType({}))
+    namespace: str = ""
+    name: str = ""
     policy: Policy | None = None
     readiness: Answer | Unread
     metrics: Answer | Unread

@@ -34,25 +34,37 @@ _API: Mapping[Kind, str] = {
 _FIRST = (Kind.NODE, Kind.MUTATING, Kind.VALIDATING, Kind.DEPLOYMENT, Kind.DAEMON_SET)
 
 
-def facts_from(credentials: Credentials, now: datetime, policy: Policy | None) -> Facts:
-    """Ask the API server for all that is looked at.
+def facts_from(
+    credentials: Credentials, now: datetime, policy: Policy | None, namespace: str = "", name: str = ""
+) -> Facts:
+    """Read from the API server all that is looked at.
+
+    Args:
+        credentials: for the API server.
+        now: the instant at which certificates are judged.
+        policy: the operator's; None for that of the cluster.
+        namespace: of the webhook's Service; empty for what the webhook configurations call.
+        name: likewise.
 
     Raises:
         ConfigError: there are no credentials.
         ClusterError: nobody answers, or nobody knows us.
     """
     with closing(Client(credentials)) as client:
-        return _Gathering(client, now, policy).gather()
+        unasked = Unread("text", "not asked for", "time")
+        start = Facts(
+            now=now, objects={}, namespace=namespace, name=name, policy=policy, readiness=unasked, metrics=unasked
+        )
+        return _Gathering(client, start).gather()
 
 
 class _Gathering:
-    def __init__(self, client: Client, now: datetime, policy: Policy | None) -> None:
+    def __init__(self, client: Client, start: Facts) -> None:
         self._client = client
         self._objects: dict[Kind, tuple[Object, ...]] = {}
         self._complete: set[tuple[Kind, str]] = set()
         self._gaps: dict[tuple[Kind, str], Unread] = {}
-        unasked = Unread("text", "not asked for", "time")
-        self._facts = Facts(now=now, objects={}, policy=policy, readiness=unasked, metrics=unasked)
+        self._facts = start
 
     def gather(self) -> Facts:
         """What is asked for later depends on what came before."""

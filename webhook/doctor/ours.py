@@ -1,4 +1,4 @@
-"""Where this webhook is installed, as its configurations say."""
+"""Where this webhook is installed, as the operator or its configurations say."""
 
 from webhook.doctor.facts import Facts, Kind
 from webhook.doctor.reading import Object, at, table, tables, text
@@ -19,12 +19,23 @@ def entries(facts: Facts, kind: Kind) -> dict[str, Object]:
 
 def service(facts: Facts) -> tuple[str, str]:
     """Namespace and name of our Service."""
+    called = _called(facts)
+    return facts.namespace or called[0], facts.name or called[1]
+
+
+def _called(facts: Facts) -> tuple[str, str]:
     for kind in CONFIGURATIONS:
         for entry in entries(facts, kind).values():
             named = table(entry, "clientConfig", "service")
             if text(named, "namespace") and text(named, "name"):
                 return text(named, "namespace"), text(named, "name")
     return NAMESPACE, NAME
+
+
+def called_service(entry: Object) -> str:
+    """Namespace and name of the Service that an entry calls; empty if it calls a URL."""
+    named = table(entry, "clientConfig", "service")
+    return f"{text(named, 'namespace')}/{text(named, 'name')}" if named else ""
 
 
 def port(entry: Object) -> int:

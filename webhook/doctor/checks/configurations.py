@@ -9,6 +9,10 @@ from webhook.doctor.reading import Object, at, counted, listed, tables, text, te
 from webhook.doctor.setup import Setup
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
+BIND = (
+    "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
+    "`python -m certs bind`"
+)
 Differences = Callable[[str, Object, Object | None], Iterator[Line]]
 
 HIDING = "hide-devices."  # the entry that only overwriteEnv needs
@@ -105,7 +109,9 @@ def _called(name: str, entry: Object, meant: Object | None) -> Iterator[Line]:
     if meant is None:
         yield warning(f"{name} is not one of the entries that belong to this configuration", APPLY)
         return
-    if _rules(entry) != _rules(meant):
+    if not at(entry, "rules"):
+        yield broken(f"{name}: it has no rules yet, so the API server does not call it", BIND)
+    elif _rules(entry) != _rules(meant):
         yield broken(f"{name}: its rules send other requests than those that the webhook is for", APPLY)
     if at(entry, "objectSelector"):
         yield broken(f"{name}: an objectSelector lets the author of a pod keep it from being looked at", APPLY)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from webhook.doctor.facts import Kind, Unread
 from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.ours import CONFIGURATIONS, entries, port, service
+from webhook.doctor.ours import CONFIGURATIONS, called_service, entries, port, service
 from webhook.doctor.reading import at, listed, namespace_of, tables, text, texts
 from webhook.doctor.setup import Setup
 
+_PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"
 _LABEL = "kubernetes.io/service-name"
 
 
@@ -22,7 +23,11 @@ def webhook_service(setup: Setup) -> Iterator[Line]:
     if found is None:
         yield broken(f"there is no Service {place}: every call fails", "apply deploy/ again")
         return
-    called = {port(entry) for kind in CONFIGURATIONS for entry in entries(setup.facts, kind).values()}
+    ours = [entry for kind in CONFIGURATIONS for entry in entries(setup.facts, kind).values()]
+    others = sorted({place for entry in ours if (place := called_service(entry)) not in ("", f"{namespace}/{name}")})
+    if others:
+        yield broken(f"the webhook configurations call Service {listed(others)}, not {namespace}/{name}", _PLACE)
+    called = {port(entry) for entry in ours}
     offered = {offer.get("port") for offer in tables(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
         missing = listed([str(number) for number in sorted(called - offered)])

@@ -1,0 +1,102 @@
+"""Every overlay in another namespace, and with other names: `namespace` and `namePrefix` of a kustomization are enough."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
+
+NAMESPACE, PREFIX = "gpu-system", "team-"
+CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS}
+
+# What keeps its name wherever the webhook is installed.
+CONSTANT = re.compile(
+    r"app\.kubernetes\.io/[a-z-]+: .*"  # labels
+    r"|rules\.vgpu-webhook/[a-z-]+\.vgpu-webhook\.svc|[a-z-]+\.vgpu-webhook\.svc$"  # the names of entries
+    r"|vgpu-webhook-(tls|ca|probe|client-ca)\b|vgpu-webhook CA"  # Secrets, which are in no manifest, and the probe
+    r"|image: .*|/var/[a-z]+/vgpu-webhook"
+)
+
+
+def rendered(directory: Path, overlay: Path, **more: str) -> list[Json]:
+    text = {"resources": [os.path.relpath(overlay, directory)], "namespace": NAMESPACE} | more
+    (directory / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    return built(directory)
+
+
+def lines(documents: list[Json]) -> Iterator[str]:
+    """All lines but those of policy, dashboard and alerts, which speak of the webhook by its general name."""
+    for document in documents:
+        if document["kind"] not in ("ConfigMap", "PrometheusRule"):
+            yield from yaml.safe_dump(document).splitlines()
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
+def test_nothing_names_the_old_namespace(overlay: Path, tmp_path: Path):
+    found = rendered(tmp_path, overlay)
+    assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {NAMESPACE}
+    assert one(found, "Namespace", NAMESPACE)
+    text = "\n".join(map(yaml.safe_dump, found))
+    left = re.findall(
+        r"namespace: vgpu-webhook|-n vgpu-webhook|vgpu-webhook\.vgpu-webhook|namespace vgpu-webhook", text
+    )
+    assert left == []
+    assert "volcano-system" not in re.sub(r"system:serviceaccount:volcano-system:", "", text)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
+def test_nothing_keeps_the_old_names(overlay: Path, tmp_path: Path):
+    found = rendered(tmp_path, overlay, namePrefix=PREFIX)
+    assert {d["metadata"]["name"] for d in found if not d["metadata"]["name"].startswith(PREFIX)} == {NAMESPACE}
+    plain = [
+        line for line in lines(found) if "vgpu-webhook" in CONSTANT.sub("", line.replace(f"{PREFIX}vgpu-webhook", ""))
+    ]
+    assert {line.strip(" -") for line in plain} <= EXPECTED, plain
+
+
+# The container's name, and the name in the certificate by which Prometheus verifies it.
+EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook"}
+
+
+def test_the_parts_agree(tmp_path: Path):
+    found = rendered(tmp_path, DEPLOY, namePrefix=PREFIX)
+    service = one(found, "Service", f"{PREFIX}vgpu-webhook")["metadata"]
+    for kind in CONFIGURATIONS:
+        called = [entry["clientConfig"]["service"] for entry in one(found, kind, f"{PREFIX}vgpu-webhook")["webhooks"]]
+        assert {(c["namespace"], c["name"]) for c in called} == {(service["namespace"], service["name"])}
+    pods = pod_specs(found)
+    for kind in ("Job", "CronJob"):
+        assert options(pods[kind])["--name"] == service["name"]
+    policies = [d["metadata"]["name"] for d in found if d["kind"] == "ConfigMap"]
+    assert policies == [options(pods["Deployment"])["--policy-map"]]
+    for role in (d for d in found if d["kind"] in ("Role", "ClusterRole")):
+        for rule in role["rules"]:
+            if "mutatingwebhookconfigurations" in rule["resources"]:
+                assert rule["resourceNames"] == [f"{PREFIX}vgpu-webhook"]
+    accounts = {(d["metadata"]["namespace"], d["metadata"]["name"]) for d in found if d["kind"] == "ServiceAccount"}
+    bound = {(s["namespace"], s["name"]) for d in found for s in d.get("subjects", [])}
+    assert bound == accounts == {(NAMESPACE, pod["serviceAccountName"]) for pod in pods.values()}
+
+
+def test_cert_manager_makes_a_certificate_for_the_service(tmp_path: Path):
+    found = rendered(tmp_path, DEPLOY / "overlays" / "cert-manager", namePrefix=PREFIX)
+    certificate = one(found, "Certificate", f"{PREFIX}vgpu-webhook")
+    assert certificate["spec"]["dnsNames"][0] == f"{PREFIX}vgpu-webhook.{NAMESPACE}.svc"
+    source = f"{NAMESPACE}/{PREFIX}vgpu-webhook"
+    for kind in CONFIGURATIONS:
+        annotations = one(found, kind, f"{PREFIX}vgpu-webhook")["metadata"]["annotations"]
+        assert annotations["cert-manager.io/inject-ca-from"] == source
+    issuers = {document["metadata"]["name"] for document in found if document["kind"] == "Issuer"}
+    assert {d["spec"]["issuerRef"]["name"] for d in found if d["kind"] == "Certificate"} == issuers
+
+
+def options(pod: Json) -> dict[str, Any]:
+    """The options of a pod's first container whose values are arguments of their own."""
+    args = pod["containers"][0]["args"]
+    return {args[at]: args[at + 1] for at in range(len(args) - 1) if args[at].startswith("--") and "=" not in args[at]}
