@@ -16,6 +16,10 @@ def webhook_service(setup: Setup) -> Iterator[Line]:
     """The Service is there and has the port that is called."""
     namespace, name = service(setup.facts)
     place = f"{namespace}/{name}"
+    ours = [entry for kind in CONFIGURATIONS for entry in entries(setup.facts, kind).values()]
+    others = sorted({other for entry in ours if (other := called_service(entry)) not in ("", place)})
+    if others:
+        yield broken(f"the webhook configurations call Service {listed(others)}, not {place}", _PLACE)
     found = setup.facts.find(Kind.SERVICE, namespace, name)
     if isinstance(found, Unread):
         yield unchecked(found)
@@ -23,10 +27,6 @@ def webhook_service(setup: Setup) -> Iterator[Line]:
     if found is None:
         yield broken(f"there is no Service {place}: every call fails", "apply deploy/ again")
         return
-    ours = [entry for kind in CONFIGURATIONS for entry in entries(setup.facts, kind).values()]
-    others = sorted({place for entry in ours if (place := called_service(entry)) not in ("", f"{namespace}/{name}")})
-    if others:
-        yield broken(f"the webhook configurations call Service {listed(others)}, not {namespace}/{name}", _PLACE)
     called = {port(entry) for entry in ours}
     offered = {offer.get("port") for offer in tables(found, "spec", "ports") if isinstance(offer.get("port"), int)}
     if called - offered:
