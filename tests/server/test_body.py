@@ -1,4 +1,4 @@
-"""Reading a body: sizes, times, and the room that all bodies share."""
+"""Reading a body: sizes and times."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ import pytest
 
 from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
 from webhook.server import body
-from webhook.server.body import Bodies, Busy, ClientGone, Receive, check_headers, linger, read_seconds
+from webhook.server.body import ClientGone, Receive, check_headers, linger, read_body, read_seconds
 
 
 def receiver(pieces: Iterable[bytes], *, whole: bool = True) -> Receive:
@@ -24,8 +24,8 @@ def receiver(pieces: Iterable[bytes], *, whole: bool = True) -> Receive:
     return receive
 
 
-def read(receive: Receive, seconds: float = 5.0, bodies: Bodies | None = None) -> bytes:
-    return asyncio.run((bodies or Bodies()).read(receive, seconds))
+def read(receive: Receive, seconds: float = 5.0) -> bytes:
+    return asyncio.run(read_body(receive, seconds))
 
 
 def test_pieces_are_joined():
@@ -46,39 +46,6 @@ def test_the_largest():
         read(receiver([piece] * 8 + [b"x"]))
 
 
-def test_room_is_shared_and_given_back():
-    bodies = Bodies()
-    large = [b"x" * (1 << 20)] * 8
-    refused = 0
-
-    async def hold(gate: asyncio.Event) -> None:
-        nonlocal refused
-        give = receiver(large)
-
-        async def receive() -> dict[str, Any]:
-            message = await give()
-            if not message["more_body"]:
-                await gate.wait()
-            return message
-
-        try:
-            await bodies.read(receive, 5)
-        except Busy:
-            refused += 1
-
-    async def crowd() -> None:
-        gate = asyncio.Event()
-        readers = [asyncio.create_task(hold(gate)) for _ in range(10)]
-        await asyncio.sleep(0.05)
-        assert await bodies.read(receiver([b"x" * body.SMALL_BODY]), 5), "a small one needs no room"
-        gate.set()
-        await asyncio.gather(*readers)
-        assert refused == 10 - body.MAX_BUFFERED // body.MAX_BODY
-        assert len(await bodies.read(receiver(large), 5)) == 8 << 20, "all room is free again"
-
-    asyncio.run(crowd())
-
-
 async def _endless() -> dict[str, Any]:
     """As gunicorn's receive on Python 3.11: a piece that comes with the timeout makes it forget the timeout."""
     with contextlib.suppress(asyncio.CancelledError):
@@ -92,7 +59,7 @@ def test_a_lost_timeout_still_ends_the_reading(monkeypatch: pytest.MonkeyPatch):
 
     async def bounded() -> None:
         with pytest.raises(TooSlow):
-            await Bodies().read(_endless, 0.1)
+            await read_body(_endless, 0.1)
         await linger(_endless)
 
     asyncio.run(asyncio.wait_for(bounded(), 5))

@@ -18,8 +18,8 @@ from tests.server.reviews import answer, review
 
 SECONDS = 2.0
 CONSTANTS = {
-    "gunicorn.HANDSHAKE_SECONDS": SECONDS,
-    "gunicorn.SHUTDOWN_SECONDS": 0.3,
+    "transport.HANDSHAKE_SECONDS": SECONDS,
+    "transport.SHUTDOWN_SECONDS": 0.3,
     "connection.HEAD_SECONDS": SECONDS,
     "connection.STUCK_SECONDS": SECONDS,
     "body.READ_SECONDS": SECONDS,

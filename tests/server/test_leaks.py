@@ -19,8 +19,8 @@ from tests.server.reviews import answer, review
 
 CONNECTIONS = 20
 QUICK = {
-    "gunicorn.HANDSHAKE_SECONDS": 0.1,
-    "gunicorn.SHUTDOWN_SECONDS": 0.1,
+    "transport.HANDSHAKE_SECONDS": 0.1,
+    "transport.SHUTDOWN_SECONDS": 0.1,
     "gunicorn.SWEEP_SECONDS": 0.05,
     "connection.HEAD_SECONDS": 0.1,
 }

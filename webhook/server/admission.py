@@ -12,7 +12,7 @@ from webhook.observe.audit import AuditLog
 from webhook.observe.metrics import Metrics
 from webhook.server import answering
 from webhook.server.answering import ENDPOINTS, Answered
-from webhook.server.body import Bodies, Busy, ClientGone, Receive, check_headers, linger, read_seconds
+from webhook.server.body import Busy, ClientGone, Receive, check_headers, linger, read_body, read_seconds
 from webhook.server.state import State
 from webhook.wire import codec
 
@@ -61,7 +61,6 @@ class Admission:
         self._audit_logs = audit_logs
         self._metrics = metrics
         self._verified_only = verified_only
-        self._bodies = Bodies()
         self._thread = ThreadPoolExecutor(
             max_workers=1, thread_name_prefix="large-reviews"
         )  # starts with its first task
@@ -87,6 +86,15 @@ class Admission:
         """Answer bytes that cannot be judged."""
         self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
+
+    def crowd_out(self, path: str) -> tuple[int, bytes]:
+        """Answer a request whose body makes room for others."""
+        error = Busy(
+            "too many reviews are being read at the same time, and this one came slowly; send it again in one go"
+        )
+        return (
+            self.refuse(ENDPOINTS[path][0], error) if path in ENDPOINTS else (error.status, codec.error_status(error))
+        )
 
     async def _answer_in_thread(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
         """Review a large body, so that the event loop goes on; metrics and audit log stay with the event loop's thread.
@@ -162,7 +170,7 @@ class Admission:
         try:
             self._check_client(verified)
             check_headers(scope["headers"])
-            body = await self._bodies.read(receive, read_seconds(scope["query_string"]))
+            body = await read_body(receive, read_seconds(scope["query_string"]))
             if len(body) <= AT_ONCE_BYTES:
                 status, response = self.answer(path, body, client_verified=verified)
             else:

@@ -1,4 +1,4 @@
-"""Reading a review's body: how much, for how long, and how many at one time."""
+"""Reading a review's body: how much, and for how long."""
 
 import asyncio
 import re
@@ -9,8 +9,6 @@ from typing import Any
 from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
 
 MAX_BODY = 8 << 20  # bytes; an API server sends 3 MiB at the most, twice on UPDATE
-SMALL_BODY = 64 << 10  # bytes of a body that never wait for room; so many times the most connections is memory
-MAX_BUFFERED = 64 << 20  # bytes of larger bodies held at one time, all connections together
 READ_SECONDS = 10.0  # for a body, where the caller names no time
 MAX_READ_SECONDS = 30.0  # Kubernetes' own limit for a webhook's timeoutSeconds
 LINGER_SECONDS = 1.0  # a refused body is read on for so long: a connection cut at once loses the answer
@@ -25,66 +23,52 @@ class ClientGone(RequestError):
 
 
 class Busy(RequestError):
-    """Too many large bodies are being read at the same time."""
+    """Too much is held at the same time."""
 
     status = 429
     reason = "TooManyRequests"
 
 
-class Bodies:
-    """Reads bodies, and bounds what all of them together hold."""
+async def read_body(receive: Receive, seconds: float) -> bytes:
+    """Read one body.
 
-    def __init__(self) -> None:
-        self._buffered = 0
+    Args:
+        receive: ASGI's.
+        seconds: for all of it.
 
-    async def read(self, receive: Receive, seconds: float) -> bytes:
-        """Read one body.
-
-        Args:
-            receive: ASGI's.
-            seconds: for all of it.
-
-        Raises:
-            TooSlow: it took longer.
-            TooLarge: it has more bytes than are read.
-            Busy: there is no room for it now.
-            ClientGone: the connection ended before it did.
-        """
-        try:
-            async with asyncio.timeout(seconds) as clock:
-                message = await receive()
-                if not message.get("more_body") and message["type"] == "http.request":
-                    body: bytes = message["body"]  # the usual case: it came in one piece
-                    if len(body) > MAX_BODY:
-                        raise TooLarge(f"the body has more than {MAX_BODY} bytes")
-                    return body
-                return await self._read_on(message, receive, clock)
-        except TimeoutError:
-            raise TooSlow("the body did not arrive in time; send it at once") from None
-
-    async def _read_on(self, message: dict[str, Any], receive: Receive, clock: asyncio.Timeout) -> bytes:
-        parts: list[bytes] = []
-        size = held = 0
-        try:
-            while True:
-                if message["type"] != "http.request":
-                    raise ClientGone("the connection was closed before the body was complete")
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > MAX_BODY:
+    Raises:
+        TooSlow: it took longer.
+        TooLarge: it has more bytes than are read.
+        ClientGone: the connection ended before it did.
+    """
+    try:
+        async with asyncio.timeout(seconds) as clock:
+            message = await receive()
+            if not message.get("more_body") and message["type"] == "http.request":
+                body: bytes = message["body"]  # the usual case: it came in one piece
+                if len(body) > MAX_BODY:
                     raise TooLarge(f"the body has more than {MAX_BODY} bytes")
-                if size > SMALL_BODY:
-                    self._buffered += size - held
-                    held = size
-                    if self._buffered > MAX_BUFFERED:
-                        raise Busy("too many large reviews at the same time; try again")
-                if not message.get("more_body"):
-                    return b"".join(parts)
-                message = await receive()
-                if clock.expired():  # Python 3.11 loses a timeout that comes together with a piece
-                    raise TimeoutError
-        finally:
-            self._buffered -= held
+                return body
+            return await _read_on(message, receive, clock)
+    except TimeoutError:
+        raise TooSlow("the body did not arrive in time; send it at once") from None
+
+
+async def _read_on(message: dict[str, Any], receive: Receive, clock: asyncio.Timeout) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        if message["type"] != "http.request":
+            raise ClientGone("the connection was closed before the body was complete")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MAX_BODY:
+            raise TooLarge(f"the body has more than {MAX_BODY} bytes")
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+        if clock.expired():  # Python 3.11 loses a timeout that comes together with a piece
+            raise TimeoutError
 
 
 def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:

@@ -1,4 +1,4 @@
-"""One connection of gunicorn's asgi worker, with the times and sizes that the worker's sweep looks at."""
+"""One connection of gunicorn's asgi worker: reads requests within bounds, and answers most of them at once."""
 
 import asyncio
 from typing import Any
@@ -7,38 +7,35 @@ from gunicorn.asgi.parser import CallbackRequest
 from gunicorn.asgi.protocol import ASGIProtocol, BodyReceiver
 
 from webhook.server.admission import AT_ONCE_BYTES, CLOSE, JSON
+from webhook.server.budget import PIECE_BYTES, Account
 from webhook.server.tls import VerifiedClient, verified_client
 
 HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
 HEAD_BYTES = 64 << 10  # before the head is complete
 FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions, trailers: the parser keeps and rereads them until they end
 IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
+SMALL_PIECE_BYTES = 1 << 10  # smaller pieces of a body cost noticeably more than their bytes
 STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
 
 
 class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn's connection, bounded."""
 
-    def __init__(self, worker: Any) -> None:
+    def __init__(self, worker: Any, account: Account) -> None:
         super().__init__(worker)
+        self._account = account
         self._head_bytes = 0
         self._framing_bytes = 0  # came in a request since its head, and brought no body
-        self._quiet_since = worker.loop.time()  # when the connection last became ready for a request
-        self._head_since = 0.0  # when the first byte of an unfinished head came; 0 if there is none
+        self._answering = False  # the answer to the current request has begun
         self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
         self._client: VerifiedClient | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Count the connection in."""
+        """Start to serve: the handshake is done."""
         self._client = verified_client(transport.get_extra_info("ssl_object"))
+        self._account.verified = self._client is not None
         super().connection_made(transport)
         self._task.add_done_callback(self._break_cycles)
-        self.worker.admit(self)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Count the connection out."""
-        self.worker.connections.pop(self, None)
-        super().connection_lost(exc)
 
     def _break_cycles(self, _task: asyncio.Task[None]) -> None:
         """Let go of all that refers back, once nothing more is served: the C parser takes no part in garbage collection."""
@@ -48,18 +45,18 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
     def data_received(self, data: bytes) -> None:
         """Feed the parser, within bounds while the head is incomplete."""
         if self._current_request is None:
-            if not self._head_since:
-                self._head_since = self.worker.loop.time()
+            if not self._head_bytes:
+                self._account.since = self.worker.loop.time()
             self._head_bytes += len(data)
             super().data_received(data)
             if self._current_request is None and self._head_bytes > HEAD_BYTES and not self._closed:
                 self._send_error_response(431, "Request Header Fields Too Large")
-                self.worker.drop(self)
+                self.close()
         elif not self._closed:
             self._framing_bytes += len(data)
             super().data_received(data)
             if self._framing_bytes > FRAMING_BYTES:
-                self.worker.drop(self)
+                self.close()
 
     def pause_writing(self) -> None:
         """Note that the peer does not read."""
@@ -73,8 +70,7 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
 
     def _on_headers_complete(self) -> Any:
         self._head_bytes = self._framing_bytes = 0
-        self._head_since = 0.0
-        self._quiet_since = 0.0
+        self._answering = False
         # As gunicorn does it, without its policy for the headers of proxies: nothing here asks for them.
         self._current_request = CallbackRequest.from_parser(self._callback_parser, is_ssl=self._is_ssl)
         self._body_receiver = BodyReceiver(self._current_request, self)
@@ -87,6 +83,8 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
     def _on_body(self, chunk: bytes) -> None:
         # Twice, so that pieces may be as small as their framing, but not much smaller for long.
         self._framing_bytes = max(0, self._framing_bytes - 2 * len(chunk))
+        if len(chunk) < SMALL_PIECE_BYTES:
+            self.worker.budget.read(self._account, PIECE_BYTES, self.worker.loop.time())
         if self._body_receiver is not None:
             self._body_receiver.feed(chunk)
 
@@ -95,9 +93,21 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             headers = [*headers, CLOSE]
         if CLOSE in headers:
             self._keepalive = 0  # what gunicorn asks before it reads the next request
+        self._answering = True
+        if status == 200 and request.method == "POST":
+            self._account.reviews += 1
         super()._send_response_start(status, headers, request, close)
 
     async def _serve_http_request(self, request: Any, sockname: Any, peername: Any) -> Any:
+        """Answer, and count out what the request held; what came behind it stays."""
+        try:
+            return await self._answer(request, sockname, peername)
+        finally:
+            parser = self._callback_parser
+            self._head_bytes = 0 if parser is None else len(parser.remaining())
+            self.worker.budget.finish(self._account, self.worker.loop.time(), self._head_bytes)
+
+    async def _answer(self, request: Any, sockname: Any, peername: Any) -> Any:
         """Answer at once what has arrived as a whole, as nearly every review has.
 
         ASGI's way, with a scope, a task and five messages a request, costs half as much as the review itself. It is left
@@ -125,12 +135,19 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         """Whether the client has to prove itself anew: this answer is the last on the connection."""
         return self._client is not None and self.worker.app.service.tls.is_outdated(self._client)
 
+    def refuse(self) -> None:
+        """Make room for others; a body that is still coming gets an answer."""
+        if self.serving and not self._answering:
+            status, response = self.app.crowd_out(self._current_request.path)
+            headers = [JSON, CLOSE, (b"content-length", b"%d" % len(response))]
+            self._send_response_start(status, headers, self._current_request)
+            self._send_body(response)
+        self.close()
+
     def close(self) -> None:
-        """Close the connection; what waits for its next request, or for a peer that does not read, ends."""
-        if self._stuck_since:
-            self.transport.abort()
+        """Close the connection, and end what is served on it."""
         self._close_transport()
-        if self._task is not None and not self.serving:
+        if self._task is not None:
             self._task.cancel()
 
     @property
@@ -138,27 +155,13 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         """A request was read and is not yet answered."""
         return self._current_request is not None
 
-    @property
-    def rank(self) -> tuple[bool, bool, float]:
-        """Who makes room first: the silent, then the idle, then who has not yet sent all of a body; the oldest."""
-        return self.serving, self.req_count > 1, self._quiet_since or self.worker.loop.time()
-
-    @property
-    def expendable(self) -> bool:
-        """Whether nothing is lost but the peer's own time: no answer is being written."""
-        receiver = self._body_receiver
-        return receiver is None or not receiver._complete  # noqa: SLF001
-
     def overdue(self, now: float) -> bool:
         """Whether the peer took too long."""
         if self._stuck_since:
-            return bool(now - self._stuck_since > STUCK_SECONDS)
+            return now - self._stuck_since > STUCK_SECONDS
         if self.serving:
             return False  # the application bounds that
         if self._is_outdated:
             return True
-        if self._head_since:
-            return bool(now - self._head_since > HEAD_SECONDS)
-        if not self._quiet_since:
-            self._quiet_since = now
-        return bool(now - self._quiet_since > (IDLE_SECONDS if self.req_count > 1 else HEAD_SECONDS))
+        idle = self.req_count > 1 and not self._head_bytes
+        return now - self._account.since > (IDLE_SECONDS if idle else HEAD_SECONDS)

@@ -10,7 +10,7 @@ import gc
 import os
 import resource
 import socket
-from heapq import nsmallest
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ from gunicorn.workers.gasgi import ASGIWorker
 
 from webhook.errors import ConfigError
 from webhook.observe.audit import reopened
-from webhook.server.connection import IDLE_SECONDS, AdmissionProtocol
+from webhook.server.budget import Budget
+from webhook.server.connection import IDLE_SECONDS
+from webhook.server.transport import TlsTransport
 from webhook.server.wiring import Service
 
-HANDSHAKE_SECONDS = 5.0
-SHUTDOWN_SECONDS = 2.0  # for a peer to say goodbye in TLS
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
 MAX_OPEN_FILES = 8192
-MAX_CONNECTIONS = 4096  # or half of the open files, if that is less
+KERNEL_BYTES = 128 << 10  # of each connection and direction, in the kernel
 BACKLOG = 1024
 SWEEP_SECONDS = 0.25
 STANDARD_ERROR = 2
@@ -42,8 +42,8 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.connections: dict[AdmissionProtocol, None] = {}  # oldest first
-        self._most = min(MAX_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.budget = Budget(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.tls_context: ssl.SSLContext
 
     def init_process(self) -> None:
         """Serve; a reader of our log who is stuck must not stop that."""
@@ -52,21 +52,6 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
             os.dup2(fresh, STANDARD_ERROR)
             os.close(fresh)
         super().init_process()
-
-    def admit(self, protocol: AdmissionProtocol) -> None:
-        """Take a connection; beyond the cap others make room, several at a time, as choosing looks at all."""
-        if len(self.connections) >= self._most:
-            expendable = [connection for connection in self.connections if connection.expendable]
-            for connection in nsmallest(max(1, self._most // 64), expendable, key=lambda c: c.rank):
-                self.drop(connection)
-        self.connections[protocol] = None
-        if len(self.connections) > self._most:
-            self.drop(protocol)
-
-    def drop(self, protocol: AdmissionProtocol) -> None:
-        """Close a connection that is not worth waiting for."""
-        self.connections.pop(protocol, None)
-        protocol.close()
 
     def handle_exit_signal(self) -> None:
         """SIGTERM: not ready at once, then the listeners close."""
@@ -84,15 +69,11 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         # Who is connected meanwhile waits in the backlog: without the cluster's settings good pods would be refused.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(service.settled(), CATCH_UP_SECONDS)
+        self.tls_context = service.tls.context
         for listener in self.sockets:
-            server = await self.loop.create_server(
-                lambda: AdmissionProtocol(self),
-                sock=listener.sock,
-                ssl=service.tls.context,
-                backlog=BACKLOG,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-            )
+            for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                listener.sock.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BYTES)
+            server = await self.loop.create_server(lambda: TlsTransport(self), sock=listener.sock, backlog=BACKLOG)
             self.servers.append(server)
         while self.alive and self.ppid == os.getppid():
             self.notify()
@@ -104,18 +85,20 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
 
     def _sweep(self) -> None:
         now = self.loop.time()
-        for protocol in [c for c in self.connections if c.overdue(now)]:
-            self.drop(protocol)
+        for connection in self.budget:
+            if connection.overdue(now):
+                connection.drop()
 
     async def _finish(self) -> None:
         """Answer what has been read, close the rest."""
         for server in self.servers:
             server.close()
         deadline = self.loop.time() + FINISH_SECONDS
-        while self.connections and self.loop.time() < deadline and not self._quick_shutdown:
+        while self.budget and self.loop.time() < deadline and not self._quick_shutdown:
             self.notify()
-            for protocol in [c for c in self.connections if not c.serving]:
-                self.drop(protocol)
+            for connection in self.budget:
+                if not connection.serving:
+                    connection.drop()
             await asyncio.sleep(0.02)
 
 
