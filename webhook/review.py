@@ -15,7 +15,7 @@ from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import Budget
 from webhook.errors import Malformed, TooLarge
 from webhook.outcome import MAX_FINDINGS, Outcome
-from webhook.pod.size import MAX_TEMPLATES, Size
+from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.rules.base import ENFORCE, Context, Enforcement, Level, Mutation, Settings
@@ -72,7 +72,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
     raw = _object(request)
-    if _too_large(raw, effective):
+    if _too_large(raw, request, effective):
         return _untouched(request, "mutate")
     context = _context(request, snapshot, effective)
     received = PodView(raw)
@@ -140,7 +140,6 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
         snapshot.settings,
         effective.levels,
         effective.repairs_off,
-        Budget(WORK_LIMIT),
     )
 
 
@@ -152,13 +151,13 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         if rules is None:
             return _untouched(request, "validate")
         old = request.old_object or {}
-        if _too_large(old, effective):
+        if _too_large(old, request, effective):
             return _untouched(request, "validate")
         previous = PodView(old)
     elif request.sub_resource:
         return _untouched(request, "validate")
     raw = _object(request)
-    if _too_large(raw, effective):
+    if _too_large(raw, request, effective):
         return _untouched(request, "validate")
     context = _context(request, snapshot, effective)
     view = PodView(raw)
@@ -186,7 +185,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = _context(request, snapshot, effective)._replace(operation="CREATE")
+    context = _context(request, snapshot, effective)._replace(operation="CREATE", budget=Budget(WORK_LIMIT))
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, DevicePod]] = []
@@ -265,12 +264,14 @@ def _reviewable_templates(templates: Sequence[Template]) -> tuple[Sequence[Templ
     return templates, ""
 
 
-def _too_large(pod: Mapping[str, Any], effective: Effective) -> bool:
+def _too_large(pod: Mapping[str, Any], request: Request, effective: Effective) -> bool:
     """Tell whether a pod is too large to be reviewed, where nothing is refused.
 
     Raises:
         TooLarge: it is, and its namespace enforces. No part of it is judged, since the rest could go around a rule.
     """
+    if is_surely_small(pod, request.size):
+        return False
     problem = Size().add(pod)
     if problem and effective.enforcement is ENFORCE:
         raise TooLarge(f"the pod is too large: {problem}; make several pods")

@@ -61,8 +61,9 @@ def decode(body: bytes) -> Request:
         NotAReview: JSON, but not an AdmissionReview with a uid and a request.
         TooLarge: it has more values than any API server would send.
     """
-    _refuse_many_values(body, MAX_MARKS)
-    return to_request(parse_json(body))
+    if len(body) > MAX_MARKS:
+        _refuse_many_values(body, MAX_MARKS)
+    return to_request(parse_json(body), len(body))
 
 
 def parse_json(body: bytes) -> Any:
@@ -87,8 +88,8 @@ def parse_json(body: bytes) -> Any:
     return document
 
 
-def to_request(document: Any) -> Request:
-    """Check the envelope of a parsed review.
+def to_request(document: Any, size: int = 0) -> Request:
+    """Check the envelope of a parsed review, whose body had so many bytes.
 
     Raises:
         NotAReview: the message names the field.
@@ -112,6 +113,7 @@ def to_request(document: Any) -> Request:
         dry_run=bool(request.get("dryRun")),
         object=_object(request, "object"),
         old_object=_object(request, "oldObject"),
+        size=size,
     )
 
 

@@ -66,6 +66,7 @@ class Request:
         user: who asks.
         dry_run: nothing will be stored.
         object, old_object: as JSON; None where the operation has none.
+        size: bytes of the body; 0 if it did not come as one.
     """
 
     uid: str
@@ -80,3 +81,4 @@ class Request:
     dry_run: bool
     object: dict[str, Any] | None
     old_object: dict[str, Any] | None
+    size: int = 0
