@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import engine, live, memory, throughput
+from tests.bench import engine, hostile, live, memory, throughput
 
 
 def main() -> int:
@@ -18,13 +18,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
-    parser.add_argument("--only", choices=("engine", "server", "live", "memory"), help="one part alone")
+    parser.add_argument("--only", choices=("engine", "hostile", "server", "live", "memory"), help="one part alone")
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
     missing = 0
     with tempfile.TemporaryDirectory(prefix="vgpu-webhook-bench-") as directory:
         if chosen.only in (None, "engine"):
             engine.report()
+        if chosen.only in (None, "hostile"):
+            hostile.report()
         if chosen.only in (None, "server"):
             missing = throughput.report(Path(directory), chosen.seconds, chosen.rounds)
         if chosen.only in (None, "live"):
