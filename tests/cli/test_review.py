@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, shell, vgpus
+from webhook.cluster.files import SAMPLES
 
 KEYS = [
     "kind",
@@ -363,3 +364,22 @@ def shell_pipe(command: str):
     return subprocess.run(
         ["bash", "-c", f"{sys.executable} -m webhook.cli.main {command}"], capture_output=True, timeout=60, check=False
     )
+
+
+@pytest.mark.parametrize("enforcement", ["warn", "audit"])
+def test_what_a_policy_does_not_enforce_is_told_as_what_would_be(run, write, enforcement: str):
+    policy = write("policy.yaml", {"enforcement": enforcement})
+    inputs = ["--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml", "--policy", policy]
+    refused, repaired = SAMPLES / "pod-refused.yaml", SAMPLES / "pod-repaired.yaml"
+    ran = run("review", *inputs, refused, repaired)
+    assert ran.code == 0
+    assert ran.out.startswith("would be REFUSED Pod training in default")
+    assert f"admitted unchanged: the policy has enforcement: {enforcement} here" in ran.out
+    assert "before the policy enforces, put right what is marked deny" in ran.out
+    assert "would be repaired Pod notebook in default" in ran.out
+    assert "would be changed by default-number, scheduler-name, toleration" in ran.out
+    assert "+   schedulerName: volcano" in ran.out
+    line, _ = run("review", *inputs, "-o", "json", refused, repaired).lines
+    assert (line["allowed"], line["enforcement"]) == (True, enforcement)
+    assert bool(line["warnings"]) is (enforcement == "warn")
+    assert "schedulerName" not in line["object"]["spec"]

@@ -5,15 +5,19 @@ import re
 import textwrap
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook.cluster.files import SAMPLES
 from webhook.console.app import create_app
+from webhook.console.pages import playground
 from webhook.console.pages import playground_examples as examples
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
+from webhook.outcome import WORDS
+from webhook.policy import parse_policy
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 POD = """apiVersion: v1
@@ -271,3 +275,20 @@ def test_the_page_can_be_used_without_a_mouse_and_without_seeing(client):
 
 def test_the_footer_names_the_operations(client):
     assert "/api/v1/review" in shown(client.get("/")).one("footer", "bottom")["text"]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_every_outcome_has_its_verdict_and_its_colours(word: str):
+    static = Path(playground.__file__).parents[1] / "static"
+    assert word in playground.VERDICTS
+    assert f".s-{word}" in (static / "decisions.css").read_text()
+    assert word == "untouched" or f".outcome.{word}" in (static / "console.css").read_text()
+
+
+def test_what_is_not_enforced_is_shown_as_what_would_be():
+    policy = parse_policy({"enforcement": "audit"}, "test")
+    client = create_app(State(Fixed(sample_parts(policy)))).test_client()
+    text = client.post("/", data={"manifest": POD}).text
+    assert "Would be refused" in text
+    assert "The object, with what would be changed" in text
+    assert "denied the request" not in text

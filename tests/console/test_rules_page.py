@@ -112,6 +112,21 @@ def test_a_mutation_whose_setting_is_off_is_not_in_use():
     assert "not in use" in client.get("/rules").text
 
 
+def test_enforcement_and_a_repair_that_is_off():
+    entry = {"match": ["team-*"], "enforcement": "enforce", "repairs": {"toleration": "on", "scheduler-name": "off"}}
+    client = with_policy({"enforcement": "audit", "repairs": {"toleration": "off"}, "namespaces": [entry]})
+    found, rules = by_id(client)
+    assert found["enforcement"] == "audit"
+    assert (rules["toleration"]["active"], rules["toleration"]["source"]) == (False, "repairs")
+    assert rules["scheduler-name"]["active"]
+    assert "<code>enforcement: audit</code>" in client.get("/rules").text
+    found, rules = by_id(client, "team-a")
+    assert found["enforcement"] == "enforce"
+    assert rules["toleration"]["active"]
+    assert (rules["scheduler-name"]["active"], rules["scheduler-name"]["source"]) == (False, "namespaces")
+    assert "<code>enforcement:" not in client.get("/rules?namespace=team-a").text
+
+
 def test_a_rule_that_is_not_there_is_told_where_to_look(client):
     for path in ("/rules/no-such", "/api/v1/rules/no-such"):
         answer = client.get(path)

@@ -44,7 +44,7 @@ class Rule(Answer):
         kind: `mutation` or `validation`.
         default: the level that a validation has by itself; `repair` for a mutation.
         level: the level in the namespace.
-        source: the part of the policy that sets it: `default`, `rules` or `namespaces`.
+        source: the part of the policy that sets it: `default`, `rules`, `repairs` or `namespaces`.
         active: False if it does nothing there: it is off, its setting is off, or the namespace is exempt.
         what: what it does, in a sentence.
         why: the reason.
@@ -67,12 +67,14 @@ class Rules(Answer):
         namespace: which.
         entry: the entry of the policy's `namespaces` that decides there, from 0; None if none does.
         exempt: pods pass untouched there.
+        enforcement: `enforce`; with `warn` and `audit` nothing is refused or repaired there.
         rules: mutations in the order they run, then validations in the order they are told.
     """
 
     namespace: str
     entry: int | None
     exempt: bool
+    enforcement: str
     rules: tuple[Rule, ...]
 
 
@@ -124,9 +126,15 @@ def every_rule(state: State, question: RulesQuestion) -> Rules:
     """All rules, as they hold in a namespace."""
     table = state.snapshot.levels
     entry = table.decider(question.namespace)
-    exempt = table.at(entry).exempt
+    holds = table.at(entry)
     found = [Rule(**_line(row, state, entry)) for row in rows()]
-    return Rules(namespace=question.namespace, entry=entry, exempt=exempt, rules=tuple(found))
+    return Rules(
+        namespace=question.namespace,
+        entry=entry,
+        exempt=holds.exempt,
+        enforcement=holds.enforcement.value,
+        rules=tuple(found),
+    )
 
 
 def one_rule(state: State, question: RuleQuestion) -> RuleInFull:
@@ -162,7 +170,8 @@ def _line(row: Row, state: State, entry: int | None) -> dict[str, Any]:
 def _level(row: Row, table: LevelTable, entry: int | None) -> tuple[str, str, bool]:
     holds = table.at(entry)
     if row.level == REPAIR:
-        return REPAIR, "default", not holds.exempt
+        switched = table.switched(entry)[row.id]
+        return REPAIR, switched.source.value, switched.on and not holds.exempt
     written = table.written(entry)[row.id]
     level = holds.levels[row.id]
     return level.value, written.source.value, not holds.exempt and any(rule.id == row.id for rule, _ in holds.active)
