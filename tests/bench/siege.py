@@ -1,0 +1,186 @@
+"""A server at the memory limit that deploy/ sets, while strangers hold all that they can: it answers, and is not killed.
+
+The limit is a memory cgroup of its own, which needs root; without one, the most that the server held is compared with it.
+"""
+
+import contextlib
+import os
+import resource
+import socket
+import ssl
+import statistics
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from tests.bench.processes import family
+from tests.server.client import JSON, Connection, context, spell
+from tests.server.conftest import SETTINGS
+from tests.server.program import Authority, Program
+from tests.server.reviews import answer, review
+
+EACH = 4096  # stalled bodies, and half-open handshakes
+SENT_BYTES = 64 << 10  # of each body, which announces 8 MB
+SECONDS = 90.0  # at the most
+KEPT = 4  # connections that send reviews like an API server's
+THREADS = 4
+GROUPS = Path("/sys/fs/cgroup/memory")  # version 1
+GROUPS_2 = Path("/sys/fs/cgroup")
+ROOT = Path(__file__).parents[2]
+STALL = spell("POST", "/validate", headers=JSON | {"Content-Length": "8000000"}) + b" " * SENT_BYTES
+HELLO_BEGINNING = b"\x16\x03\x01\x02\x00\x01"
+
+
+@dataclass
+class Answers:
+    """How long answers took, in seconds; and how many never came."""
+
+    seconds: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return f"0 answered, {self.failed} failed"
+        worst = max(self.seconds)
+        return (
+            f"{len(self.seconds)} answered, {self.failed} failed, median {statistics.median(self.seconds) * 1000:.0f} ms, "
+            f"slowest {worst * 1000:.0f} ms"
+        )
+
+
+def report(directory: Path) -> int:
+    """Print what happened; 1 if a review or probe failed, or the server was killed."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    limit = _limit()
+    authority = Authority(directory)
+    with _group(limit) as group:
+        join = None if group is None else lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        options = [*authority.options, *SETTINGS, "--audit-log", "/dev/null"]
+        program = Program(options, directory / "siege.log", directory / "ca.crt", preexec_fn=join)
+        try:
+            program.wait_ready()
+            worker = program.worker
+            probes, reviews, made, most = _besiege(program)
+            restarted = program.worker != worker
+        finally:
+            program.close()
+    print(f"siege: {made:,} stalled bodies of {SENT_BYTES >> 10} KB and as many half-open handshakes")
+    print(f"  probes, each on a connection of its own: {probes}")
+    print(f"  reviews on {KEPT} kept connections: {reviews}")
+    print(f"  most memory of all processes: {most / 2**20:.0f} MiB of {limit / 2**20:.0f} ({_kind(group)})")
+    print(f"  restarted: {'yes' if restarted else 'no'}\n")
+    return int(restarted or made < EACH or probes.failed > 0 or reviews.failed > 0 or most > limit)
+
+
+def _besiege(program: Program) -> tuple[Answers, Answers, int, int]:
+    tls = context(program.ca)
+    probes, reviews = Answers(), Answers()
+    end = time.monotonic() + SECONDS
+    most = 0
+    with contextlib.ExitStack() as held, ThreadPoolExecutor(THREADS + KEPT) as threads:
+        holders = [threads.submit(_hold, program, tls, held, end) for _ in range(THREADS)]
+        senders = [threads.submit(_send_reviews, program, tls, holders, reviews) for _ in range(KEPT)]
+        while not all(sender.done() for sender in senders):
+            began = time.monotonic()
+            try:
+                assert program.get("/healthz").status == 200
+                probes.seconds.append(time.monotonic() - began)
+            except (OSError, AssertionError):
+                probes.failed += 1
+            most = max(most, _memory(program))
+            time.sleep(0.2)
+        return probes, reviews, sum(holder.result() for holder in holders), most
+
+
+def _hold(program: Program, tls: ssl.SSLContext, held: contextlib.ExitStack, end: float) -> int:
+    """Hold a part of the stalled bodies, and as many half-open handshakes; returns how many of each were begun."""
+    for count in range(EACH // THREADS):
+        if time.monotonic() > end:
+            return count
+        with contextlib.suppress(OSError):  # dropped while it was made
+            held.enter_context(_half_open(program))
+        with contextlib.suppress(OSError):
+            held.enter_context(_stalled(program, tls))
+    return EACH // THREADS
+
+
+def _send_reviews(program: Program, tls: ssl.SSLContext, holders: list[Future[int]], reviews: Answers) -> None:
+    """Send reviews on a kept connection until all that strangers hold is there."""
+    with Connection(program.port, tls) as kept:
+        while not all(holder.done() for holder in holders):
+            began = time.monotonic()
+            try:
+                answer(kept.post("/validate", review()))
+            except (OSError, AssertionError):
+                reviews.failed += 1
+                return
+            reviews.seconds.append(time.monotonic() - began)
+            time.sleep(0.05)
+
+
+def _stalled(program: Program, tls: ssl.SSLContext) -> socket.socket:
+    connection = Connection(program.port, tls, timeout=5)
+    try:
+        connection.send(STALL)
+    except OSError:
+        connection.close()
+        raise
+    return connection.socket
+
+
+def _half_open(program: Program) -> socket.socket:
+    made = socket.create_connection(("127.0.0.1", program.port), timeout=5)
+    try:
+        made.sendall(HELLO_BEGINNING)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+def _memory(program: Program) -> int:
+    """Resident bytes of all processes; what they share counts once."""
+    total = 0
+    for pid in family(program.process.pid):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+            total += 1024 * int(text.split("Pss:")[1].split()[0])
+    return total
+
+
+def _limit() -> int:
+    """What deploy/ allows a pod, in bytes."""
+    deployment = yaml.safe_load((ROOT / "deploy" / "base" / "deployment.yaml").read_text())
+    limits = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    assert limits["memory"].endswith("Mi")
+    return int(limits["memory"][:-2]) << 20
+
+
+@contextlib.contextmanager
+def _group(limit: int) -> Iterator[Path | None]:
+    """A memory cgroup with a limit; None where none can be made."""
+    first = GROUPS.is_dir()
+    group = (GROUPS if first else GROUPS_2) / f"vgpu-webhook-siege-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(limit))
+    except OSError as error:
+        print(f"no memory cgroup ({error.strerror}): run this as root to have the limit enforced", file=sys.stderr)
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        yield None
+        return
+    try:
+        yield group
+    finally:
+        with contextlib.suppress(OSError):
+            group.rmdir()
+
+
+def _kind(group: Path | None) -> str:
+    return "not enforced" if group is None else "enforced by a cgroup"
