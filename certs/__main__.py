@@ -42,7 +42,7 @@ from certs.cluster import Cluster, Names
 from certs.ensure import bind, ensure
 from certs.errors import CertsError
 from certs.show import look_around
-from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish
+from certs.state import PUBLISH_LAG, SERVE_LAG, Wish
 
 NAME = "vgpu-webhook"
 CALL_SECONDS = 10.0

@@ -15,12 +15,10 @@ from typing import Any
 
 from certs import binding
 from certs.api import MUTATING, VALIDATING, Api, Object
-from certs.deeds import apply
 from certs.errors import CertsError, Conflict, Uncalled
 from certs.pki import CLOCK_SKEW
-from certs.plan import AUTHORITY, SERVING, Action
-from certs.sight import Sight
-from certs.state import Configuration, Secret, State
+from certs.plan import AUTHORITY, SERVING, Action, apply
+from certs.state import Configuration, Secret, Sight, State
 
 KINDS = (MUTATING, VALIDATING)
 FRESH_SECONDS = 60.0  # less than the serve lag: a Secret that others deleted cannot be made from what was true long ago

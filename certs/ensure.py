@@ -10,7 +10,7 @@ from certs import verify
 from certs.cluster import KINDS, Cluster, Seen
 from certs.errors import Again, CertsError, Uncalled
 from certs.plan import Plan, plan
-from certs.sight import Sight, Wish, look
+from certs.state import Sight, Wish, look
 
 TRIES = 8  # in a row that others spoil, or the API server
 LOOKS = 40  # a whole change of a CA takes some ten

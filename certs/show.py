@@ -10,10 +10,9 @@ from cryptography import x509
 
 from certs import binding, verify
 from certs.cluster import KINDS, Cluster
+from certs.pki import CA
 from certs.plan import AUTHORITY, SERVING, plan
-from certs.sight import Sight, Wish, look
-from certs.state import Ca
-from certs.store import CA
+from certs.state import Ca, Sight, Wish, look
 
 Facts = dict[str, Any]
 

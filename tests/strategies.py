@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from webhook import names
 from webhook.devices.config import Geometry, Instance
-from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.slices import Need
 
 SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import json_values, mangled, pods
+from webhook.audit.log import AuditLog
 from webhook.cli.main import main
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
-from webhook.observe.audit import AuditLog
-from webhook.observe.metrics import Metrics
-from webhook.policy import default_policy
+from webhook.policy.policy import default_policy
 from webhook.server.admission import Admission
 from webhook.server.answering import ENDPOINTS
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 
 DATA = Path(__file__).parent / "data"
 FLEET, CONFIG = DATA / "fleets" / "every-family.yaml", DATA / "config" / "device-config.yaml"

@@ -41,7 +41,7 @@ DOORS = {
     "webhook.cluster",
     "webhook.console",
     "webhook.observe",
-    "webhook.policy",
+    "webhook.policy.policy",
     "webhook.server",
     "yaml",
 }

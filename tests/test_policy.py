@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import json_values
-from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.errors import ConfigError
-from webhook.policy import default_policy, parse_policy
-from webhook.policy_schema import DEFAULT_TRUSTED_USERS
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
 from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.settings.snapshot import default_device_config
 
 # The contract: what stands here is what an empty file means.
 CONTRACT = {

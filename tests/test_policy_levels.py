@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.rules.base import Level
 from webhook.rules.levels import Source, Written
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS

@@ -14,7 +14,7 @@ import yaml
 
 from tests.readme.pages import blocks, headings, pictures, prose, slug, spans, tables, targets
 from tests.readme.tables import made, shown
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.rules.registry import DEFAULT_LEVELS
 
 ROOT = Path(__file__).parents[1]

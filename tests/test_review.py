@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from webhook import names
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.nodes import read_node
 from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, review, validate
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 from webhook.wire.models import Request
 
 DATA = Path(__file__).parent / "data"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
 from webhook.rules.base import ENFORCE, Enforcement, Level
 from webhook.wire.codec import Answer

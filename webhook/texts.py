@@ -16,3 +16,15 @@ def cut(text: str, most: int) -> str:
     while len(orjson.dumps(text)) + 3 > most:
         text = text[: len(text) * 3 // 4]
     return f"{text}…"
+
+
+def visible(text: str) -> str:
+    """Spell out what a terminal would obey or hide: escape sequences, line breaks, reversed writing."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
+
+
+def legible(text: str, most: int) -> str:
+    """At most so many characters of a text, made visible; however long it is, that takes no time."""
+    return shorten(visible(text[: most + 1]), most)

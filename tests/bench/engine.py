@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench import fleets
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
+from webhook.audit.log import AuditLog
 from webhook.devices.nodes import read_node
-from webhook.observe.audit import AuditLog
-from webhook.observe.metrics import Metrics
-from webhook.policy import default_policy
+from webhook.policy.policy import default_policy
 from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 
 DATA = Path(__file__).parents[1] / "data"
 REVIEW = (DATA / "reviews" / "gpu-pod1.json").read_bytes()

@@ -7,14 +7,14 @@ from typing import Any
 
 from tests.bench.engine import DATA
 from tests.hostile_bodies import bodies
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
-from webhook.observe.audit import AuditLog
-from webhook.observe.metrics import Metrics
-from webhook.policy import default_policy
+from webhook.audit.log import AuditLog
+from webhook.policy.policy import default_policy
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 
 SHOWN = 12
 TICK = 0.001

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import orjson
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import family, proportional

@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.test_playground import TOO_MANY, VERDICT, editor
 from tests.browser.user import User
-from webhook.report.terminal import visible
+from webhook.texts import visible
 
 SCRIPT = "<script>window.hacked=1;alert(1)</script>"
 TEXTS = (

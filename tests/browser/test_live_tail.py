@@ -13,7 +13,7 @@ from tests.browser.test_hostile import BROUGHT, TEXTS
 from tests.browser.test_playground import EDITOR, TOO_MANY
 from tests.browser.user import User
 from tests.server.program import free_port
-from webhook.report.terminal import visible
+from webhook.texts import visible
 
 NEWS = "[data-news]"
 NAMES = (*TEXTS, "a\nb\t\x1b[31m\u2028\U000e0041")

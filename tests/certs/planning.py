@@ -3,8 +3,7 @@
 from datetime import timedelta
 
 from certs.plan import AUTHORITY, SERVING, Deed
-from certs.sight import SERVE_LAG, Sight, Wish, look
-from certs.state import Configuration, Secret
+from certs.state import SERVE_LAG, Configuration, Secret, Sight, Wish, look
 from tests.certs.world import HOSTS, KINDS, World, run
 
 WISH = Wish(HOSTS)

@@ -10,7 +10,7 @@ from certs import binding, ensure
 from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, ApiServer, Refused
 from tests.certs.conftest import Certs
 from webhook import names
-from webhook.report import webhook_configurations
+from webhook.manifests import configurations as webhook_configurations
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 PATHS = (MUTATING, VALIDATING)

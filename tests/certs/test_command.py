@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from kubernetes.config import incluster_config
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
 from certs.__main__ import main
 from tests.certs.apiserver import TLS, TOKEN, ApiServer
 

@@ -6,10 +6,8 @@ from datetime import timedelta
 import pytest
 
 from certs import verify
-from certs.deeds import apply
-from certs.plan import AUTHORITY, SERVING, Deed, Plan, plan
-from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish, look
-from certs.state import Configuration
+from certs.plan import AUTHORITY, SERVING, Deed, Plan, apply, plan
+from certs.state import PUBLISH_LAG, SERVE_LAG, Configuration, Wish, look
 from tests.certs.planning import (
     DAY,
     HOUR,

@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certs import pki
 from certs.plan import AUTHORITY, SERVING, Deed, Plan, plan
-from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish, look
-from certs.state import Authority, Configuration, Secret
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Secret, Wish, look
 from tests.certs.planning import (
     DAY,
     HOUR,

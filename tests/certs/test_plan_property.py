@@ -16,8 +16,7 @@ from hypothesis.stateful import (
 
 from certs import pki, verify
 from certs.plan import AUTHORITY, SERVING, Plan, plan
-from certs.sight import SERVE_LAG, Wish, look
-from certs.state import Configuration, Secret
+from certs.state import SERVE_LAG, Configuration, Secret, Wish, look
 from tests.certs.world import FRESH, HOSTS, KINDS, MANY, START, World, ensure
 
 FOREIGN_CA = pki.make_ca("somebody else's CA", START - timedelta(days=1))

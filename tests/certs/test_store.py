@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs import store
+from certs import pki as store
 from certs.pki import Pair
 
 OLD, NEW = Pair(b"old certificate", b"old key"), Pair(b"new certificate", b"new key")

@@ -11,10 +11,8 @@ from datetime import UTC, datetime, timedelta
 from cryptography import x509
 
 from certs import verify
-from certs.deeds import apply
-from certs.plan import AUTHORITY, SERVING, Action, plan
-from certs.sight import PUBLISH_LAG, SERVE_LAG, Wish, look
-from certs.state import Authority, Configuration, Secret, State
+from certs.plan import AUTHORITY, SERVING, Action, apply, plan
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Secret, State, Wish, look
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")

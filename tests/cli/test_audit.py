@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
-from webhook.cluster.files import SAMPLES
-from webhook.report.terminal import legible
+from webhook.settings.files import SAMPLES
+from webhook.texts import legible
 
 SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.server.program import COMMAND, free_port, until
-from webhook.cluster.files import SAMPLES
+from webhook.settings.files import SAMPLES
 
 Start = Callable[..., "Running"]
 

@@ -7,10 +7,10 @@ import yaml
 
 from certs.binding import bound
 from tests.cli.conftest import CONFIG
-from webhook.cluster.snapshot import default_device_config
+from webhook.manifests.configurations import configurations
 from webhook.names import NVIDIA_GPU
-from webhook.policy import default_policy
-from webhook.report.webhook_configurations import configurations
+from webhook.policy.policy import default_policy
+from webhook.settings.snapshot import default_device_config
 
 SERVICE = "        namespace: {}\n        name: {}\n"
 RENDERED = configurations(default_device_config(), default_policy(), all_pods=True)

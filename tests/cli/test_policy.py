@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from tests.cli.conftest import shell
 from tests.test_policy import MISSPELT
 from webhook.devices.target import Target
-from webhook.policy import default_policy, parse_policy
-from webhook.report.effective_policy import effective_policy
-from webhook.report.policy_settings import FACTS
+from webhook.policy.effective import FACTS, effective_policy
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 

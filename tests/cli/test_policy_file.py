@@ -14,14 +14,14 @@ from tests.cli.conftest import DATA, shell
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
 from tests.test_policy_levels import NAMESPACES
-from webhook.cluster.files import load_policy
 from webhook.devices.target import parse_version
 from webhook.errors import ConfigError
-from webhook.policy import default_policy, parse_policy
-from webhook.policy_schema import PolicyFile
-from webhook.report.policy_file import commented_default, json_schema
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.policy.schema import PolicyFile
+from webhook.render.policy_file import commented_default, json_schema
 from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.settings.files import load_policy
 
 CASES = Path(DATA.parent / "rules" / "cases")
 SCHEMA = json_schema()

@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.audit import sample
 from tests.cli.conftest import Ran
-from tests.decisions import sample
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
-from webhook.cluster.files import SAMPLES, SettingsFiles
+from webhook.settings.files import SAMPLES, SettingsFiles
 
 LOG = SAMPLES / "audit.jsonl"
 INPUTS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
 
 
 def test_the_sample_log_is_what_the_webhook_would_write():
-    """If not, `python -m tests.decisions.sample` writes it anew."""
+    """If not, `python -m tests.audit.sample` writes it anew."""
     kept, fresh = ([json.loads(line) for line in lines] for lines in (LOG.read_bytes().splitlines(), sample.lines()))
     assert kept == fresh
 
@@ -50,8 +50,8 @@ def test_what_if_in_some_namespaces_only(run):
 
 
 def test_what_if_the_split_count_were_another(run, write):
-    from tests.decisions.recording import record, request
-    from webhook.decisions.inputs import Inputs
+    from tests.audit.recording import record, request
+    from webhook.audit.inputs import Inputs
 
     base, _ = Inputs(SettingsFiles(INPUTS[3], fleet=INPUTS[1])).load()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, shell, vgpus
-from webhook.cluster.files import SAMPLES
+from webhook.settings.files import SAMPLES
 
 KEYS = [
     "kind",

@@ -9,7 +9,7 @@ import yaml
 
 import webhook
 from webhook.offline.rulebook import rows
-from webhook.report.rules import cell
+from webhook.render.rules import cell
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 RULES = (*MUTATIONS, *VALIDATIONS)

@@ -184,7 +184,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_reported(run, write, tmp_path
 
 
 def test_large_json_is_read_up_to_its_mistake(run, write, monkeypatch):
-    monkeypatch.setattr("webhook.cluster.stored.MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr("webhook.offline.objects.MAX_MANIFEST_BYTES", 1000)
     whole = json.dumps(many())
     assert trimmed(run("scan", *SETTINGS, write("all.json", whole)).out) == TABLE
     ran = run("scan", *SETTINGS, write("cut.json", whole[: whole.index('"Service"')]))
@@ -202,7 +202,7 @@ def test_standard_input_and_hostile_names():
 
 
 def test_a_large_yaml_file_is_told_how_to_be_read(run, write, monkeypatch):
-    monkeypatch.setattr("webhook.cluster.manifests.MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr("webhook.offline.manifests.MAX_MANIFEST_BYTES", 1000)
     ran = run("scan", write("big.yaml", yaml.safe_dump(many())))
     assert ran.code == 2
     assert "print it with -o json, which is read piece by piece" in ran.err

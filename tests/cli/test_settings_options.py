@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import ClusterOptions
-from webhook.cluster.watcher import SettingsWatcher
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions
+from webhook.settings.watcher import SettingsWatcher
 
 
 def read(*argv: str):

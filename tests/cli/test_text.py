@@ -12,7 +12,7 @@ from hypothesis import example, given
 
 from tests.cli.conftest import FLEETS, pod, shell, vgpus
 from tests.strategies import json_objects
-from webhook.report.manifest import compare, difference
+from webhook.render.yaml import compare, difference
 
 
 def test_a_repaired_pod_word_for_word(run, write):

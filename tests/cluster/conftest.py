@@ -7,7 +7,7 @@ import pytest
 
 from tests.cluster.apiserver import ApiServer
 from tests.server.program import Authority
-from webhook.cluster.credentials import Credentials
+from webhook.kube.credentials import Credentials
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.cluster.reflector import FIRST_DELAY, MAX_DELAY, RESET_SECONDS, Backoff
+from webhook.kube.reflector import FIRST_DELAY, MAX_DELAY, RESET_SECONDS, Backoff
 
 
 def failures(count: int, apart: float = 1.0) -> list[float]:

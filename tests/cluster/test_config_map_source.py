@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from tests.cluster.apiserver import config_map
-from webhook.cluster.client import Client
-from webhook.cluster.cluster_sources import ConfigMapSource
-from webhook.cluster.credentials import Credentials
-from webhook.cluster.snapshot import default_device_config
-from webhook.cluster.sources import DEVICE_CONFIG, POLICY
-from webhook.policy import default_policy
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
+from webhook.policy.policy import default_policy
+from webhook.settings.cluster_sources import ConfigMapSource
+from webhook.settings.snapshot import default_device_config
+from webhook.settings.sources import DEVICE_CONFIG, POLICY
 
 PLACES = [("kube-system", "config"), ("volcano-system", "config")]
 GOOD = {"device-config.yaml": "nvidia: {defaultMemory: 7}"}

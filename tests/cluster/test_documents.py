@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.strategies import json_objects
-from webhook.cluster.documents import MAX_VALUES, _most_values, parse_documents
 from webhook.errors import ConfigError
+from webhook.settings.documents import MAX_VALUES, _most_values, parse_documents
 
 
 def parse(text):

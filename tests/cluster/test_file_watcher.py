@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from certs.store import replace
+from certs.pki import replace
 from tests.server.program import until
-from webhook.cluster import file_watcher
-from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
 from webhook.errors import ConfigError
+from webhook.settings import file_watcher
+from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 
 
 class Seen:

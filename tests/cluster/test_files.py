@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from webhook.cluster import files
-from webhook.cluster.files import load_device_config, load_nodes, load_policy, read_bytes
-from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
-from webhook.policy import default_policy
+from webhook.policy.policy import default_policy
+from webhook.settings import files
+from webhook.settings.files import load_device_config, load_nodes, load_policy, read_bytes
+from webhook.settings.snapshot import default_device_config
 
 DATA = Path(__file__).parent.parent / "data"
 CONFIG = default_device_config()

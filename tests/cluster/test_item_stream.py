@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from webhook.cluster import item_stream
-from webhook.cluster.item_stream import ItemStream
 from webhook.errors import ConfigError
+from webhook.offline import objects as item_stream
+from webhook.offline.objects import ItemStream
 
 
 class Dribble(io.BytesIO):

@@ -9,10 +9,10 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.server.live import gpu_node
 from tests.server.program import until
-from webhook.cluster.client import Client
-from webhook.cluster.cluster_sources import NodeSource
-from webhook.cluster.credentials import Credentials
-from webhook.cluster.snapshot import default_device_config
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
+from webhook.settings.cluster_sources import NodeSource
+from webhook.settings.snapshot import default_device_config
 
 CONFIG = default_device_config()
 

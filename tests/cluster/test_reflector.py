@@ -11,10 +11,10 @@ import pytest
 from tests.cluster.apiserver import NODES, ApiServer
 from tests.cluster.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
-from webhook.cluster import reflector as module
-from webhook.cluster.client import Client
-from webhook.cluster.credentials import Credentials
-from webhook.cluster.reflector import Reflector
+from webhook.kube import reflector as module
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
+from webhook.kube.reflector import Reflector
 
 Start = Callable[..., Reflector[str]]
 FIRST = 0.03  # seconds before the second attempt

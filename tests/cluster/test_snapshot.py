@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from webhook import names
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.devices.config_file import parse_device_config
-from webhook.policy import default_policy, parse_policy
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot, default_device_config
 
 DATA = Path(__file__).parent.parent / "data"
 DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "memory": 95000}]}]}}
@@ -115,8 +115,8 @@ def test_every_setting_changes_the_policys_digest(document):
 def test_digests_are_the_same_in_every_process():
     """Replicas must name one decision's basis alike; the order of a set differs from process to process."""
     program = (
-        "from webhook.cluster.snapshot import build_snapshot, default_device_config\n"
-        "from webhook.policy import default_policy\n"
+        "from webhook.settings.snapshot import build_snapshot, default_device_config\n"
+        "from webhook.policy.policy import default_policy\n"
         "print(dict(build_snapshot(default_device_config(), default_policy(), []).digests))"
     )
     printed = {

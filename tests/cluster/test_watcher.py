@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from certs.store import replace
+from certs.pki import replace
 from tests.cluster.apiserver import NODES, ApiServer, config_maps
 from tests.cluster.faults import hang
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
-from webhook.cluster import file_watcher, reflector
-from webhook.cluster import watcher as settings_watcher
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import ClusterOptions, SettingStatus
-from webhook.cluster.watcher import SettingsThread, SettingsWatcher
 from webhook.errors import ConfigError
+from webhook.kube import reflector
+from webhook.settings import file_watcher
+from webhook.settings import watcher as settings_watcher
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions, SettingStatus
+from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
 
 @pytest.fixture(autouse=True)
@@ -295,8 +296,8 @@ def test_a_bug_is_told_and_the_last_snapshot_stays(
 
 def test_without_a_cluster_no_client_is_loaded(files: SettingsFiles):
     script = (
-        "import sys; from webhook.cluster.watcher import SettingsThread\n"
-        "from webhook.cluster.watcher import SettingsWatcher; from webhook.cluster.files import SettingsFiles\n"
+        "import sys; from webhook.settings.watcher import SettingsThread\n"
+        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsFiles\n"
         "thread = SettingsThread(SettingsWatcher(SettingsFiles().or_samples(), None)); thread.start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.snapshot import SnapshotInputs
-from webhook.cluster.sources import SettingStatus, SourceStatus
+from webhook.audit.journal import Journal
 from webhook.console.app import create_app
 from webhook.console.state import State
-from webhook.decisions.journal import Journal
-from webhook.policy import Policy
+from webhook.policy.policy import Policy
+from webhook.settings.files import SettingsFiles
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SettingStatus, SourceStatus
 
 OPEN: list[Journal] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 
 from tests.console.conftest import OPEN, Fixed, sample_parts
-from webhook.cluster.files import SAMPLES
+from webhook.audit.journal import Journal
 from webhook.console.app import create_app
 from webhook.console.state import State
-from webhook.decisions.journal import Journal
+from webhook.settings.files import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
 API = "/api/v1/decisions"

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tests.console.decided import API, LINES, ask, browse, look, numbers, write
-from webhook.decisions.journal import Journal
+from webhook.audit.journal import Journal
 
 
 @pytest.fixture

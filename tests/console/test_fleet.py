@@ -9,15 +9,15 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook import names
-from webhook.cluster.files import SAMPLES, load_device_config
-from webhook.cluster.snapshot import SnapshotInputs
-from webhook.cluster.sources import SettingStatus, SourceStatus
 from webhook.console.api.fleet import MAX_DRAWN
 from webhook.console.app import create_app
 from webhook.console.pages.units import ago, mebibytes
 from webhook.console.state import State
 from webhook.devices.nodes import Node
-from webhook.policy import default_policy, parse_policy
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.settings.files import SAMPLES, load_device_config
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SettingStatus, SourceStatus
 
 GATES = {names.VGPU_NUMBER: 10, names.VGPU_MEMORY: 16_000, names.VGPU_CORES: 100}
 HOSTILE = "<script>alert(1)</script>\u202e"

@@ -14,19 +14,19 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.console.conftest import Fixed, sample_parts
-from webhook.cluster.files import SAMPLES
-from webhook.cluster.sources import SettingStatus, SourceStatus
+from webhook.audit.journal import Journal
 from webhook.console import examiner
 from webhook.console.api.certificate import certificate
 from webhook.console.api.doctor import WORST_FIRST
 from webhook.console.app import create_app
 from webhook.console.examiner import Examiner
 from webhook.console.state import State
-from webhook.decisions.journal import Journal
 from webhook.doctor import files
 from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
-from webhook.report.webhook_configurations import configurations
+from webhook.manifests.configurations import configurations
+from webhook.settings.files import SAMPLES
+from webhook.settings.sources import SettingStatus, SourceStatus
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from tests import strategies
-from tests.report.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, told, vgpus
+from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, told, vgpus
 from webhook.console.pictures.card import COLOURS
 from webhook.console.pictures.node import MAX_BYTES, svg
-from webhook.report.drawing import Card, Drawing, Part
-from webhook.report.families.empty import draw_shape
+from webhook.render.drawing import Card, Drawing, Part
+from webhook.render.families.empty import draw_shape
 
 CSS = (files("webhook") / "console" / "static" / "drawing.css").read_text(encoding="utf-8")
 BIDI = "\u202e\u2066\u200f\u061c"

@@ -10,15 +10,15 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from tests.console.conftest import Fixed, sample_parts
-from webhook.cluster.files import SAMPLES
+from webhook.audit.journal import Journal
 from webhook.console.api.openapi import PREFIX
 from webhook.console.api.operation import Answer, Method, Question
 from webhook.console.api.routes import OPERATIONS, answer
 from webhook.console.app import create_app
 from webhook.console.examiner import Examiner
 from webhook.console.state import State
-from webhook.decisions.journal import Journal
 from webhook.doctor import files
+from webhook.settings.files import SAMPLES
 
 MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
 FILTERS = {

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
-from webhook.cluster.files import SAMPLES
 from webhook.console.app import create_app
 from webhook.console.pages import playground
 from webhook.console.pages import playground_examples as examples
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
+from webhook.settings.files import SAMPLES
 
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 POD = """apiVersion: v1

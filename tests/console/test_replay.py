@@ -13,15 +13,15 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.decided import HOSTILE, LINES, Page, browse, look, write
+from webhook.audit.decision import read_decision
+from webhook.audit.inputs import try_out
+from webhook.audit.replay import Replayer
 from webhook.cli.console import replay_options
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import ClusterOptions
 from webhook.console.api import replay as replaying
 from webhook.console.api.replay import OPERATIONS, ReplayQuestion
 from webhook.console.state import State
-from webhook.decisions.decision import read_decision
-from webhook.decisions.inputs import try_out
-from webhook.decisions.replay import Replayer
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions
 
 API = "/api/v1/replay"
 OTHER_SCHEDULER = ["schedulerName=other", "schedulerNames=[other]"]

@@ -11,15 +11,15 @@ import yaml
 
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.test_fleet import vgpu_node
-from webhook.cluster.documents import parse_documents
-from webhook.cluster.files import SAMPLES
 from webhook.console.api import explain
 from webhook.console.api import review as review_api
 from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
+from webhook.settings.documents import parse_documents
+from webhook.settings.files import SAMPLES
 
 SAME = ("kind", "namespace", "name", "allowed", "findings", "warnings", "patch", "object")
 PODS = sorted(path.name for path in SAMPLES.glob("pod-*.yaml"))

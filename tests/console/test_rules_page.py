@@ -10,7 +10,7 @@ from webhook.console.app import create_app
 from webhook.console.pages.units import prose
 from webhook.console.state import State
 from webhook.offline.rulebook import rows
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 
 ROWS = rows()
 VALIDATIONS = [row for row in ROWS if row.level != "repair"]

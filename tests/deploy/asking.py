@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.deploy.calling import Entry, called, entries
 from webhook import names
-from webhook.cluster.files import load_nodes
-from webhook.cluster.snapshot import build_snapshot, default_device_config
 from webhook.devices.config_file import parse_device_config
+from webhook.manifests.configurations import configurations
 from webhook.outcome import Outcome
-from webhook.policy import Policy, default_policy
-from webhook.report.webhook_configurations import configurations
+from webhook.policy.policy import Policy, default_policy
 from webhook.review import Snapshot, mutate, validate
+from webhook.settings.files import load_nodes
+from webhook.settings.snapshot import build_snapshot, default_device_config
 from webhook.wire.codec import decode
 
 DATA = Path(__file__).parents[1] / "data"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from tests.deploy.files import DEPLOY, Json, built, one
+from webhook.audit.log import KEEP, MAX_BYTES
 from webhook.cli import console, serve
 from webhook.console.guard import LOOPBACK
-from webhook.observe.audit import KEEP, MAX_BYTES
 from webhook.pod import quantity
 
 

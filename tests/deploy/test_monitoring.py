@@ -9,7 +9,7 @@ import yaml
 
 from certs.__main__ import _hosts
 from tests.deploy.files import DEPLOY, documents, one
-from webhook.observe.metrics import PREFIX, Metrics
+from webhook.server.metrics import PREFIX, Metrics
 
 MONITORING = DEPLOY / "components" / "monitoring"
 FOUND = documents(MONITORING)
@@ -46,7 +46,7 @@ def test_an_expression_names_what_exists(expression: str):
 
 
 def _labels(name: str) -> set[str]:
-    from webhook.observe import metrics
+    from webhook.server import metrics
 
     for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS):
         for short, (_, labels) in table.items():

@@ -12,8 +12,8 @@ from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, on
 from webhook import names
 from webhook.cli import serve
 from webhook.cli.main import COMMANDS
-from webhook.policy import default_policy, parse_policy
-from webhook.report.webhook_configurations import PROBE
+from webhook.manifests.configurations import PROBE
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.server.gunicorn import SETTINGS
 
 FOUND = documents(*DEFAULT)

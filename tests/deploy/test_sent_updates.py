@@ -34,7 +34,7 @@ from tests.deploy.drawing import (
     pods,
 )
 from webhook import names
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review import validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from tests.strategies import pods
-from webhook.devices.asks import DevicePod, asks_native_gpu, families_of, requested_families
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
+from webhook.devices.requests import DevicePod, asks_native_gpu, families_of, requested_families
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({"vnpus": [{"resourceName": "huawei.com/Ascend910A"}]}, "test")

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.strategies import json_values, mangled
 from webhook import names
-from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
 from webhook.errors import ConfigError
+from webhook.settings.snapshot import default_device_config
 
 CONFIGS = Path(__file__).parent.parent / "data" / "config"
 

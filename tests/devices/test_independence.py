@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.test_review import CONFIG, request
 from webhook import names
-from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.nodes import read_node
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review import review
+from webhook.settings.snapshot import build_snapshot
 
 POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
 FAMILIES = tuple(strategies.node_models)

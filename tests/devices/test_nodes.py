@@ -19,7 +19,6 @@ from tests.strategies import (
     register,
 )
 from webhook import names
-from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
 from webhook.devices.fleet import Declared, build_fleet
@@ -28,6 +27,7 @@ from webhook.devices.nodes import Index, read_node
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.target import Target
+from webhook.settings.snapshot import default_device_config
 
 CHIPS = ("Ascend910B3", "Ascend310P")
 CONFIG = parse_device_config(

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from tests.rules.test_cases import DATA
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
-from webhook.devices.asks import DevicePod
 from webhook.devices.config import MAX_NAME
+from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
 from webhook.pod.view import PodView
-from webhook.policy import default_policy
+from webhook.policy.policy import default_policy
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 
 CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 NODES = load_nodes(DATA / "fleets" / "every-family.yaml", CONFIG)

@@ -8,12 +8,12 @@ from functools import cache, partial
 from pathlib import Path
 
 from certs.pki import make_ca, make_leaf
-from webhook.cluster.manifests import parse_manifests
 from webhook.devices.config_file import parse_device_config
 from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
 from webhook.doctor.reading import name_of, namespace_of
-from webhook.policy import default_policy
-from webhook.report.webhook_configurations import configurations
+from webhook.manifests.configurations import configurations
+from webhook.offline.manifests import parse_manifests
+from webhook.policy.policy import default_policy
 
 HEALTHY = Path(__file__).parent.parent / "data" / "cluster-healthy"
 NOW = datetime(2026, 9, 1, tzinfo=UTC)

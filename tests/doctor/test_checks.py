@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from tests.doctor.cluster import NOW, RENDER, authority, facts_of, healthy, secret, without
+from webhook.doctor.check import Status
 from webhook.doctor.facts import Answer, Kind, Unread
-from webhook.doctor.line import Status
 from webhook.doctor.registry import CHECKS, examine
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}

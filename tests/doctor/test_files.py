@@ -9,9 +9,9 @@ import yaml
 
 from tests.doctor.cluster import HEALTHY, NOW, RENDER, healthy, secret
 from tests.doctor.test_checks import lines_of
+from webhook.doctor.check import Status
 from webhook.doctor.facts import Kind, Unread
 from webhook.doctor.files import facts_from
-from webhook.doctor.line import Status
 from webhook.doctor.registry import examine
 from webhook.errors import ConfigError
 

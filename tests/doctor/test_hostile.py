@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.doctor.cluster import RENDER, facts_of, healthy
 from tests.strategies import hostile, json_objects, json_values, mangled
+from webhook.doctor.check import Line
 from webhook.doctor.facts import Answer, Kind
-from webhook.doctor.line import Line
 from webhook.doctor.registry import CHECKS, examine
 
 HEALTHY = healthy()

@@ -8,13 +8,13 @@ from tests.cluster.apiserver import ApiServer
 from tests.cluster.faults import drop, status
 from tests.doctor.cluster import NOW, READY, RENDER, facts_of, healthy
 from tests.doctor.test_checks import lines_of
-from webhook.cluster.credentials import Credentials
 from webhook.doctor import live
+from webhook.doctor.check import Status
 from webhook.doctor.facts import Answer, Kind, Unread
-from webhook.doctor.line import Status
 from webhook.doctor.reading import namespace_of
 from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
+from webhook.kube.credentials import Credentials
 
 READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/readyz"
 

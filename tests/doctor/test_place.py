@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.doctor.test_checks import facts_for, lines_of
-from webhook.doctor.line import Status
+from webhook.doctor.check import Status
 from webhook.doctor.ours import service
 
 USUAL = {"it": "is as it should be"}

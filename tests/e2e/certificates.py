@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from certs import store
+from certs import pki as store
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
 from tests.e2e.api import Api
 from tests.e2e.process import Daemon
 from tests.server.program import free_port

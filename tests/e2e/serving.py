@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
 from tests.server.client import Connection, context
 from tests.server.program import Authority, Program
 

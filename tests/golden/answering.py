@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from webhook.cluster.files import load_nodes
-from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
-from webhook.policy import default_policy
+from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, mutate, validate
+from webhook.settings.files import load_nodes
+from webhook.settings.snapshot import build_snapshot
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 

@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.ported.short import cards, device_config, node_json, pod_json, repeated, whole_memory
-from webhook.cluster.files import load_nodes
-from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Role
 from webhook.devices.target import Target
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.constraints import read_constraints
+from webhook.devices.vgpu.eligibility import read_constraints
+from webhook.devices.vgpu.fleet import Card
+from webhook.devices.vgpu.placement import POLICIES, Place, Stuck, walk
 from webhook.devices.vgpu.slices import Need
-from webhook.devices.vgpu.walk import POLICIES, Place, Stuck, walk
 from webhook.outcome import Outcome
 from webhook.pod.view import PodView
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review import review
+from webhook.settings.files import load_nodes
+from webhook.settings.snapshot import build_snapshot
 from webhook.wire.models import Request
 
 Json = dict[str, Any]

@@ -9,11 +9,11 @@ from webhook.cli.console import _parser as parser_of_console
 from webhook.cli.serve import _parser as parser_of_serve
 from webhook.console.api.openapi import PREFIX, document
 from webhook.console.api.routes import OPERATIONS
-from webhook.observe import metrics
 from webhook.offline.rulebook import rows
-from webhook.report.manifest import to_json
-from webhook.report.policy_file import json_schema
-from webhook.report.rules import cell, markdown
+from webhook.render.policy_file import json_schema
+from webhook.render.rules import cell, markdown
+from webhook.render.yaml import to_json
+from webhook.server import metrics
 
 REQUIRED = "must be given"
 _MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)

@@ -13,9 +13,9 @@ import pytest
 
 from tests.readme.pages import blocks, prose, spans, tables, targets
 from tests.server.program import COMMAND, free_port, until
+from webhook.audit import journal
 from webhook.console import guard
 from webhook.console.api.review import MAX_MANIFEST
-from webhook.decisions import journal
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

@@ -22,13 +22,13 @@ import jsonpatch
 import pytest
 import yaml
 
-from webhook.cluster.files import load_nodes
-from webhook.cluster.snapshot import build_snapshot
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
-from webhook.policy import parse_policy
+from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.settings.files import load_nodes
+from webhook.settings.snapshot import build_snapshot
 from webhook.wire.models import Request
 
 CASES = Path(__file__).parent / "cases"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.offline.examples import ALSO, SETTINGS, Example, load_example
-from webhook.offline.rulebook import REPAIR, Row, rows
+from webhook.offline.rulebook import ALSO, REPAIR, SETTINGS, Example, Row, load_example, rows
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 ROOT = Path(str(files("webhook"))).parent
@@ -18,7 +17,7 @@ TO_ADD = """the rule {row.id} has no example. Add the file
 
 with a short Pod that this rule, and no other, {verb} on the sample fleet and device config (webhook/samples). Where it
 needs settings, they stand in a document before the pod, as in webhook/rules/examples/validate/percentage-unresolved.yaml;
-webhook/offline/examples.py lists them. Then `python -m tests.readme` puts the rule into the table of the README."""
+webhook/offline/rulebook.py lists them. Then `python -m tests.readme` puts the rule into the table of the README."""
 
 
 def example(row: Row) -> Example:

@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
 from tests.server.client import Connection, Response, context
 
 DATA = Path(__file__).parents[1] / "data"

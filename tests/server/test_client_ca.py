@@ -10,8 +10,7 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs import pki
-from certs.pki import Pair
-from certs.store import replace
+from certs.pki import Pair, replace
 from tests.server.client import JSON, Connection, Response, context, spell
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start

@@ -12,14 +12,14 @@ import pytest
 from tests.bench.engine import DATA
 from tests.hostile_bodies import bodies, containers, pod
 from webhook import names
-from webhook.cluster.files import load_device_config, load_nodes
-from webhook.cluster.snapshot import build_snapshot
-from webhook.observe.audit import AuditLog
-from webhook.observe.metrics import Metrics
-from webhook.policy import parse_policy
+from webhook.audit.log import AuditLog
+from webhook.policy.policy import parse_policy
 from webhook.server.admission import AT_ONCE_BYTES, MAX_WAITING, Admission
 from webhook.server.gunicorn import settle_memory
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
 from webhook.wire import codec
 
 SLOWEST = 0.25  # seconds of work for one body

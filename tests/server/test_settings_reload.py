@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.store import replace
+from certs.pki import replace
 from tests.server.conftest import Start
 from tests.server.program import DATA, Program, until
 from tests.server.reviews import DENIED, answer, patch, review

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.store import replace
+from certs.pki import replace
 from tests.server.program import COMMAND, Authority, free_port
 
 

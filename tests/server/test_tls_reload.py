@@ -11,8 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from certs.pki import Pair
-from certs.store import replace
+from certs.pki import Pair, replace
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import answer, review

@@ -9,19 +9,19 @@ from pathlib import Path
 
 from gunicorn.util import parse_address
 
+from webhook.audit.journal import Journal
 from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_sample, add_settings, read_settings
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import ClusterOptions
-from webhook.cluster.watcher import SettingsThread, SettingsWatcher
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import State
-from webhook.decisions.journal import Journal
 from webhook.doctor import files as doctor_files
 from webhook.doctor.facts import Facts
 from webhook.server.gunicorn import check_address
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions
+from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
 DEFAULT_BIND = "127.0.0.1:8480"
 PATIENCE_SECONDS = 2.0  # for what the cluster has, before the first page
@@ -76,8 +76,8 @@ def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner 
         return None
 
     def look() -> tuple[Facts, list[str]]:
-        from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes some MiB
         from webhook.doctor import live  # noqa: PLC0415
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes some MiB
 
         return live.facts_from(Credentials(cluster.kubeconfig, cluster.context), datetime.now(UTC), None), []
 

@@ -1,24 +1,190 @@
 """`vgpu-webhook demo`: a standalone webhook and its console, three pods sent as an API server would, and what comes back."""
 
+import base64
 import http.client
 import os
 import signal
+import socket
+import ssl
+import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from certs import store
-from webhook.cli.background import Background, free_port
-from webhook.cli.demo_pods import Show, Webhook
+import jsonpatch
+import orjson
+
+from certs import pki as store
 from webhook.cli.parser import Parser, port
-from webhook.cluster.files import SAMPLES
 from webhook.errors import ConfigError
-from webhook.report.terminal import INDENT, Style, Terminal
+from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.yaml import difference
+from webhook.settings.documents import parse_documents
+from webhook.settings.files import SAMPLES, read_bytes
+
+STOP_SECONDS = 10.0
+MAX_LOG = 4000  # characters of a log that are looked at, the last ones
+MAX_LINES = 8  # of which are shown
+
+
+@dataclass(slots=True)
+class Background:
+    """A running command.
+
+    Attributes:
+        name: what it is, for people.
+        process: its process.
+        log: where its standard error goes.
+    """
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @classmethod
+    def start(cls, name: str, arguments: Sequence[str], log: Path) -> "Background":
+        """Start `vgpu-webhook` with some arguments. Ctrl-C at the terminal does not reach it: whoever started it stops it."""
+        with log.open("wb") as errors:
+            process = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "webhook.cli.main", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        return cls(name, process, log)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.process.poll() is not None
+
+    def why(self) -> str:
+        """The end of its log."""
+        try:
+            text = self.log.read_text(errors="replace")[-MAX_LOG:].strip()
+        except OSError as error:
+            return str(error)
+        return "\n".join(text.splitlines()[-MAX_LINES:])
+
+    def stop(self) -> None:
+        """End it, in order if it can."""
+        if self.ended:
+            return
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def free_port(wanted: int, option: str) -> int:
+    """The wanted port of 127.0.0.1, or one that is free.
+
+    Raises:
+        ConfigError: there is none; the message names the option that gives another.
+    """
+    for number in (wanted, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", number))
+            except OSError:
+                continue
+            found: int = probe.getsockname()[1]
+            return found
+    raise ConfigError(f"port {wanted} cannot be bound; give another with {option}")
+
+
+PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
+MAX_SAMPLE = 1 << 16  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """A webhook on this machine.
+
+    Attributes:
+        port: where it listens.
+        ca: who signed its certificate, a PEM file.
+    """
+
+    port: int
+    ca: Path
+
+    def get(self, path: str) -> bytes:
+        """What it answers to a GET.
+
+        Raises:
+            OSError: it does not answer.
+        """
+        return self._exchange("GET", path, None)
+
+    def review(self, path: str, pod: dict[str, Any]) -> dict[str, Any]:
+        """What it answers to the creation of a pod, at `/mutate` or `/validate`."""
+        kind = {"group": "", "version": "v1", "kind": "Pod"}
+        request = {"uid": str(uuid.uuid4()), "kind": kind, "operation": "CREATE", "namespace": "default", "object": pod}
+        request["userInfo"] = {"username": "demo"}
+        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        answer: dict[str, Any] = orjson.loads(self._exchange("POST", path, orjson.dumps(review)))
+        return dict(answer["response"])
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
+        context = ssl.create_default_context(cafile=str(self.ca))
+        connection = http.client.HTTPSConnection("localhost", self.port, timeout=10, context=context)
+        try:
+            connection.request(method, path, body, {"Content-Type": "application/json"})
+            return connection.getresponse().read()
+        finally:
+            connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Sends the pods, and tells what comes back."""
+
+    webhook: Webhook
+    terminal: Terminal
+
+    def run(self) -> None:
+        """Send one pod after the other."""
+        self.terminal.line("It has made its own certificate and knows the fleet of webhook/samples/fleet.yaml.")
+        for number, name in enumerate(PODS, start=1):
+            text = read_bytes(SAMPLES / name, MAX_SAMPLE)
+            comment = text.decode().splitlines()[0].removeprefix("# ")
+            (pod,) = parse_documents(text, name)
+            self.terminal.line()
+            self.terminal.line((Style.BOLD, f"{number}  webhook/samples/{name}"))
+            self.terminal.paragraph(INDENT, (), comment)
+            self._send(name, pod)
+
+    def _send(self, name: str, pod: dict[str, Any]) -> None:
+        """Mutate, then validate the result, as the API server does; tell what its user would see."""
+        mutated = self.webhook.review("/mutate", pod)
+        operations = orjson.loads(base64.b64decode(mutated.get("patch", "W10=")))
+        result = jsonpatch.apply_patch(pod, operations)
+        judged = self.webhook.review("/validate", result)
+        for line in difference(pod, result):
+            self.terminal.line(INDENT * 2, (line.style, line.shown))
+        for warning in mutated.get("warnings", []) + judged.get("warnings", []):
+            self.terminal.paragraph(INDENT, ((Style.WARNING, "Warning: "),), warning)
+        if judged["allowed"]:
+            self.terminal.line(
+                INDENT, (Style.GOOD, f"pod/{pod['metadata']['name']} created"), " (would be: nothing is stored here)"
+            )
+            return
+        self.terminal.line(INDENT, (Style.REFUSED, "Error from server (Forbidden): "), f"error when creating {name!r}:")
+        for line in judged["status"]["message"].splitlines():
+            rule, _, sentence = line.partition(": ")
+            head = ((Style.BOLD, f"{rule}: "),) if sentence else ()
+            self.terminal.paragraph(INDENT * 2, head, sentence or line)
+
 
 DEFAULT_PORT = 8443
 DEFAULT_CONSOLE_PORT = 8480

@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from webhook.cli.parser import Parser
-from webhook.cluster.files import load_policy
 from webhook.doctor import files
+from webhook.doctor.check import Status
 from webhook.doctor.facts import Facts
-from webhook.doctor.line import Status
 from webhook.doctor.registry import Told, examine
-from webhook.report.doctor import as_json, show
-from webhook.report.terminal import Terminal, visible
-from webhook.report.webhook_configurations import configurations
+from webhook.manifests.configurations import configurations
+from webhook.render.doctor import as_json, show
+from webhook.render.terminal import Terminal
+from webhook.settings.files import load_policy
+from webhook.texts import visible
 
 EXIT_OK = 0
 EXIT_BROKEN = 1
@@ -62,8 +63,8 @@ def _look(arguments: argparse.Namespace) -> tuple[Facts, list[str]]:
     if arguments.directory:
         facts, complaints = files.facts_from(arguments.directory, now, policy)
         return replace(facts, namespace=namespace, name=name), complaints
-    from webhook.cluster.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
     from webhook.doctor import live  # noqa: PLC0415
+    from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
 
     return live.facts_from(Credentials(arguments.kubeconfig, arguments.context), now, policy, namespace, name), []
 

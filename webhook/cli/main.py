@@ -12,7 +12,7 @@ from pathlib import Path
 from webhook.cli.parser import EXIT_BAD_INPUT, Parser
 from webhook.errors import WebhookError
 from webhook.mistakes import mistake_in_file
-from webhook.report.terminal import visible
+from webhook.texts import visible
 
 COMMANDS = {
     "review": "say what the webhook would do with manifests or recorded reviews, offline",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.cli.parser import Parser
-from webhook.cluster.files import SettingsFiles
 from webhook.devices.config import as_read_by
-from webhook.report.webhook_configurations import NAME, Place, as_json, as_yaml, configurations
+from webhook.manifests.configurations import NAME, Place, as_json, as_yaml, configurations
+from webhook.settings.files import SettingsFiles
 
 _USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
 trustedUsers, workloads and target of the policy. When they change:

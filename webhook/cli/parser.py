@@ -6,7 +6,7 @@ import re
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from webhook.report.terminal import visible
+from webhook.texts import visible
 
 EXIT_BAD_INPUT = 2
 MAX_PORT = 65535

@@ -7,13 +7,14 @@ import sys
 from collections.abc import Sequence
 
 from webhook.cli.parser import Parser
-from webhook.cluster.files import MAX_SETTINGS_BYTES, read_input, read_policy, source_name
 from webhook.errors import Mistakes
-from webhook.report.effective_policy import effective_policy
-from webhook.report.manifest import to_json
-from webhook.report.policy_file import commented_default, json_schema
-from webhook.report.policy_table import show
-from webhook.report.terminal import Terminal, visible
+from webhook.policy.effective import effective_policy
+from webhook.render.policy import show
+from webhook.render.policy_file import commented_default, json_schema
+from webhook.render.terminal import Terminal
+from webhook.render.yaml import to_json
+from webhook.settings.files import MAX_SETTINGS_BYTES, read_input, read_policy, source_name
+from webhook.texts import visible
 
 EXIT_GOOD = 0
 EXIT_BAD_INPUT = 2

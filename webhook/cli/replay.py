@@ -5,15 +5,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from webhook.cli.audit_log import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
+from webhook.audit.changes import Changes
+from webhook.audit.decision import Decision
+from webhook.audit.inputs import MAX_SPLIT, Inputs
+from webhook.audit.replay import Replayer, Verdict
+from webhook.cli.audit import EXIT_BAD_INPUT, Log, add_filters, files_of, guarded
 from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_files, read_files
-from webhook.decisions.changes import Changes
-from webhook.decisions.decision import Decision
-from webhook.decisions.inputs import MAX_SPLIT, Inputs
-from webhook.decisions.replay import Replayer, Verdict
-from webhook.report.replay import json_change, json_changes, show_changes
-from webhook.report.terminal import Terminal
+from webhook.render.replay import json_change, json_changes, show_changes
+from webhook.render.terminal import Terminal
 
 EXIT_SAME = 0
 EXIT_CHANGED = 1

@@ -11,12 +11,12 @@ from webhook.cli.settings_options import add_files, add_sample, read_files
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
 from webhook.offline.reviewed import Reviewed, review_document
-from webhook.report.explanation import explain_pods
-from webhook.report.families.told import PodExplanation
-from webhook.report.formats import FORMATS
-from webhook.report.terminal import Terminal, visible
-from webhook.report.text import TextReport
+from webhook.render.explanation import explain_pods
+from webhook.render.families.told import PodExplanation
+from webhook.render.review import FORMATS, TextReport
+from webhook.render.terminal import Terminal
 from webhook.review import Snapshot, context_of
+from webhook.texts import visible
 
 EXIT_ADMITTED = 0
 EXIT_DENIED = 1

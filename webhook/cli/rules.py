@@ -8,9 +8,10 @@ from difflib import get_close_matches
 
 from webhook.cli.parser import Parser
 from webhook.offline.rulebook import rows
-from webhook.report.manifest import to_json
-from webhook.report.rules import in_full, markdown, markdown_in_full, table, to_value
-from webhook.report.terminal import Terminal, visible
+from webhook.render.rules import in_full, markdown, markdown_in_full, table, to_value
+from webhook.render.terminal import Terminal
+from webhook.render.yaml import to_json
+from webhook.texts import visible
 
 EXIT_UNKNOWN = 2
 

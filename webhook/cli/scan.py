@@ -9,23 +9,21 @@ from pathlib import Path
 
 from webhook.cli.parser import Parser
 from webhook.cli.progress import Progress
-from webhook.cluster.client import Client
-from webhook.cluster.cluster_sources import read_snapshot
-from webhook.cluster.credentials import Credentials
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.policy_reports import existing_reports, write_reports
-from webhook.cluster.sources import ClusterOptions
-from webhook.cluster.stored import ObjectFiles, Source, Stored
 from webhook.errors import WebhookError
-from webhook.report.manifest import to_yaml
-from webhook.report.scan import json_lines, not_reviewed, show_table, unchecked
-from webhook.report.terminal import Terminal, visible
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
+from webhook.offline.objects import ObjectFiles, Source, Stored
+from webhook.offline.policy_reports import existing_reports, policy_reports, write_reports
+from webhook.offline.scan import Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.render.scan import json_lines, not_reviewed, show_table, unchecked
+from webhook.render.terminal import Terminal
+from webhook.render.yaml import to_yaml
 from webhook.review import Snapshot
 from webhook.rules.base import Level
-from webhook.scan.judge import is_scanned, judge, why_left_out
-from webhook.scan.policy_report import policy_reports
-from webhook.scan.stored import subject_of
-from webhook.scan.tally import Tally
+from webhook.settings.cluster_sources import read_snapshot
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions
+from webhook.texts import visible
 
 EXIT_GOOD = 0
 EXIT_DENIED = 1

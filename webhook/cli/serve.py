@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from certs import pki, store
+from certs import pki
+from certs import pki as store
+from webhook.audit import log as audit
+from webhook.audit import rotation
 from webhook.cli.parser import Parser, seconds
 from webhook.cli.settings_options import add_settings, read_settings
 from webhook.errors import ConfigError
-from webhook.observe import audit, rotation
 from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
 from webhook.server.wiring import Options, build_service

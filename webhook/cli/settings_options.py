@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from webhook import names
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
 
 def add_files(parser: argparse.ArgumentParser) -> None:

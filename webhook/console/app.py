@@ -24,7 +24,7 @@ from webhook.console.pages import routes as page_routes
 from webhook.console.pages.units import prose
 from webhook.console.state import State
 from webhook.errors import WebhookError
-from webhook.report.terminal import legible, visible
+from webhook.texts import legible, visible
 
 API = "/api/"
 MAX_TRACE = 50  # frames in the log

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from webhook.doctor.facts import Facts
 from webhook.doctor.registry import Told, examine
 from webhook.errors import WebhookError
-from webhook.report.webhook_configurations import configurations
+from webhook.manifests.configurations import configurations
 
 FRESH_SECONDS = 60.0  # for which a result holds
 FAILED_SECONDS = 10.0  # after which a failed look is repeated

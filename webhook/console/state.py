@@ -6,12 +6,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from webhook.cluster.snapshot import SnapshotInputs
-from webhook.cluster.sources import SettingStatus
+from webhook.audit.inputs import try_out
+from webhook.audit.journal import Journal
 from webhook.console.examiner import Examiner
-from webhook.decisions.inputs import try_out
-from webhook.decisions.journal import Journal
 from webhook.review import Snapshot
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import SettingStatus
 
 TRIED = 4  # snapshots that are kept of what is tried out; one of a large fleet takes some MiB
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from webhook.devices.feasibility import Fits, Shortfall, Unknown
 from webhook.devices.nearest import Change, Enquiry, Lower, nearest_change
 from webhook.devices.nodes import Index
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import Shape
+from webhook.devices.verdict import Fits, Shortfall, Unknown
 from webhook.pod.view import Container
 
 MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere

@@ -8,10 +8,10 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.families import Family, Role
-from webhook.devices.feasibility import Fits, Unknown
+from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Fits, Unknown
 from webhook.pod.view import REGULAR, Container
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification

@@ -6,10 +6,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.fleet import Fleet
+from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
 from webhook.pod.view import Container
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 from webhook import names
-from webhook.cluster.documents import parse_documents
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.doctor.facts import Facts, Kind, Unread
 from webhook.doctor.reading import Object, name_of, place_of, table
 from webhook.doctor.scheduler_conf import DEFAULT_CONFIG_NAMESPACE, SchedulerConf
 from webhook.errors import ConfigError
+from webhook.settings.documents import parse_documents
 
 PLUGIN_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in this order
 

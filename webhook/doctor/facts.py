@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from webhook.doctor.reading import Object, name_of, namespace_of, table, tables, text
-from webhook.policy import Policy
+from webhook.policy.policy import Policy
 
 EVERYWHERE = ""  # as a namespace: of all namespaces, or of none
 

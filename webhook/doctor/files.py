@@ -7,13 +7,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from webhook.cluster.files import read_bytes
-from webhook.cluster.manifests import parse_manifests
 from webhook.doctor.facts import EVERYWHERE, Facts, Kind, Unread, kept
 from webhook.doctor.reading import Object, name_of, namespace_of
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
-from webhook.policy import Policy
+from webhook.offline.manifests import parse_manifests
+from webhook.policy.policy import Policy
+from webhook.settings.files import read_bytes
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_FILES = 1_000

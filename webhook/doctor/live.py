@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import quote
 
-from webhook.cluster.client import NOT_FOUND, Client
-from webhook.cluster.credentials import Credentials
 from webhook.doctor.device_config import PLUGIN_NAMESPACES
 from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
 from webhook.doctor.ours import SECRET, entries, port, service
@@ -15,7 +13,9 @@ from webhook.doctor.reading import Object, namespace_of
 from webhook.doctor.scheduler_conf import SchedulerConf, scheduler_conf
 from webhook.doctor.workloads import SCHEDULER, Workload, workload_of
 from webhook.errors import ClusterError
-from webhook.policy import Policy
+from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.credentials import Credentials
+from webhook.policy.policy import Policy
 
 MAX_TEXT = 64 << 20  # the metrics of a large API server take some MiB
 

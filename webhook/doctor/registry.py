@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from webhook.doctor.check import Line
 from webhook.doctor.checks import (
     ascend,
     certificates,
@@ -17,7 +18,6 @@ from webhook.doctor.checks import (
     versions,
 )
 from webhook.doctor.facts import Facts
-from webhook.doctor.line import Line
 from webhook.doctor.setup import Render, put_together
 
 CHECKS = (

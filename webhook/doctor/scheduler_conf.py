@@ -6,12 +6,12 @@ Source: volcano `pkg/scheduler/util.go` (UnmarshalSchedulerConf), `pkg/scheduler
 from dataclasses import dataclass
 
 from webhook import names
-from webhook.cluster.documents import parse_documents
 from webhook.devices.target import Target
 from webhook.doctor.facts import Facts, Kind, Unread
 from webhook.doctor.reading import Object, place_of, table, tables, text
 from webhook.doctor.workloads import Workload
 from webhook.errors import ConfigError
+from webhook.settings.documents import parse_documents
 
 KEY = "volcano-scheduler.conf"
 DEVICESHARE = "deviceshare"

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from webhook import names
-from webhook.cluster.documents import parse_documents
-from webhook.cluster.snapshot import default_device_config
 from webhook.devices.config import DeviceConfig, as_read_by
 from webhook.devices.target import Target
 from webhook.doctor.device_config import DeviceConfigMap, read_by_scheduler
@@ -15,7 +13,9 @@ from webhook.doctor.reading import Object, text
 from webhook.doctor.scheduler_conf import SchedulerConf, scheduler_conf
 from webhook.doctor.workloads import SCHEDULER, VGPU_PLUGIN, Workload, workload_of
 from webhook.errors import ConfigError
-from webhook.policy import Policy, default_policy, parse_policy
+from webhook.policy.policy import Policy, default_policy, parse_policy
+from webhook.settings.documents import parse_documents
+from webhook.settings.snapshot import default_device_config
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
 

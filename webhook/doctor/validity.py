@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from cryptography import x509
 
-from webhook.doctor.line import Line, broken, ok, warning
+from webhook.doctor.check import Line, broken, ok, warning
 
 SOON = timedelta(days=14)  # certificates are renewed long before
 SHARE = 8  # of its life: what lasts for hours is renewed in hours

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.files import source_name
-from webhook.cluster.manifests import parse_manifests, read_manifests
 from webhook.errors import ConfigError, Malformed, RequestError
+from webhook.offline.manifests import parse_manifests, read_manifests
+from webhook.settings.files import source_name
 from webhook.wire.codec import API_VERSION, to_request
 from webhook.wire.models import Request
 

@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
+from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import Budget
 from webhook.pod.patch import Edit

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Cause, Shortfall
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Cause, Shortfall
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding
-from webhook.rules.verdict import selector, shortfalls
+from webhook.rules.facts import selector, shortfalls
 
 
 def told(pod: DevicePod, context: Context, cause: Cause) -> Iterable[Finding]:

@@ -1,16 +1,33 @@
 """How rules spell containers, fields and values, so that all messages read alike and none carries hostile text."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import VgpuShape
+from webhook.devices.vgpu.fleet import Card, VgpuShape
 from webhook.pod import quantity
+from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container
 from webhook.texts import shorten
+
+PARTS = ("limits", "requests")
+
+
+def set_amount(container: Container, resource: str, amount: int) -> Iterator[Edit]:
+    """Set a resource in limits and requests: the API server refuses extended resources where they differ."""
+    for part in PARTS:
+        yield Edit((*container.path, "resources", part, resource), str(amount))
+
+
+def remove_amount(container: Container, resource: str) -> Iterator[Edit]:
+    """Remove a resource from limits and requests."""
+    for part, present in zip(PARTS, (container.limits, container.requests), strict=True):
+        if resource in present:
+            yield Edit((*container.path, "resources", part, resource), REMOVE)
+
 
 SHOWN = 60  # characters of a foreign value
 

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
+from webhook.audit.log import AuditLog
 from webhook.errors import RequestError
-from webhook.observe.audit import AuditLog
-from webhook.observe.metrics import Metrics
 from webhook.server import answering
 from webhook.server.answering import ENDPOINTS, Answered
 from webhook.server.body import Busy, ClientGone, Receive, check_headers, linger, read_body, read_seconds
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
 from webhook.wire import codec
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from webhook.audit import log as audit
+from webhook.audit.log import Exchange
 from webhook.errors import RequestError
-from webhook.observe import audit
-from webhook.observe.audit import Exchange
 from webhook.outcome import Outcome
 from webhook.review import Snapshot, mutate, validate
 from webhook.wire import codec

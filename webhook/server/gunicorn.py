@@ -19,8 +19,8 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.util import is_ipv6, parse_address
 from gunicorn.workers.gasgi import ASGIWorker
 
+from webhook.audit.log import reopened
 from webhook.errors import ConfigError
-from webhook.observe.audit import reopened
 from webhook.server.budget import Budget
 from webhook.server.connection import IDLE_SECONDS
 from webhook.server.transport import TlsTransport

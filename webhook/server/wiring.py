@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.cluster.file_watcher import FileWatcher, WatchedFiles, signature
-from webhook.cluster.files import SettingsFiles
-from webhook.cluster.sources import ClusterOptions
-from webhook.cluster.watcher import Job, SettingsWatcher
+from webhook.audit.log import KEEP, MAX_BYTES, AuditLog
 from webhook.errors import ConfigError
-from webhook.observe.audit import KEEP, MAX_BYTES, AuditLog
-from webhook.observe.metrics import Metrics
 from webhook.review import Snapshot
 from webhook.server.admission import Admission
+from webhook.server.metrics import Metrics
 from webhook.server.state import State
 from webhook.server.tls import ServingTls
+from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
+from webhook.settings.files import SettingsFiles
+from webhook.settings.sources import ClusterOptions
+from webhook.settings.watcher import Job, SettingsWatcher
 
 log = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from webhook import names
-from webhook.devices.ascend.asks import is_hami_core, npu_asks
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import is_hami_core, npu_asks
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
 
 WORDS = ("Ascend910B3", "Ascend310P")

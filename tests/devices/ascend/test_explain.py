@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names
-from webhook.devices.ascend.asks import is_hami_core, npu_asks
 from webhook.devices.ascend.explain import Question, Reason, explain
-from webhook.devices.ascend.feasibility import judge
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_asks
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
+from webhook.devices.verdict import Fits
 from webhook.pod.view import PodView
 
 WORD, NUMBER, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"

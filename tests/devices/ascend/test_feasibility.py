@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 
 from tests.strategies import ascend_node
 from webhook import names
-from webhook.devices.ascend.asks import is_hami_core, npu_asks
-from webhook.devices.ascend.feasibility import MAX_KINDS, judge
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import MAX_KINDS, is_hami_core, judge, npu_asks
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
+from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
 from webhook.pod.view import PodView
 
 CHIP = "huawei.com/Ascend910B3"

@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 
 from webhook import names
 from webhook.devices import explanation, nearest
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.gpushare.explain import Cards, Reason, explain
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
+from webhook.devices.verdict import Fits
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster.explain import Reason, explain, template
 from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
 from webhook.pod.view import PodView

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from tests.strategies import device_node, mindcluster_node
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
 from webhook.devices.fleet import build_fleet
 from webhook.devices.mindcluster.feasibility import has_template, judge, served
 from webhook.devices.nodes import read_node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
+from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")

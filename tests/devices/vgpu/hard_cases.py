@@ -2,7 +2,7 @@
 
 import random
 
-from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.slices import Need
 
 SIZES = (15360, 16384, 24564, 32768, 40960, 46068, 81920)  # MiB of real cards

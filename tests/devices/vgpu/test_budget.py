@@ -2,9 +2,8 @@
 
 import pytest
 
-from webhook.devices.vgpu.cards import Card
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.fleet import count_kinds
+from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Budget, Need
 

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
-from webhook.devices.vgpu.cards import decode_register
+from webhook.devices.vgpu.fleet import decode_register
 
 SMALL = Geometry("group1", (Instance("1g.10gb", 9728, 7),))
 LARGE = Geometry("group2", (Instance("7g.80gb", 80896, 1),))

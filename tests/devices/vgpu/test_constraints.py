@@ -10,8 +10,14 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import GATE_NAMES, Node
 from webhook.devices.target import Target
-from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, clean_words, read_constraints, type_words
-from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.eligibility import (
+    UNCONSTRAINED,
+    Constraints,
+    clean_words,
+    eligible,
+    read_constraints,
+    type_words,
+)
 from webhook.errors import Malformed
 from webhook.pod.view import PodView
 

@@ -5,20 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.devices import nearest
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.explanation import MAX_SHAPES
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Fits
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints
+from webhook.devices.verdict import Fits
+from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
 from webhook.devices.vgpu.explain import explain
 from webhook.devices.vgpu.feasibility import judge, question
-from webhook.devices.vgpu.placement import Placement
-from webhook.devices.vgpu.walk import Reason
+from webhook.devices.vgpu.placement import Placement, Reason
 from webhook.names import NODE_VGPU_REGISTER
 from webhook.pod.view import PodView
 

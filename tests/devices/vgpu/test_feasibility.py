@@ -4,17 +4,22 @@ import pytest
 
 from tests.strategies import node_json, register
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.feasibility import Cause, Fits, FitsTightly, Never, Unknown
 from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node
+from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.constraints import UNCONSTRAINED, Constraints, read_constraints
-from webhook.devices.vgpu.eligibility import MAX_REMEMBERED, UUID_NODE_LIMIT, eligible
+from webhook.devices.verdict import Cause, Fits, FitsTightly, Never, Unknown
+from webhook.devices.vgpu.eligibility import (
+    MAX_REMEMBERED,
+    UNCONSTRAINED,
+    UUID_NODE_LIMIT,
+    Constraints,
+    eligible,
+    read_constraints,
+)
 from webhook.devices.vgpu.feasibility import judge, question
-from webhook.devices.vgpu.fleet import declared_shape
+from webhook.devices.vgpu.fleet import Card, declared_shape
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")

@@ -16,8 +16,7 @@ from webhook.devices.families import Role
 from webhook.devices.fleet import Declared, build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import declared_shape
+from webhook.devices.vgpu.fleet import Card, declared_shape
 
 DATA = Path(__file__).parents[2] / "data"
 CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test")

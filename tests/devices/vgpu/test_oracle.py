@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from webhook.devices.asks import DevicePod
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.feasibility import Fits, FitsTightly, Never
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
+from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
-from webhook.devices.vgpu.constraints import read_constraints
+from webhook.devices.verdict import Fits, FitsTightly, Never
+from webhook.devices.vgpu.eligibility import read_constraints
 from webhook.devices.vgpu.feasibility import judge, question
 from webhook.pod.view import PodView
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.config import Geometry, Instance
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.fleet import count_kinds
+from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Budget, Need, enough_slices
 

@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from tests.devices.vgpu.hard_cases import hard_case
 from tests.devices.vgpu.test_placement import after, exists
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.covering import Covering
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.fleet import count_kinds
-from webhook.devices.vgpu.layouts import groups_of, largest_layouts
+from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.search import placement_exists
+from webhook.devices.vgpu.search import Covering, groups_of, largest_layouts, placement_exists
 from webhook.devices.vgpu.slices import Budget, Need
 
 PLENTY = 10**7

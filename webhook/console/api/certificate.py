@@ -5,13 +5,13 @@ from base64 import b64encode
 from datetime import UTC, datetime
 from pathlib import Path
 
-from webhook.cluster.files import read_bytes
 from webhook.console.api.operation import Answer
 from webhook.doctor.certificates import MAX_BYTES, hosts, load
-from webhook.doctor.line import Status
+from webhook.doctor.check import Status
 from webhook.doctor.validity import RENEW, lasting
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
+from webhook.settings.files import read_bytes
 from webhook.texts import shorten
 
 MAX_NAMES = 20

@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from webhook.audit.decision import Decision
+from webhook.audit.entries import Entry
+from webhook.audit.filters import Filter
+from webhook.audit.journal import Journal
+from webhook.audit.lookup import APART, MAX_LOOKED_AT
+from webhook.audit.repairs import content_after
 from webhook.console.api.filters import MAX_GLOB, exactly
-from webhook.decisions.decision import Decision
-from webhook.decisions.entries import Entry
-from webhook.decisions.filters import Filter
-from webhook.decisions.journal import Journal
-from webhook.decisions.lookup import APART, MAX_LOOKED_AT
-from webhook.decisions.repairs import content_after
 
 
 class Pending:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
+from webhook.audit.decision import spell_time
+from webhook.audit.summary import OTHERS, Count, Summary, worst_first
+from webhook.audit.trend import Trend
 from webhook.console.api.bounds import MAX_TEXT
 from webhook.console.api.decision_answers import Counted, OverTime, RefusedTimes, Summed
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.state import State
-from webhook.decisions.decision import spell_time
-from webhook.decisions.summary import OTHERS, Count, Summary, worst_first
-from webhook.decisions.trend import Trend
 from webhook.texts import shorten
 
 TOP = 100

@@ -3,6 +3,10 @@
 from pydantic import Field
 from werkzeug.exceptions import NotFound
 
+from webhook.audit.decision import Decision, spell_time, to_record, worst_levels
+from webhook.audit.entries import Entry
+from webhook.audit.filters import Filter
+from webhook.audit.journal import Journal
 from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_answers import (
     DecisionInFull,
@@ -19,10 +23,6 @@ from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.findings import to_findings
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.state import State
-from webhook.decisions.decision import Decision, spell_time, to_record, worst_levels
-from webhook.decisions.entries import Entry
-from webhook.decisions.filters import Filter
-from webhook.decisions.journal import Journal
 from webhook.texts import shorten
 
 MAX_ENTRIES = 1000

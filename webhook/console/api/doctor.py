@@ -9,7 +9,7 @@ from pydantic import Field
 from webhook.console.api.operation import Answer, Method, Operation, Question
 from webhook.console.examiner import Examination
 from webhook.console.state import State
-from webhook.doctor.line import Status
+from webhook.doctor.check import Status
 from webhook.texts import shorten
 
 WAIT_SECONDS = 20.0

@@ -18,8 +18,8 @@ from webhook.console.api.review import Examined, ReviewQuestion, examine
 from webhook.console.state import State
 from webhook.devices.fleet import Fleet
 from webhook.offline.reviewed import Reviewed
-from webhook.report.explanation import explain_pods, to_drawn_value
-from webhook.report.families.told import PodExplanation, Told
+from webhook.render.explanation import explain_pods, to_drawn_value
+from webhook.render.families.told import PodExplanation, Told
 from webhook.review import context_of
 from webhook.texts import shorten
 

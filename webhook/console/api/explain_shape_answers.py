@@ -3,7 +3,7 @@
 from pydantic import PrivateAttr
 
 from webhook.console.api.operation import Answer
-from webhook.report.drawing import Drawing
+from webhook.render.drawing import Drawing
 
 
 class Kind(Answer):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from werkzeug.exceptions import BadRequest
 
+from webhook.audit.filters import Filter, read_time
 from webhook.console.api.operation import Question
-from webhook.decisions.filters import Filter, read_time
 from webhook.outcome import WORDS
 
 MAX_GLOBS = 20

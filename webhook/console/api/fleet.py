@@ -19,7 +19,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.shapes import Shape
-from webhook.report.families.empty import draw_shape
+from webhook.render.families.empty import draw_shape
 from webhook.texts import shorten
 
 MAX_SHAPES = 100

@@ -14,7 +14,7 @@ from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.shapes import Shape
 from webhook.devices.vgpu.fleet import VgpuShape
-from webhook.report.drawing import Drawing
+from webhook.render.drawing import Drawing
 from webhook.rules import wording
 from webhook.texts import shorten
 

@@ -15,7 +15,7 @@ from webhook.console.api.openapi import product_version
 from webhook.console.api.operation import Answer, Method, Operation, Question
 from webhook.console.api.sources import MAX_PROBLEM, Source, sources
 from webhook.console.state import State
-from webhook.doctor.line import Status
+from webhook.doctor.check import Status
 from webhook.texts import shorten
 
 _STARTED = time.monotonic()

@@ -11,6 +11,14 @@ from typing import Annotated
 from pydantic import Field
 from werkzeug.exceptions import BadRequest
 
+from webhook.audit.changes import Changes, Group, Kind
+from webhook.audit.decision import Decision, spell_time
+from webhook.audit.filters import Filter
+from webhook.audit.inputs import MAX_SPLIT
+from webhook.audit.journal import Journal
+from webhook.audit.lookup import APART
+from webhook.audit.repairs import content_after
+from webhook.audit.replay import Direction, Replayer, Verdict
 from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_pairs import Pending, moved, repairs_before
 from webhook.console.api.decisions import find
@@ -19,14 +27,6 @@ from webhook.console.api.findings import to_findings
 from webhook.console.api.operation import Method, Operation
 from webhook.console.api.replay_answers import ChangedAlike, ChangedLevel, ReplayedMany, ReplayedOne, Replays, Who
 from webhook.console.state import State
-from webhook.decisions.changes import Changes, Group, Kind
-from webhook.decisions.decision import Decision, spell_time
-from webhook.decisions.filters import Filter
-from webhook.decisions.inputs import MAX_SPLIT
-from webhook.decisions.journal import Journal
-from webhook.decisions.lookup import APART
-from webhook.decisions.repairs import content_after
-from webhook.decisions.replay import Direction, Replayer, Verdict
 from webhook.review import Snapshot
 from webhook.rules.base import Level
 from webhook.texts import shorten

@@ -7,15 +7,15 @@ import orjson
 from pydantic import Field
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.review_answers import Review, Unreadable
 from webhook.console.api.review_documents import tell
 from webhook.console.state import State
-from webhook.decisions.inputs import MAX_SPLIT
 from webhook.errors import WebhookError
 from webhook.offline.documents import parse_documents
 from webhook.offline.reviewed import Reviewed, review_document
-from webhook.report.listing import MAX_LINES
+from webhook.render.listing import MAX_LINES
 from webhook.review import Snapshot
 
 SOURCE = "the manifest"

@@ -7,8 +7,8 @@ from webhook.console.api.findings import to_findings
 from webhook.console.api.review_answers import Change, Line, PodListing, ReviewedDocument
 from webhook.doctor.ours import SUFFIX
 from webhook.offline.reviewed import Reviewed
-from webhook.report.listing import listing
-from webhook.report.text import note
+from webhook.render.listing import listing
+from webhook.render.review import note
 from webhook.wire.models import Request
 
 

@@ -8,7 +8,7 @@ from werkzeug.exceptions import NotFound
 from webhook.console.api.operation import Answer, Method, Operation, Question
 from webhook.console.state import State
 from webhook.offline.rulebook import REPAIR, Row, rows
-from webhook.report.manifest import difference
+from webhook.render.yaml import difference
 from webhook.rules.levels import LevelTable
 
 MAX_NAMESPACE = 253

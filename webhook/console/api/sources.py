@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime
 
-from webhook.cluster.sources import SettingStatus
 from webhook.console.api.operation import Answer
 from webhook.console.state import State
+from webhook.settings.sources import SettingStatus
 from webhook.texts import shorten
 
 MAX_ORIGIN = 300

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from webhook.report.manifest import to_json
+from webhook.render.yaml import to_json
 from webhook.texts import shorten
 
 MAX_VALUE = 600  # characters

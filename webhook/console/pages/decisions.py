@@ -6,6 +6,9 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.exceptions import BadRequest
 from werkzeug.wrappers import Response
 
+from webhook.audit.inputs import MAX_SPLIT
+from webhook.audit.lookup import is_id
+from webhook.audit.summary import OTHERS
 from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion, number_of
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.operation import Answer
@@ -15,12 +18,9 @@ from webhook.console.pages.decision_charts import history
 from webhook.console.pages.decision_patches import operations
 from webhook.console.pages.forms import lines
 from webhook.console.state import State
-from webhook.decisions.inputs import MAX_SPLIT
-from webhook.decisions.lookup import is_id
-from webhook.decisions.summary import OTHERS
 from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS
-from webhook.report.manifest import to_json, to_yaml
+from webhook.render.yaml import to_json, to_yaml
 
 ROWS = 100
 REFUSED = 6

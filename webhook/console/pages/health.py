@@ -5,7 +5,7 @@ from flask import Blueprint, render_template, request
 from webhook.console.api.health import OPERATIONS
 from webhook.console.pages.units import ago
 from webhook.console.state import State
-from webhook.doctor.line import Status
+from webhook.doctor.check import Status
 
 # A shape for each, as colours alone do not tell them apart for everybody; and the word for it as a class.
 SIGNS = {

@@ -19,8 +19,8 @@ from webhook.console.pages.playground_folds import blocks
 from webhook.console.pictures.node import svg
 from webhook.console.state import State
 from webhook.errors import WebhookError
-from webhook.report.drawing import Drawing
-from webhook.report.manifest import to_json
+from webhook.render.drawing import Drawing
+from webhook.render.yaml import to_json
 
 MAX_DRAWINGS = 40  # on a page; what more shapes say is told in words
 OPEN = 6  # shapes of a family that are seen at once

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from webhook.cluster.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
 from webhook.offline.rulebook import REPAIR, rows
+from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
 
 START = "pod-repaired"
 POLICY = "policy."  # the conditions of an example that can be tried here

@@ -2,7 +2,7 @@
 
 from markupsafe import Markup, escape
 
-from webhook.report.terminal import visible
+from webhook.texts import visible
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
 

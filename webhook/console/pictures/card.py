@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from webhook.console.pictures.elements import amount, element, fit, text, wrapped
 from webhook.console.pictures.words import describe, share
-from webhook.report.drawing import Card, Drawing, Part
+from webhook.render.drawing import Card, Drawing, Part
 
 MARGIN, TANK, DEPTH = 14, 92, 128  # left of the tank, for letters; its width and height
 BAR = MARGIN + TANK + 5  # the cores

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from webhook.report.terminal import legible
+from webhook.texts import legible
 
 ADVANCE = 0.58  # of a character, in font sizes: the average of a sans-serif
 LARGEST = 10**12  # numbers beyond are written as such

@@ -24,8 +24,8 @@ from webhook.console.pictures.card import (
 )
 from webhook.console.pictures.elements import element, fit, text, wrapped
 from webhook.console.pictures.words import description, totals
-from webhook.report.drawing import MAX_PARTS, MAX_TEXT, Drawing
-from webhook.report.terminal import legible
+from webhook.render.drawing import MAX_PARTS, MAX_TEXT, Drawing
+from webhook.texts import legible
 
 MAX_BYTES = 60_000
 COLUMNS = 4

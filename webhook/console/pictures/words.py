@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from webhook.console.pictures.elements import amount
-from webhook.report.drawing import Card, Drawing, Part
-from webhook.report.terminal import legible
+from webhook.render.drawing import Card, Drawing, Part
+from webhook.texts import legible
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500

@@ -7,14 +7,13 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.ascend.asks import NpuAsk
-from webhook.devices.ascend.feasibility import booked, judge
+from webhook.devices.ascend.feasibility import NpuAsk, booked, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape
 from webhook.devices.explanation import MAX_SHAPES, Answer, Case, Explanation, Refusal
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, loosened
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
 from webhook.pod.view import Container
 
 

@@ -7,14 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.explanation import MAX_SHAPES, Answer, Case, Explanation, Refusal
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Cause, Shortfall
 from webhook.devices.gpushare.feasibility import judge, requested
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, amounts_of_regular, loosened, with_value
+from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Cause, Shortfall
 
 
 class Reason(StrEnum):

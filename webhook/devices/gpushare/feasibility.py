@@ -8,11 +8,11 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/share.go`, `device_in
 from dataclasses import dataclass
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
 from webhook.pod.view import INIT, REGULAR
 
 

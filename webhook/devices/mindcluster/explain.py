@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.explanation import MAX_SHAPES, Answer, Case, Explanation, Refusal
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Shortfall, Unknown
 from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES, has_template, judge, served
 from webhook.devices.mindcluster.fleet import MindclusterFleet, MindclusterShape
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, amounts_of_regular, loosened, with_value
+from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Shortfall, Unknown
 from webhook.pod.view import Container
 
 LOW, _ = LEVELS

@@ -4,11 +4,11 @@ Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/de
 """
 
 from webhook import names
-from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.families import Family
-from webhook.devices.feasibility import Cause, Fits, Shortfall, Unknown
 from webhook.devices.mindcluster.fleet import MindclusterFleet
+from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
+from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
 from webhook.pod.view import REGULAR
 
 TEMPLATE_CORES = (1, 2, 4)  # vir01, vir02, vir04

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webhook.devices.asks import Ask
 from webhook.devices.families import Role
-from webhook.devices.feasibility import Cause, Feasibility, Fits, FitsTightly, Never, Unknown
+from webhook.devices.requests import Ask
 from webhook.devices.target import Target
-from webhook.devices.vgpu.cards import Card
-from webhook.devices.vgpu.constraints import Constraints
-from webhook.devices.vgpu.eligibility import Candidate, eligible
-from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
+from webhook.devices.verdict import Cause, Feasibility, Fits, FitsTightly, Never, Unknown
+from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import EMPTY, Budget, Need, enough_slices, takes
 

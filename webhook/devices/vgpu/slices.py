@@ -8,7 +8,7 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.devices.vgpu.cards import Card
+from webhook.devices.vgpu.fleet import Card
 
 CARD_CORES = 100
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import npu_registers
 from webhook.doctor.reading import counted, listed, name_of
 from webhook.doctor.scheduler_conf import ASCEND, SchedulerConf

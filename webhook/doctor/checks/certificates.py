@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.doctor.certificates import Certificates, hosts, load, trusted
+from webhook.doctor.check import Check, Line, broken, ok, unchecked
 from webhook.doctor.facts import Facts, Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked
 from webhook.doctor.ours import CONFIGURATIONS, SECRET, entries, service
 from webhook.doctor.reading import at, counted, listed, table
 from webhook.doctor.setup import Setup

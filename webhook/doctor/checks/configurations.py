@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.ours import CONFIGURATIONS, entries
 from webhook.doctor.reading import Object, at, counted, listed, tables, text, texts
 from webhook.doctor.setup import Setup

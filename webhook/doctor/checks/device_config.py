@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.device_config import DeviceConfigMap, elsewhere
 from webhook.doctor.facts import Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.reading import listed, text
 from webhook.doctor.scheduler_conf import (
     CONFIG_NAMESPACE,

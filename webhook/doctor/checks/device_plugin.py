@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.device_config import DeviceConfigMap, read_by_plugin
 from webhook.doctor.facts import Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.reading import listed
 from webhook.doctor.scheduler_conf import CONFIG_NAMESPACE
 from webhook.doctor.setup import Setup

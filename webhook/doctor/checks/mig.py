@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import register, registering
 from webhook.doctor.reading import listed, name_of
 from webhook.doctor.setup import Setup

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.nodes import GATE_NAMES
-from webhook.devices.vgpu.cards import Register, decode_register
+from webhook.devices.vgpu.fleet import Register, decode_register
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import register, registering
 from webhook.doctor.reading import Object, counted, listed, name_of, table, text
 from webhook.doctor.setup import Setup

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from webhook.doctor.check import Check, Line, ok, unchecked, warning
 from webhook.doctor.facts import Facts, Kind, Unread
-from webhook.doctor.line import Check, Line, ok, unchecked, warning
 from webhook.doctor.ours import SUFFIX
 from webhook.doctor.reading import Object, listed, tables, text, texts
 from webhook.doctor.setup import Setup

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from webhook.doctor import nodes
+from webhook.doctor.check import Check, Line, broken, ok, unchecked
 from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked
 from webhook.doctor.reading import listed
 from webhook.doctor.scheduler_conf import (
     ASCEND,

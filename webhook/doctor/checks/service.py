@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.ours import CONFIGURATIONS, called_service, entries, port, service
 from webhook.doctor.reading import at, listed, namespace_of, tables, text, texts
 from webhook.doctor.setup import Setup

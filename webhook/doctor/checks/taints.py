@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.nodes import registering
 from webhook.doctor.reading import Object, counted, listed, name_of, tables, text
 from webhook.doctor.setup import Setup

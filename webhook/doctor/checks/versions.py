@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from webhook import names
 from webhook.devices.target import Target, Version
+from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.line import Check, Line, broken, ok, unchecked, warning
 from webhook.doctor.ours import service
 from webhook.doctor.setup import Setup
 from webhook.doctor.workloads import Workload

@@ -7,14 +7,14 @@ Why:      the scheduler books a whole template or the whole NPU without a word; 
 
 from collections.abc import Iterator
 
-from webhook.devices.ascend.asks import is_hami_core
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import Context, Mutation, Notice
-from webhook.rules.resources import set_amount
-from webhook.rules.verdict import npus
+from webhook.rules.facts import npus
+from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:

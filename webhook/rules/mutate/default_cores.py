@@ -7,11 +7,11 @@ Why:      nobody else in the Volcano stack applies this default.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
 from webhook.devices.families import Role
+from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules.base import VGPU_ONLY, Context, Mutation
-from webhook.rules.resources import set_amount
+from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:

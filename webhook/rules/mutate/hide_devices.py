@@ -11,8 +11,8 @@ are left alone: a pod's env wins over the plugin's, and would take the card away
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod, asks_native_gpu, requested_families
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
 from webhook.pod.patch import APPEND, Edit
 from webhook.pod.view import Container
 from webhook.rules import wording

@@ -7,7 +7,7 @@ Why:      a pod that only requests a device would be refused after this webhook,
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules.base import Context, Mutation
 

@@ -9,13 +9,13 @@ Not in an autoscaled fleet: a larger card may come.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
-from webhook.rules.resources import set_amount
-from webhook.rules.verdict import constraints
+from webhook.rules.facts import constraints
+from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:

@@ -7,14 +7,14 @@ Why:      no node offers the percentage as a resource, and the ordinary node fit
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import Ask, DevicePod
 from webhook.devices.families import Role
+from webhook.devices.requests import Ask, DevicePod
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
-from webhook.rules.resources import remove_amount, set_amount
-from webhook.rules.verdict import constraints
+from webhook.rules.facts import constraints
+from webhook.rules.wording import remove_amount, set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:

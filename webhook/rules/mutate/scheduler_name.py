@@ -8,7 +8,7 @@ Why:      only Volcano's scheduler assigns cards; under another the pod ends in 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules.base import Context, Mutation
 

@@ -7,7 +7,7 @@ Why:      without it the pod stays pending, and nothing says that the taint is w
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod.patch import APPEND, Edit
 from webhook.rules.base import VGPU_ONLY, Context, Mutation
 from webhook.rules.tolerations import covers, to_json

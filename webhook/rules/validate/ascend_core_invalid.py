@@ -8,10 +8,10 @@ Why:      the scheduler finds no template and no chip for it, and the pod waits 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES, has_template, served
 from webhook.devices.mindcluster.fleet import CHIP_CORES
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 

@@ -8,12 +8,12 @@ Why:      the scheduler takes every other word for a hard split: NPUs are cut by
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.ascend.asks import is_hami_core
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.verdict import near_mode
+from webhook.rules.facts import near_mode
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -7,12 +7,12 @@ Why:      the scheduler refuses parts of several NPUs on every node, and the pod
 
 from collections.abc import Iterator
 
-from webhook.devices.ascend.asks import is_hami_core
-from webhook.devices.asks import DevicePod
+from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.verdict import npus
+from webhook.rules.facts import npus
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -7,13 +7,13 @@ Why:      the allocatable 80 of an eight-card node counts slices; a container ca
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Cause
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.facts import constraints, never
 from webhook.rules.shortfalls import told
-from webhook.rules.verdict import constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ Why:      the scheduler skips a card when used plus asked exceeds 100.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

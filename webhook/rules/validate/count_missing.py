@@ -7,9 +7,9 @@ Why:      the container starts without isolation or without a device, even where
 
 from collections.abc import Iterable, Iterator
 
-from webhook.devices.asks import Amount, DevicePod
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
+from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.unknown import unknown_names
 from webhook.pod.view import REGULAR, Container
 from webhook.rules import wording

@@ -8,8 +8,8 @@ Why:      the families belong to different plugins that cannot share a node, so 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod, asks_native_gpu, requested_families
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation

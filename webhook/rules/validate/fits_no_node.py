@@ -7,15 +7,15 @@ Why:      memory, cores, exclusive cards or node totals rule out every placement
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Cause
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import Question, offers
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.facts import asked, never
 from webhook.rules.shortfalls import told
-from webhook.rules.verdict import asked, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

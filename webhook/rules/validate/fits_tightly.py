@@ -9,10 +9,10 @@ On a partly used node the walk may differ, so this is a warning.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import FitsTightly
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import FitsTightly
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import verdict
+from webhook.rules.facts import verdict
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

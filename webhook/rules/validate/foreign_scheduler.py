@@ -8,7 +8,7 @@ Why:      no assignment is ever written, and the pod ends in UnexpectedAdmission
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 

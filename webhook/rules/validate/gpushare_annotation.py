@@ -8,7 +8,7 @@ Why:      the scheduler reads it on nodes only, so the pod may still get such a 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 

@@ -8,8 +8,8 @@ Why:      it is most likely misspelt: use- then allows less than meant, nouse- e
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
-from webhook.devices.vgpu.constraints import clean_words
+from webhook.devices.requests import DevicePod
+from webhook.devices.vgpu.eligibility import clean_words
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

@@ -9,7 +9,7 @@ Of a pod that exists, new ephemeral containers are read.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.pod.view import Container, mapping, sequence
 from webhook.rules import wording

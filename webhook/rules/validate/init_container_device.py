@@ -7,7 +7,7 @@ Why:      the scheduler reads spec.containers only; the device plugin then finds
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod, families_of
+from webhook.devices.requests import DevicePod, families_of
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 

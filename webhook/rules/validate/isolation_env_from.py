@@ -7,7 +7,7 @@ Why:      its keys are read when the container starts, and win over what the dev
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.isolation import ISOLATED, first_behind

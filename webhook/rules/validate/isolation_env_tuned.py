@@ -10,7 +10,7 @@ need them, and an image sets them without the pod.
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

@@ -7,7 +7,7 @@ Why:      the API server refuses such a pod later, and that of a workload only i
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 

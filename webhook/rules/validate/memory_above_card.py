@@ -8,15 +8,15 @@ Why:      the scheduler clamps nothing: it skips every card, and the pod waits f
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause
-from webhook.devices.vgpu.cards import Card
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Cause
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import memory_suffices
+from webhook.devices.vgpu.fleet import Card
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.facts import asked, constraints, never
 from webhook.rules.shortfalls import told
-from webhook.rules.verdict import asked, constraints, never
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

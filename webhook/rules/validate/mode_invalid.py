@@ -8,10 +8,10 @@ Why:      another word equals no node's mode, so the pod waits for ever.
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import MODES, near_mode
+from webhook.rules.facts import MODES, near_mode
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -8,15 +8,14 @@ Why:      the scheduler skips every card that a word excludes, and the pod waits
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
-from webhook.devices.feasibility import Cause
-from webhook.devices.vgpu.constraints import UNCONSTRAINED
-from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.requests import DevicePod
+from webhook.devices.verdict import Cause
+from webhook.devices.vgpu.eligibility import UNCONSTRAINED, eligible
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.facts import constraints, never
 from webhook.rules.shortfalls import told
-from webhook.rules.verdict import constraints, never
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
 

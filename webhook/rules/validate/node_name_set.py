@@ -7,7 +7,7 @@ Why:      the kubelet starts the pod at once and finds no assignment: Unexpected
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 

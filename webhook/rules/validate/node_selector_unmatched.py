@@ -7,9 +7,9 @@ Why:      the pod waits until somebody labels a node; the scheduler says so, but
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.verdict import matches, written_selector
+from webhook.rules.facts import matches, written_selector
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -7,8 +7,8 @@ Why:      the scheduler books phantom usage on the first card for it, and the co
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
 from webhook.devices.families import Role
+from webhook.devices.requests import DevicePod
 from webhook.pod.view import REGULAR
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation

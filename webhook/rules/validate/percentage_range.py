@@ -7,7 +7,7 @@ Why:      0 gives the container a limit of 0, which the isolation reads as unlim
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

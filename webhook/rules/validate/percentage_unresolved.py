@@ -7,11 +7,11 @@ Why:      Volcano from 1.13 on never schedules a pod that keeps it: no node offe
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.verdict import constraints
+from webhook.rules.facts import constraints
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ Why:      the isolation limits what the container was given; a privileged one op
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

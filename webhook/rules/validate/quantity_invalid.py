@@ -7,8 +7,8 @@ Why:      the scheduler casts to int32 and lets it wrap: 8Gi of memory becomes 0
 
 from collections.abc import Iterator
 
-from webhook.devices.asks import MAX_QUANTITY, Amount, DevicePod
 from webhook.devices.families import Family, Role
+from webhook.devices.requests import MAX_QUANTITY, Amount, DevicePod
 from webhook.errors import json_type
 from webhook.pod import quantity
 from webhook.rules import wording

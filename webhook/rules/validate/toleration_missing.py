@@ -8,7 +8,7 @@ Why:      without it the pod stays pending on tainted nodes, and nothing says th
 import json
 from collections.abc import Iterator
 
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.tolerations import covers, to_json
 

@@ -13,7 +13,7 @@ refused while all nodes are known. While they are not, some node may offer the n
 from collections.abc import Iterable
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation

@@ -8,7 +8,7 @@ Why:      the pod would run on any card, against its author's word.
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod
+from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 

@@ -11,8 +11,8 @@ plugin is left alone.
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.asks import DevicePod, asks_native_gpu, requested_families
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation

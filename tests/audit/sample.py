@@ -1,0 +1,72 @@
+"""Makes the sample log that ships with the webhook: `python -m tests.audit.sample`."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import yaml
+
+from tests.audit.recording import request
+from webhook.audit import log as audit
+from webhook.policy.policy import default_policy
+from webhook.review import Snapshot, mutate, validate
+from webhook.settings.files import SAMPLES, load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
+from webhook.wire.models import Request
+
+LOG = SAMPLES / "audit.jsonl"
+
+_BEGIN = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
+_FORMAT = orjson.OPT_APPEND_NEWLINE
+
+# Minutes since the beginning, namespace, user, and what is created.
+_ASKED = (
+    (4, "team-vision", "anna@example.org", "pod-refused"),
+    (9, "team-vision", "anna@example.org", "pod-repaired"),
+    (31, "team-speech", "ben@example.org", "pod-warned"),
+    (66, "team-vision", "system:serviceaccount:team-vision:runner", "nine"),
+    (67, "team-vision", "system:serviceaccount:team-vision:runner", "nine"),
+    (69, "team-vision", "system:serviceaccount:team-vision:runner", "nine"),
+    (95, "team-speech", "ben@example.org", "debug"),
+    (128, "team-speech", "chris@example.org", "pod-repaired"),
+)
+
+
+def lines() -> Iterator[bytes]:
+    """The lines that the webhook would write, but for the time that it takes."""
+    config = load_device_config(SAMPLES / "device-config.yaml")
+    used = build_snapshot(config, default_policy(), load_nodes(SAMPLES / "fleet.yaml", config))
+    for minute, namespace, user, name in _ASKED:
+        asked = request(_pod(name), namespace=namespace, name="", user=user)
+        at = _BEGIN + timedelta(minutes=minute)
+        repaired = _unique(asked, f"{minute}m")
+        outcome = mutate(repaired, used)
+        yield _line("mutate", repaired, outcome, used, at)
+        judged = _unique(replace(asked, object=dict(outcome.object)), f"{minute}v")
+        yield _line("validate", judged, validate(judged, used), used, at + timedelta(milliseconds=3))
+
+
+def _line(endpoint: str, asked: Request, outcome: Any, used: Snapshot, at: datetime) -> bytes:
+    record = orjson.loads(audit.line(audit.Exchange(endpoint, 60_000), asked, outcome, used))
+    return orjson.dumps({**record, "time": at.isoformat().replace("+00:00", "Z")}, option=_FORMAT)
+
+
+def _unique(asked: Request, text: str) -> Request:
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return replace(asked, uid=f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}")
+
+
+def _pod(name: str) -> dict[str, Any]:
+    if name.startswith("pod-"):
+        found: dict[str, Any] = yaml.safe_load((SAMPLES / f"{name}.yaml").read_text())
+        return found
+    container = {"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": 9 if name == "nine" else 1}}}
+    spec = {"containers": [container]} | ({"hostPID": True} if name == "debug" else {})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+if __name__ == "__main__":
+    LOG.write_bytes(b"".join(lines()))

@@ -1,0 +1,96 @@
+"""The line of a decision: at most 32 KiB, whatever was sent, and still a decision."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_review import SNAPSHOTS, request
+from webhook.audit.decision import parse_decision
+from webhook.audit.log import MAX_LINE, Exchange, line
+from webhook.outcome import MAX_FINDINGS, Outcome, Violation
+from webhook.pod.size import MAX_CONTAINERS
+from webhook.review import mutate, validate
+from webhook.rules.base import Level
+from webhook.rules.registry import VALIDATIONS
+from webhook.texts import cut
+from webhook.wire import codec
+
+EXCHANGE = Exchange("validate", 1)
+LONG = 1_000_000
+
+letters = st.sampled_from(["a", "\x00", '"', "\\", "é", "漢", "😀", "\u2028"])
+texts = st.builds(lambda letter, count: letter * count, letters, st.sampled_from([0, 1, 300, 5000, LONG]))
+wire_texts = texts.map(lambda text: text[:1024])
+rules = st.sampled_from([rule.id for rule in VALIDATIONS])
+violations = st.builds(Violation, rules, st.sampled_from([Level.DENY, Level.WARN, Level.AUDIT]), texts, texts)
+operations = st.fixed_dictionaries(
+    {"op": st.sampled_from(["add", "remove"]), "path": texts}, optional={"value": texts | st.lists(texts, max_size=2)}
+)
+
+
+@given(st.data())
+def test_it_is_bounded_and_tells_id_verdict_and_rules(data: st.DataObject):
+    named = {key: data.draw(wire_texts) for key in ("namespace", "name", "kind", "user", "sub_resource")}
+    uid = data.draw(texts)[:256]
+    found = data.draw(st.lists(violations, max_size=MAX_FINDINGS))
+    patch = data.draw(st.lists(operations, max_size=30))
+    asked = request({"spec": {}}, uid=uid, **named)
+    denied = any(violation.level is Level.DENY for violation in found)
+    outcome = Outcome("0123456789ab", allowed=not denied, violations=tuple(found), operations=tuple(patch))
+    written = line(EXCHANGE, asked, outcome, SNAPSHOTS[0])
+    assert len(written) <= MAX_LINE
+    assert written.endswith(b"\n")
+    assert written.count(b"\n") == 1
+    told = parse_decision(written[:-1])
+    assert told is not None
+    assert (told.id, told.uid, told.allowed) == ("0123456789ab", uid, not denied)
+    assert {(v.rule, v.level) for v in told.findings} == {(v.rule, v.level) for v in found}
+
+
+def test_every_rule_at_every_level_fits():
+    """More than a review can find."""
+    levels = (Level.DENY, Level.WARN, Level.AUDIT)
+    found = [Violation(rule.id, level, "\x00" * LONG, "\x00" * LONG) for rule in VALIDATIONS for level in levels][:200]
+    patch = ({"op": "replace", "path": "\x00" * LONG, "value": "\x00" * LONG},) * 100
+    named = dict.fromkeys(("namespace", "name", "kind", "user", "sub_resource"), "\x00" * 1024)
+    asked = request({"spec": {}}, uid="\x00" * 256, **named)
+    written = line(EXCHANGE, asked, Outcome("0123456789ab", False, tuple(found), operations=patch), SNAPSHOTS[0])
+    assert len(written) <= MAX_LINE
+    assert {finding["rule"] for finding in orjson.loads(written)["findings"]} == {v.rule for v in found}
+
+
+def container(number: object, **more: object) -> dict[str, object]:
+    return {"resources": {"limits": {"volcano.sh/vgpu-number": number}}} | more
+
+
+X = "x" * LONG
+PLACES = {
+    "generateName": {"metadata": {"generateName": X}},
+    "name": {"metadata": {"name": X}},
+    "annotation": {"metadata": {"annotations": {"volcano.sh/vgpu-mode": X, "volcano.sh/" + X: "1"}}},
+    "container": {"spec": {"containers": [container(0, name=X)]}},
+    "quantity": {"spec": {"containers": [{"resources": {"requests": {"volcano.sh/vgpu-number": "9" * LONG}}}]}},
+    "containers": {"spec": {"containers": [container("a", name=str(number)) for number in range(MAX_CONTAINERS)]}},
+    "scheduler": {"spec": {"schedulerName": X, "containers": [container(1)]}},
+}
+
+
+@pytest.mark.parametrize("endpoint", [mutate, validate], ids=["mutate", "validate"])
+@pytest.mark.parametrize("place", PLACES)
+def test_whatever_a_pod_holds_line_and_answer_are_bounded(place: str, endpoint: Any):
+    asked = request(PLACES[place])
+    outcome = endpoint(asked, SNAPSHOTS[0])
+    assert len(line(EXCHANGE, asked, outcome, SNAPSHOTS[0])) <= MAX_LINE
+    if not outcome.operations:  # a patch may repeat what the pod says
+        assert len(codec.encode(asked, outcome.answer())) <= MAX_LINE
+
+
+@given(st.data(), st.integers(10, 2000))
+def test_a_cut_text_takes_no_more_than_it_may(data: st.DataObject, most: int):
+    text = data.draw(texts)
+    kept = cut(text, most)
+    assert len(orjson.dumps(kept)) <= most
+    assert kept == text or text.startswith(kept.removesuffix("…"))

@@ -1,0 +1,114 @@
+"""The audit log's file: whole lines only, whatever the disk or the reader does."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from webhook.audit import log as audit
+from webhook.audit.log import AuditLog, reopened
+
+PAGE = 4096
+
+
+class Sink:
+    """An audit log into a pipe of one page, and the count of lost lines."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(self.reader, fcntl.F_SETPIPE_SZ, PAGE)
+        self.lost = 0
+        self.log = AuditLog(str(path), self._count)
+
+    def _count(self) -> None:
+        self.lost += 1
+
+    def read(self, most: int = 1 << 20) -> bytes:
+        return os.read(self.reader, most)
+
+    def close(self) -> None:
+        self.log.close()
+        os.close(self.reader)
+
+
+@pytest.fixture
+def sink(tmp_path: Path) -> Iterator[Sink]:
+    made = Sink(tmp_path / "fifo")
+    yield made
+    made.close()
+
+
+def line(letter: str, length: int) -> bytes:
+    return letter.encode() * (length - 1) + b"\n"
+
+
+def test_a_torn_line_is_finished_before_the_next(sink: Sink):
+    long = line("a", 2 * PAGE + 100)
+    sink.log.write(long)
+    assert sink.lost == 0, "it went out in part and is kept"
+    read = sink.read()
+    assert read == long[:PAGE]
+    sink.log.write(line("b", 10))
+    assert sink.lost == 1, "its place is taken by the rest of the first"
+    read += sink.read()
+    sink.log.write(line("c", 10))
+    read += sink.read()
+    assert read == long + line("c", 10)
+
+
+def test_what_is_lost_is_lost_whole(sink: Sink):
+    sink.log.write(line("a", PAGE))
+    for _ in range(5):
+        sink.log.write(line("b", 100))
+    assert sink.lost == 5
+    assert sink.read() == line("a", PAGE)
+    sink.log.write(line("c", 100))
+    assert sink.read() == line("c", 100)
+
+
+def test_complains_once_a_minute(sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
+    now = [1000.0]
+    monkeypatch.setattr(audit.time, "monotonic", lambda: now[0])
+    sink.log.write(line("a", PAGE))
+    for seconds in (0, 1, 58, 61, 62):
+        now[0] = 1000.0 + seconds
+        sink.log.write(line("b", 10))
+    assert sink.lost == 5
+    assert len(caplog.records) == 2
+    assert "the reader does not keep up; admissions go on" in caplog.text
+
+
+def test_files_are_appended_to_by_several(tmp_path: Path):
+    """A replica that goes and one that comes may share a file."""
+    file = tmp_path / "log"
+    logs = [AuditLog(str(file), lambda: pytest.fail("lost")) for _ in range(2)]
+    for number in range(10):
+        logs[number % 2].write(b"%d\n" % number)
+    for log in logs:
+        log.close()
+    assert file.read_bytes() == b"".join(b"%d\n" % number for number in range(10))
+
+
+def test_a_path_that_cannot_be_opened_is_an_error(tmp_path: Path):
+    with pytest.raises(FileNotFoundError):
+        AuditLog(str(tmp_path / "none" / "log"), lambda: None)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="No such device"):  # at once: waiting for a reader would be for ever
+        AuditLog(str(tmp_path / "fifo"), lambda: None)
+
+
+def test_only_what_can_block_is_opened_anew(tmp_path: Path):
+    reader, writer = os.pipe()
+    fresh = reopened(writer)
+    assert fresh is not None
+    assert not os.get_blocking(fresh)
+    assert os.get_blocking(writer)
+    os.write(fresh, b"x")
+    assert os.read(reader, 10) == b"x"
+    for descriptor in (reader, writer, fresh):
+        os.close(descriptor)
+    with (tmp_path / "file").open("wb") as file:
+        assert reopened(file.fileno()) is None

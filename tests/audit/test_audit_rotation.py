@@ -1,0 +1,293 @@
+"""The audit log's file is rotated by its size, or by somebody else: no line is lost or torn."""
+
+import fcntl
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from webhook.audit import log as audit
+from webhook.audit.log import AuditLog
+
+MAX = 1000
+
+
+class Log:
+    """An audit log of at most MAX bytes a file, and what was written to it."""
+
+    def __init__(self, path: Path, max_bytes: int = MAX, keep: int = 3) -> None:
+        self.path = path
+        self.lost = 0
+        self.count = 0
+        self.log = AuditLog(str(path), self._failed, max_bytes, keep)
+
+    def _failed(self) -> None:
+        self.lost += 1
+
+    def write(self, count: int = 1, length: int = 100) -> None:
+        """Write lines that bear a rising number."""
+        for _ in range(count):
+            self.log.write(b"%0*d\n" % (length - 1, self.count))
+            self.count += 1
+
+    def numbers(self, *names: str) -> list[int]:
+        """The numbers in some files, in order; in the file itself if none is named."""
+        files = [self.path.with_name(self.path.name + name) for name in names or ("",)]
+        return [int(line) for file in files for line in file.read_text().splitlines()]
+
+    def files(self) -> list[str]:
+        return sorted(file.name.removeprefix(self.path.name) for file in self.path.parent.iterdir())
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Log]:
+    made = Log(tmp_path / "audit.jsonl")
+    yield made
+    made.log.close()
+
+
+def test_full_files_are_kept_newest_first_and_the_oldest_goes(log: Log):
+    log.write(10)
+    assert log.files() == [""], "so much fits"
+    log.write(1)
+    assert (log.numbers(".1"), log.numbers()) == ([*range(10)], [10])
+    log.write(34)
+    assert log.files() == ["", ".1", ".2", ".3"]
+    assert log.numbers(".3", ".2", ".1", "") == [*range(10, 45)]
+    assert log.lost == 0
+    assert all(file.stat().st_size <= MAX for file in log.path.parent.iterdir())
+
+
+def test_a_line_that_is_longer_than_a_file_goes_out_whole(log: Log):
+    log.write(1, length=3 * MAX)
+    log.write(1, length=3 * MAX)
+    assert (log.numbers(".1"), log.numbers()) == ([0], [1])
+
+
+def test_a_file_that_was_full_before_is_rotated(tmp_path: Path):
+    (tmp_path / "audit.jsonl").write_bytes(b"9" * MAX + b"\n")
+    log = Log(tmp_path / "audit.jsonl")
+    log.write()
+    assert log.files() == ["", ".1"]
+    assert log.numbers() == [0]
+
+
+def test_none_is_rotated_on_request(tmp_path: Path):
+    log = Log(tmp_path / "audit.jsonl", max_bytes=0)
+    log.write(50)
+    assert log.files() == [""]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_a_new_file_is_as_closed_as_the_old_one(tmp_path: Path, mode: int):
+    log = Log(tmp_path / "audit.jsonl")
+    log.write()
+    assert log.path.stat().st_mode & 0o777 == 0o640
+    log.path.chmod(mode)
+    log.write(10)
+    assert log.files() == ["", ".1"]
+    assert log.path.stat().st_mode & 0o777 == mode
+
+
+def test_what_an_external_program_renames_is_left_and_a_new_file_begun(log: Log):
+    log.write(3)
+    log.path.rename(log.path.with_name("elsewhere"))
+    log.write(2)
+    assert [int(line) for line in log.path.with_name("elsewhere").read_text().splitlines()] == [0, 1, 2]
+    assert log.numbers() == [3, 4]
+    log.path.rename(log.path.with_name("elsewhere"))
+    log.path.write_text("0000\n")  # logrotate's `create`
+    log.write(1)
+    assert log.numbers() == [0, 5]
+
+
+def test_a_deleted_or_emptied_file_takes_the_next_line(log: Log):
+    log.write(3)
+    log.path.unlink()
+    log.write(1)
+    assert log.numbers() == [3]
+    os.truncate(log.path, 0)  # logrotate's `copytruncate`
+    log.write(1)
+    assert log.numbers() == [4]
+
+
+def test_compressed_files_keep_their_place_and_go_with_it(log: Log):
+    for name in (".1.gz", ".2.zst", ".2.lock", ".20260101", ".gz", "x.1"):
+        log.path.with_name(log.path.name + name).write_text(name)
+    log.write(11)
+    foreign = [".2.lock", ".20260101", ".gz", "x.1"]
+    assert log.files() == sorted(["", ".1", ".2.gz", ".3.zst", *foreign])
+    log.write(10)
+    assert log.files() == sorted(["", ".1", ".2", ".3.gz", *foreign])
+
+
+def test_a_gap_is_filled_before_anything_is_dropped(log: Log):
+    log.write(40)
+    log.path.with_name(log.path.name + ".2").unlink()
+    log.write(1)
+    assert log.numbers(".3", ".2", ".1", "") == [*range(10), *range(20, 41)]
+
+
+def test_a_link_is_followed(tmp_path: Path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "audit.jsonl").symlink_to(tmp_path / "disk" / "log")
+    log = Log(tmp_path / "audit.jsonl")
+    log.write(11)
+    assert (tmp_path / "audit.jsonl").is_symlink()
+    assert sorted(file.name for file in (tmp_path / "disk").iterdir()) == ["log", "log.1"]
+
+
+def test_who_cannot_rename_goes_on_in_the_old_file(
+    log: Log, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    now = [1000.0]
+    monkeypatch.setattr(audit.time, "monotonic", lambda: now[0])
+    blocker = log.path.with_name(log.path.name + ".1")
+    blocker.mkdir()
+    for number in (2, 3):
+        log.path.with_name(f"{log.path.name}.{number}").mkdir()  # the row is full, and its last cannot be unlinked
+    for seconds in (0, 1, 59, 61):
+        now[0] = 1000.0 + seconds
+        log.write(12)
+    assert log.numbers() == [*range(48)]
+    assert log.lost == 0
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "cannot be rotated: Is a directory; lines go on into the old file"
+    ] * 2
+    blocker.rmdir()
+    log.write(1)
+    assert (log.numbers(".1"), log.numbers()) == ([*range(48)], [48])
+
+
+def test_a_directory_that_vanishes_loses_lines_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    directory = tmp_path / "logs"
+    directory.mkdir()
+    log = Log(directory / "audit.jsonl")
+    log.write(2)
+    log.path.unlink()
+    directory.rmdir()
+    log.write(2)
+    assert log.lost == 2
+    assert "No such file or directory; admissions go on, lines are lost" in caplog.text
+    directory.mkdir()
+    log.write(1)
+    assert (log.lost, log.numbers()) == (2, [4])
+
+
+def test_a_torn_line_is_finished_in_its_file_before_it_is_rotated(log: Log, monkeypatch: pytest.MonkeyPatch):
+    log.write(9)
+    monkeypatch.setattr(audit.os, "write", _short(os.write))
+    log.write(1)
+    monkeypatch.undo()
+    log.write(1)
+    assert (log.numbers(".1"), log.numbers()) == ([*range(10)], [10])
+
+
+def _short(write: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
+    return lambda descriptor, text: write(descriptor, text[:20])
+
+
+def test_the_rest_of_a_line_whose_file_is_deleted_is_lost_with_it(log: Log, monkeypatch: pytest.MonkeyPatch):
+    log.write(1)
+    monkeypatch.setattr(audit.os, "write", _short(os.write))
+    log.write(1)
+    monkeypatch.undo()
+    log.path.unlink()
+    log.write(1)
+    assert (log.lost, log.numbers()) == (1, [2])
+
+
+def test_what_a_dead_process_left_of_a_line_stands_alone(tmp_path: Path):
+    (tmp_path / "audit.jsonl").write_text('{"whole":1}\n{"torn')
+    log = Log(tmp_path / "audit.jsonl")
+    log.write(2, length=3)
+    assert log.path.read_text() == '{"whole":1}\n{"torn\n00\n01\n'
+
+
+def test_the_size_that_a_disk_gives_is_a_limit_like_any(log: Log, caplog: pytest.LogCaptureFixture):
+    """A line that goes out in part, then no more: nothing is torn once there is room again."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (250, hard))
+    try:
+        log.write(6)
+        assert log.lost == 3, "the third is kept in part"
+        assert "File too large; admissions go on, lines are lost" in caplog.text
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    log.write(8)
+    assert log.numbers(".1", "") == [0, 1, 2, *range(6, 14)]
+
+
+FULL_DISK = """
+import os, sys
+from pathlib import Path
+from webhook.audit.log import AuditLog
+directory, lost = Path(sys.argv[1]), []
+log = AuditLog(str(directory / "log"), lambda: lost.append(1), 8192, 2)
+written = 0
+def write(count):
+    global written
+    for _ in range(count):
+        log.write(b"%0127d\\n" % written)
+        written += 1
+write(64)  # one file
+(directory / "ballast").write_bytes(bytes(60 << 10))
+write(200)
+assert lost, "the disk is full"
+before = len(lost)
+(directory / "ballast").unlink()
+write(100)
+assert len(lost) == before, "there is room again"
+numbers = [int(line) for name in ("log.2", "log.1", "log") for line in (directory / name).read_text().splitlines()]
+assert numbers[-100:] == list(range(264, 364)), numbers
+assert numbers == sorted(numbers)
+print("ok")
+"""
+
+
+def test_rotation_goes_on_when_a_full_disk_has_room_again(tmp_path: Path):
+    disk = f"mount -t tmpfs -o size=72k none {tmp_path} && exec {sys.executable} -c '{FULL_DISK}' {tmp_path}"
+    run = subprocess.run(["unshare", "-rm", "sh", "-c", disk], capture_output=True, text=True, check=False)
+    if run.returncode and "Traceback" not in run.stderr:
+        pytest.skip(f"no disk of one's own here: {run.stderr}")
+    assert run.stdout == "ok\n", run.stderr
+
+
+def _fill(path: Path, writer: int) -> None:
+    log = AuditLog(str(path), lambda: os._exit(1), 5000, 200)
+    for number in range(2000):
+        log.write(b"%d %0100d\n" % (writer, number))
+    log.close()
+
+
+def test_several_processes_rotate_one_file(tmp_path: Path):
+    path = tmp_path / "log"
+    spawn = multiprocessing.get_context("fork")
+    writers = [spawn.Process(target=_fill, args=(path, writer)) for writer in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+        assert writer.exitcode == 0
+    files = list(tmp_path.iterdir())
+    ordered = sorted(files, key=lambda file: -int(file.suffix[1:] or 0))
+    lines = [line.split() for file in ordered for line in file.read_bytes().splitlines()]
+    assert len(files) > 20
+    for writer in range(3):
+        numbers = [int(number) for who, number in lines if int(who) == writer]
+        assert sorted(numbers) == list(range(2000)), "none lost, torn or written twice"
+
+
+def test_another_process_that_rotates_is_not_waited_for(log: Log):
+    log.write(10)
+    with log.path.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        log.write(3)
+        assert log.files() == [""]
+    log.write(1)
+    assert (log.numbers(".1"), log.numbers()) == ([*range(13)], [13])

@@ -1,0 +1,133 @@
+"""A line of the audit log never holds what a pod keeps to itself."""
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from webhook import names
+from webhook.audit.log import Exchange, line
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nodes import read_node
+from webhook.policy.policy import parse_policy
+from webhook.review import mutate, review, validate
+from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.settings.snapshot import build_snapshot
+from webhook.wire.models import Request
+
+SECRET = "s3cr3t"
+LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as much as possible is said
+
+
+def _snapshot(**settings: Any) -> Any:
+    config = parse_device_config({"nvidia": {"defaultGPUNum": 1, "defaultMemory": 100, **settings}}, "test")
+    node = read_node(strategies.node_json("n", strategies.register([("NVIDIA-Tesla T4", 15360)])), config)
+    assert node is not None
+    return build_snapshot(config, parse_policy(LEVELS, "test"), [node])
+
+
+SNAPSHOTS = [_snapshot(), _snapshot(overwriteEnv=True)]
+
+secrets = st.integers(0, 99).map(lambda n: f"{SECRET}-{n}")
+some = st.sampled_from
+
+env_names = some(
+    [names.NVIDIA_VISIBLE_DEVICES, "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "PASSWORD", ""]
+)
+references = some(["secretKeyRef", "configMapKeyRef"]).flatmap(
+    lambda kind: st.fixed_dictionaries({kind: st.fixed_dictionaries({"name": secrets, "key": secrets})})
+)
+env = st.fixed_dictionaries({"name": env_names}, optional={"value": secrets, "valueFrom": references})
+volumes = st.one_of(
+    st.fixed_dictionaries({"name": some(["v", "w"]), "secret": st.fixed_dictionaries({"secretName": secrets})}),
+    st.fixed_dictionaries({"name": some(["v"]), "nfs": st.fixed_dictionaries({"server": secrets, "path": secrets})}),
+    st.fixed_dictionaries(
+        {"name": some(["v"]), "csi": st.fixed_dictionaries({"volumeAttributes": st.just({"k": SECRET})})}
+    ),
+    st.fixed_dictionaries(
+        {"name": some(["v"]), "hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data"]), "type": secrets})}
+    ),
+)
+mounts = st.fixed_dictionaries({"name": some(["v"]), "mountPath": some(["/data", "/tmp/vgpu"]), "subPath": secrets})
+probes = st.fixed_dictionaries({"exec": st.fixed_dictionaries({"command": st.lists(secrets)})})
+held_by_containers = {
+    "command": st.lists(secrets),
+    "args": st.lists(secrets),
+    "image": secrets,
+    "env": st.lists(env, max_size=3),
+    "envFrom": st.lists(st.fixed_dictionaries({"secretRef": st.fixed_dictionaries({"name": secrets})}), max_size=1),
+    "volumeMounts": st.lists(mounts, max_size=2),
+    "livenessProbe": probes,
+    "workingDir": secrets,
+    "securityContext": st.fixed_dictionaries(
+        {"privileged": st.booleans(), "seLinuxOptions": st.just({"user": SECRET})}
+    ),
+}
+held_by_specs = {
+    "volumes": st.lists(volumes, max_size=3),
+    "imagePullSecrets": st.lists(st.fixed_dictionaries({"name": secrets}), max_size=2),
+    "serviceAccountName": secrets,
+    "hostname": secrets,
+    "tolerations": st.lists(
+        st.fixed_dictionaries({"key": some(["a", names.VGPU_TAINT])}, optional={"operator": some(["Exists"])}),
+        max_size=1,
+    ),
+    "hostPID": st.booleans(),
+    "nodeName": some(["", "n"]),
+}
+foreign = st.dictionaries(some(["vault.example.com/token", "password", "kubectl.kubernetes.io/last-applied"]), secrets)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> dict[str, Any]:
+    """A pod that asks for devices, and is full of what is nobody else's business."""
+    pod: dict[str, Any] = draw(strategies.pods())
+    spec, metadata = pod["spec"], pod.setdefault("metadata", {})
+    spec |= draw(st.fixed_dictionaries({}, optional=held_by_specs))
+    metadata["annotations"] = metadata.get("annotations", {}) | draw(foreign)
+    metadata["managedFields"] = [{"manager": SECRET}]
+    spec["ephemeralContainers"] = [{"name": "debug"}]
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for container in spec.get(kind, []):
+            container.update(draw(st.fixed_dictionaries({}, optional=held_by_containers)))
+    return pod
+
+
+def request(kind: str, raw: dict[str, Any], operation: str = "CREATE", sub_resource: str = "") -> Request:
+    old = {**raw, "spec": {**raw["spec"], "ephemeralContainers": []}} if operation == "UPDATE" else None
+    group = {"Pod": ""}.get(kind, "apps")
+    return Request(
+        "uid", "admission.k8s.io/v1", operation, group, kind, sub_resource, "ns", "name", "user", False, raw, old
+    )
+
+
+@given(pods(), some(SNAPSHOTS))
+def test_no_line_holds_a_secret(pod: dict[str, Any], snapshot: Any):
+    requests = [
+        request("Pod", pod),
+        request("Pod", pod, "UPDATE"),
+        request("Pod", pod, "UPDATE", "ephemeralcontainers"),
+        request("Deployment", {"spec": {"template": pod}}),
+    ]
+    for asked in requests:
+        for half in (mutate, validate, review):
+            told = line(Exchange("mutate", 0), asked, half(asked, snapshot), snapshot)
+            assert SECRET.encode() not in told
+
+
+@pytest.mark.parametrize("snapshot", SNAPSHOTS)
+def test_the_line_that_is_looked_at_is_no_empty_one(snapshot: Any):
+    """Findings, repairs and the excerpt are all in it."""
+    limits = {names.VGPU_CORES: "150"}
+    env = [{"name": name, "value": SECRET} for name in ("LD_PRELOAD", names.NVIDIA_VISIBLE_DEVICES)]
+    containers = [{"name": name, "image": SECRET, "env": env} for name in ("train", "side")]
+    pod = {"spec": {"containers": [containers[0] | {"resources": {"limits": limits}}, containers[1]]}}
+    asked = request("Pod", pod)
+    told = orjson.loads(line(Exchange("mutate", 0), asked, review(asked, snapshot), snapshot))
+    assert told["patch"]
+    assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in told["findings"]}
+    assert told["request"]["pod"]["spec"]["containers"][0]["env"] == [{"name": one["name"]} for one in env]
+    assert SECRET not in str(told)

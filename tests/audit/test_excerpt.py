@@ -1,0 +1,244 @@
+"""A review of the excerpt finds what the review of the pod found: the audit log can be replayed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.devices.test_selectors import EXACT, MALFORMED
+from webhook import names
+from webhook.devices.selectors import MAX_REQUIREMENTS, MAX_WORD, read_selector
+from webhook.errors import Malformed
+from webhook.outcome import Outcome
+from webhook.pod.excerpt import MAX_DEMANDS, MAX_TEXT, excerpt
+from webhook.pod.view import PodView
+from webhook.policy.policy import default_policy
+from webhook.review import Snapshot, review
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
+from webhook.wire import codec
+from webhook.wire.models import Request
+
+DATA = Path(__file__).parents[1] / "data"
+RECORDED = sorted((DATA / "reviews").glob("*.json"))
+
+
+def _snapshot() -> Snapshot:
+    config = load_device_config(DATA / "config" / "device-config.yaml")
+    files = [DATA / "fleets" / f"{name}.yaml" for name in ("every-family", "npu-core")]
+    return build_snapshot(config, default_policy(), [node for file in files for node in load_nodes(file, config)])
+
+
+SNAPSHOT = _snapshot()
+
+
+def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
+    return [(v.rule, v.level, v.path) for v in outcome.violations]
+
+
+def shortened(pod: Any) -> dict[str, Any]:
+    return excerpt(PodView(pod), SNAPSHOT.config.resources)
+
+
+def same(request: Request) -> Outcome:
+    """Review a pod and its excerpt."""
+    whole = review(request, SNAPSHOT)
+    old = None if request.old_object is None else shortened(request.old_object)
+    short = review(replace(request, object=shortened(request.object), old_object=old), SNAPSHOT)
+    assert findings(short) == findings(whole)
+    assert short.mutations == whole.mutations
+    return whole
+
+
+REQUESTS = {file: json.loads(file.read_text())["request"] for file in RECORDED}
+PODS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] == "Pod" and asked["object"]]
+OTHERS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] != "Pod"]
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in PODS])
+def test_recorded_pods(file: Path):
+    same(codec.decode(file.read_bytes()))
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in OTHERS])
+def test_recorded_templates(file: Path):
+    request = codec.decode(file.read_bytes())
+    for _, view in review(request, SNAPSHOT).received:
+        same(replace(request, group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
+
+
+def test_they_find_something():
+    found = {rule for file in PODS for rule, _, _ in findings(review(codec.decode(file.read_bytes()), SNAPSHOT))}
+    assert len(found) > 12
+
+
+some = st.sampled_from
+env = st.fixed_dictionaries(
+    {
+        "name": some(
+            ["NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "PASSWORD", "ACTIVE_OOM_KILLER", ""]
+        )
+    },
+    optional={"value": some(["none", "void", "all", "secret", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+)
+sources = st.fixed_dictionaries(
+    {"configMapRef": st.just({"name": "settings"})}, optional={"prefix": some(["", "LD_", "APP_", "NPU_"])}
+)
+mounts = st.fixed_dictionaries(
+    {"name": some(["v", "w"]), "mountPath": some(["/data", "../usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
+)
+devices = st.fixed_dictionaries({"name": some(["v", "w"]), "devicePath": some(["/dev/xvda", "/overrideEnv"])})
+security = st.fixed_dictionaries(
+    {}, optional={"privileged": st.booleans(), "capabilities": st.just({"add": ["SYS_ADMIN"], "drop": ["ALL"]})}
+)
+volumes = st.fixed_dictionaries(
+    {"name": some(["v", "w"])},
+    optional={"hostPath": st.fixed_dictionaries({"path": some(["/dev", "/data", "/usr/local/vgpu", "/proc/1/root"])})},
+)
+tolerations = st.fixed_dictionaries(
+    {},
+    optional={
+        "key": some(["volcano.sh/vgpu", "other"]),
+        "operator": some(["Exists", "Equal"]),
+        "value": some(["", "true"]),
+        "effect": some(["NoSchedule", "NoExecute"]),
+    },
+)
+spec_fields = {
+    "schedulerName": some(["volcano", "default-scheduler", "other", ""]),
+    "nodeName": some(["node-1", ""]),
+    "hostPID": st.booleans(),
+    "hostIPC": st.booleans(),
+    "tolerations": st.lists(tolerations, max_size=2),
+    "volumes": st.lists(volumes, max_size=2),
+}
+container_fields = {
+    "env": st.lists(env, max_size=3),
+    "envFrom": st.lists(sources, max_size=2),
+    "volumeMounts": st.lists(mounts, max_size=2),
+    "volumeDevices": st.lists(devices, max_size=2),
+    "securityContext": security,
+    "restartPolicy": some(["Always"]),
+    "image": st.just("image"),
+}
+
+
+@st.composite
+def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
+    """A pod with every field that some rule reads, and some that none does."""
+    pod = draw(strategies.pods())
+    pod["spec"] |= draw(st.fixed_dictionaries({"restartPolicy": st.just("Never")}, optional=spec_fields))
+    for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
+        container.update(draw(st.fixed_dictionaries({}, optional=container_fields)))
+    reserved = st.dictionaries(some([*sorted(names.RESERVED_ANNOTATIONS), "team/x"]), some(["", "x"]), max_size=2)
+    pod["metadata"].setdefault("annotations", {}).update(draw(reserved))
+    return pod
+
+
+def _request(pod: dict[str, Any], old: dict[str, Any] | None = None) -> Request:
+    operation = "CREATE" if old is None else "UPDATE"
+    return Request("u", codec.API_VERSION, operation, "", "Pod", "", "default", "pod", "alice", False, pod, old)
+
+
+@settings(deadline=None, max_examples=200)
+@given(rich_pods())
+def test_any_new_pod(pod: dict[str, Any]):
+    same(_request(pod))
+
+
+@settings(deadline=None, max_examples=100)
+@given(rich_pods(), rich_pods())
+def test_any_changed_pod(old: dict[str, Any], new: dict[str, Any]):
+    same(_request(new, old))
+
+
+@settings(deadline=None, max_examples=100)
+@given(rich_pods(), st.data())
+def test_no_env_value_is_kept(pod: dict[str, Any], data: st.DataObject):
+    for container in pod["spec"]["containers"]:
+        container["env"] = [{"name": name, "value": "hunter2"} for name in ("A", "CUDA_A", "NVIDIA_VISIBLE_DEVICES")]
+    assert "hunter2" not in json.dumps(shortened(pod))
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.fixed_dictionaries({"spec": strategies.json_values, "metadata": strategies.json_values}))
+def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
+    try:
+        kept = shortened(pod)
+    except Malformed:
+        return
+    json.dumps(kept)
+
+
+# --- what a pod demands of its node ---------------------------------------------------------------------------------
+
+
+def demands(pod: dict[str, Any]) -> Any:
+    return read_selector(PodView(pod))
+
+
+@settings(deadline=None, max_examples=300)
+@given(strategies.mangled(strategies.selectors.filter(bool)) | strategies.selectors)
+def test_demands_are_read_from_the_excerpt_as_from_the_pod(spec: dict[str, Any]):
+    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+@pytest.mark.parametrize("spec", MALFORMED)
+def test_what_is_malformed_is_so_in_the_excerpt(spec: dict[str, Any]):
+    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+@pytest.mark.parametrize("spec", EXACT)
+@pytest.mark.parametrize("more", [{}, {"one-more": "a"}, {"": "a"}, {"a": None}])
+def test_demands_as_long_as_are_read_are_kept_and_longer_ones_are_not(spec: dict[str, Any], more: dict[str, Any]):
+    pod = {"spec": {**spec, "nodeSelector": {**spec.get("nodeSelector", {}), **more}}}
+    kept = shortened(pod)
+    assert demands(kept) == demands(pod)
+    assert ("affinity" in kept["spec"] or "nodeSelector" in kept["spec"]) is not bool(more)
+
+
+def test_everything_that_is_read_is_kept():
+    assert MAX_DEMANDS >= MAX_REQUIREMENTS
+    assert MAX_TEXT >= MAX_WORD
+
+
+@pytest.mark.parametrize("length", [MAX_WORD, MAX_WORD + 1, MAX_TEXT + 1])
+@pytest.mark.parametrize("place", ["key", "operator", "values"])
+def test_long_words(place: str, length: int):
+    word: Any = "x" * length
+    right = {"key": "zone", "operator": "In", "values": ["a"]}
+    wrong = {**right, place: [word] if place == "values" else word}
+    for spec in (
+        {"affinity": strategies.affinity([{"matchExpressions": [right, wrong]}])},
+        {"nodeSelector": {"zone": "a", **({word: "a"} if place == "key" else {"x": word})}},
+    ):
+        assert (demands({"spec": spec}) is None) is (length > MAX_WORD)
+        assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+
+
+def test_hostile_nesting_in_demands_stays_out():
+    nested: Any = "secret"
+    for _ in range(500):
+        nested = {"a": [nested]}
+    expression = {"key": nested, "operator": nested, "values": [nested], "more": nested}
+    term = {"matchExpressions": [expression, nested], "matchFields": nested, "more": nested}
+    affinity = {**strategies.affinity([term]), "podAffinity": nested}
+    labels = {names.VNPU_LEVEL: nested}
+    spec = {"nodeSelector": {"a": nested, "b": "c"}, "affinity": affinity}
+    kept = shortened({"metadata": {"labels": labels}, "spec": spec})
+    assert "secret" not in json.dumps(kept)
+    assert kept["spec"]["nodeSelector"] == {"a": None, "b": "c"}
+
+
+@given(st.dictionaries(some([*sorted(names.MINDCLUSTER_LABELS), "team"]), strategies.json_values | st.just("x" * 2000)))
+def test_labels_of_any_type(labels: dict[str, Any]):
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"resources": {"limits": {names.NPU_CORE: "4"}}}]}}
+    for mode in ({}, {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}):
+        labels.update(mode)
+        same(_request(pod))
+    assert shortened(pod)["metadata"]["labels"].keys() == {key for key in labels if labels[key] is not None} - {"team"}

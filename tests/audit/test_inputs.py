@@ -1,0 +1,119 @@
+"""What is tried out on top of the files: keys of the policy, another split count."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import strategies
+from tests.audit.recording import CONFIG, NODES
+from webhook import names
+from webhook.audit.inputs import Inputs, with_setting, with_split
+from webhook.devices.nodes import read_node
+from webhook.errors import ConfigError
+from webhook.policy.policy import default_policy
+from webhook.rules.base import Level
+from webhook.settings.files import SettingsFiles
+from webhook.settings.snapshot import build_snapshot
+
+FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
+
+
+@pytest.mark.parametrize(
+    "document, setting, found",
+    [
+        ({}, "rules.card-count=off", {"rules": {"card-count": False}}),
+        ({"rules": {"a": "deny"}}, "rules.b=warn", {"rules": {"a": "deny", "b": "warn"}}),
+        ({"rules": {"a": "deny"}}, "rules.a=warn", {"rules": {"a": "warn"}}),
+        ({}, "fleet.autoscaled=true", {"fleet": {"autoscaled": True}}),
+        ({}, "schedulerNames=[a, b]", {"schedulerNames": ["a", "b"]}),
+        ({}, "toleration=null", {"toleration": None}),
+        ({}, "enforcement=audit", {"enforcement": "audit"}),
+        ({}, "repairs.toleration=off", {"repairs": {"toleration": False}}),
+        ({}, "namespaces.a.b.enforcement=warn", {"namespaces": [{"match": ["a.b"], "enforcement": "warn"}]}),
+        ({}, "namespaces.a.repairs.b=on", {"namespaces": [{"match": ["a"], "repairs": {"b": True}}]}),
+        ({}, "namespaces.team-*.rules.a=deny", {"namespaces": [{"match": ["team-*"], "rules": {"a": "deny"}}]}),
+        (
+            {"namespaces": [{"match": ["a", "x*"], "rules": {"a": "deny"}}, {"match": ["y"]}]},
+            "namespaces.x1.exempt=true",
+            {
+                "namespaces": [
+                    {"match": ["a", "x*"], "rules": {"a": "deny"}},
+                    {"match": ["y"]},
+                    {"match": ["x1"], "rules": {"a": "deny"}, "exempt": True},
+                ]
+            },
+        ),
+        (
+            {"namespaces": [{"match": ["x"], "rules": {"a": "deny"}}]},
+            "namespaces.x.rules.b=warn",
+            {
+                "namespaces": [
+                    {"match": ["x"], "rules": {"a": "deny"}},
+                    {"match": ["x"], "rules": {"a": "deny", "b": "warn"}},
+                ]
+            },
+        ),
+    ],
+)
+def test_settings(document: Any, setting: str, found: Any):
+    before = repr(document)
+    assert with_setting(document, setting) == found
+    assert repr(document) == before
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (["rules"], "write KEY=VALUE"),
+        (["=x"], "write KEY=VALUE"),
+        (["rules.card-count=[", "x=1"], "--set rules.card-count=["),
+        (["rules.card-cuont=deny"], "did you mean 'card-count'"),
+        (["schedulerName.x=1", "schedulerName.x.y=1"], "--set schedulerName.x.y=1: x has no keys of its own"),
+        (["rulse.a=deny"], "did you mean 'rules'"),
+        (["namespaces.a.b.c=1"], "namespaces"),
+    ],
+)
+def test_bad_settings(settings: list[str], message: str):
+    with pytest.raises(ConfigError) as raised:
+        Inputs(SettingsFiles(), settings=tuple(settings)).load()
+    assert message in str(raised.value)
+
+
+def test_nothing_tried_out_is_the_same_object():
+    base, tried = Inputs(SettingsFiles(fleet=FLEET)).load()
+    assert base is tried
+    base, tried = Inputs(SettingsFiles(fleet=FLEET), settings=("rules.card-count=warn",)).load()
+    assert base.levels.of("a").levels["card-count"] is Level.DENY
+    assert tried.levels.of("a").levels["card-count"] is Level.WARN
+    assert base.fleet is not None
+    assert tried.fleet is not None
+    assert base.fleet.digest == tried.fleet.digest
+
+
+def test_a_split_count_needs_a_fleet():
+    with pytest.raises(ConfigError, match="add --fleet"):
+        Inputs(SettingsFiles(), split=4).load()
+
+
+def test_a_split_count_is_what_the_device_plugin_would_register():
+    offers = {names.VGPU_NUMBER: "20", names.VGPU_MEMORY: "30k", names.VGPU_CORES: "200"}
+    cards = [("NVIDIA-Tesla T4", 15360)] * 2
+    before = read_node(strategies.node_json("n", strategies.register(cards, split=10), offers=offers), CONFIG)
+    after = read_node(
+        strategies.node_json("n", strategies.register(cards, split=4), offers={**offers, names.VGPU_NUMBER: "8"}),
+        CONFIG,
+    )
+    assert before is not None
+    assert with_split(before, 4, names.VGPU_NUMBER) == after
+    assert with_split(before, 10, names.VGPU_NUMBER) == before
+
+
+def test_the_same_split_count_changes_no_other_family():
+    split = [with_split(node, 3, CONFIG.vgpu.number_name) for node in NODES]
+    before, after = (build_snapshot(CONFIG, default_policy(), nodes).fleet for nodes in (NODES, split))
+    assert before is not None
+    assert after is not None
+    assert {card.split for shape in after.vgpu.shapes for card in shape.cards} == {3}
+    assert [s.content for s in before.gpushare.shapes] == [s.content for s in after.gpushare.shapes]
+    assert [s.content for s in before.ascend.every_shape] == [s.content for s in after.ascend.every_shape]

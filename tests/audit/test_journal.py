@@ -1,0 +1,584 @@
+"""The log in memory: nothing lost, nothing twice, whatever happens to the files; and what it is asked."""
+
+import bz2
+import gzip
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.audit import sample
+from webhook.audit import held as held_module
+from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.entries import BLOCK_BYTES
+from webhook.audit.filters import Filter
+from webhook.audit.journal import Journal
+from webhook.audit.log import AuditLog
+from webhook.audit.reader import GIVE_UP, Skipped
+from webhook.audit.streams import MAX_LINE
+from webhook.audit.summary import Summary
+from webhook.errors import RequestError
+
+SAMPLE = [orjson.loads(each) for each in sample.lines()]
+
+
+def line(number: int, **changed: Any) -> bytes:
+    """A line of its own kind, one of sixteen."""
+    return orjson.dumps({**SAMPLE[number % len(SAMPLE)], "id": f"{number}", **changed}) + b"\n"
+
+
+def lines(*numbers: int) -> bytes:
+    return b"".join(map(line, numbers))
+
+
+def read(text: bytes) -> Decision:
+    found = parse_decision(text)
+    assert found is not None
+    return found
+
+
+def ids(journal: Journal) -> list[int]:
+    page = journal.latest(limit=1_000_000)
+    assert [entry.number for entry in page.entries] == list(range(journal.last, journal.forgotten, -1))
+    return [int(entry.id) for entry in reversed(page.entries)]
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+@pytest.fixture
+def open_journal() -> Iterator[Callable[..., Journal]]:
+    opened: list[Journal] = []
+
+    def make(path: Path, **bounds: int) -> Journal:
+        opened.append(Journal(str(path), **bounds))
+        return opened[-1]
+
+    yield make
+    for journal in opened:
+        journal.stop()
+
+
+def until(holds: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+# --- whatever happens to the files ------------------------------------------------------------------------------------
+
+JUNK = (b"\n", b"I1120 started\n", b"{}\n", b"\x00\xff\x1f\x8b\n", b'{"time":\n')
+
+
+class World:
+    """A log with its writer and its rotation, and what of it has to be found."""
+
+    def __init__(self, folder: Path) -> None:
+        self.log = folder / "log"
+        self.journal = Journal(str(self.log))
+        self.expected: list[int] = []
+        self.unread: list[int] = []  # of the file as it is
+        self._next = 0
+        self._rest: tuple[int, bytes, Any] | None = None  # of a line, and the file that it belongs to
+
+    def finish(self, _: int = 0) -> None:
+        if self._rest is not None:
+            number, rest, file = self._rest
+            with file:
+                file.write(rest)
+                stays = self.log.exists() and self.log.samefile(f"/proc/self/fd/{file.fileno()}")
+            self.expected.append(number)
+            self.unread += [number] if stays else []
+            self._rest = None
+
+    def write(self, count: int) -> None:
+        self.finish()
+        with self.log.open("ab") as file:
+            for _ in range(count):
+                file.write(line(self._next))
+                self._wrote(self._next)
+                self._next += 1
+
+    def write_in_part(self, cut: int) -> None:
+        self.finish()
+        text = line(self._next)
+        file = self.log.open("ab", buffering=0)
+        file.write(text[: cut * 50])
+        self._rest = self._next, text[cut * 50 :], file
+        self._next += 1
+
+    def rotate(self, count: int) -> None:
+        self.look()  # lines that end in a renamed file are found if it was being followed
+        for _ in range(1 + count % 2):
+            if self.log.exists():
+                for number in range(20, 0, -1):
+                    for suffix in ("", ".gz"):
+                        if Path(kept := f"{self.log}.{number}{suffix}").exists():
+                            Path(kept).rename(f"{self.log}.{number + 1}{suffix}")
+                self.log.rename(f"{self.log}.1")
+                self.unread = []
+            if count % 3:
+                self.finish()
+                self.write(count % 3)
+
+    def compress(self, _: int) -> None:
+        self.finish()
+        newest = Path(f"{self.log}.1")
+        if newest.exists():
+            Path(f"{newest}.gz").write_bytes(gzip.compress(newest.read_bytes(), 1))
+            newest.unlink()
+
+    def truncate(self, count: int) -> None:
+        self.finish()
+        if self.log.exists():
+            if count % 2:
+                shutil.copy(self.log, f"{self.log}.copied")
+            os.truncate(self.log, 0)
+            for number in self.unread:
+                self.expected.remove(number)
+            self.unread = []
+
+    def junk(self, kind: int) -> None:
+        self.finish()
+        with self.log.open("ab") as file:
+            file.write(JUNK[kind % len(JUNK)])
+
+    def look(self, _: int = 0) -> None:
+        self.journal.look()
+        self.unread = []
+
+    def _wrote(self, number: int) -> None:
+        self.expected.append(number)
+        self.unread.append(number)
+
+
+STEPS = (World.write, World.write_in_part, World.rotate, World.compress, World.truncate, World.junk, World.look)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 6)), max_size=30))
+def test_nothing_is_lost_and_nothing_comes_twice(steps: list[tuple[Callable[[World, int], None], int]]):
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder))
+        try:
+            for step, number in steps:
+                step(world, number)
+            world.write(1)  # a successor that is still to come is waited for
+            world.look()
+            assert ids(world.journal) == world.expected
+            for entry in world.journal.latest(limit=1000).entries:
+                assert world.journal.decision(entry.number) == read(line(int(entry.id)))
+        finally:
+            world.journal.stop()
+
+
+def test_what_the_webhook_writes_and_rotates_is_followed_while_others_ask(log: Path, open_journal: Any):
+    written = 3000
+    audit = AuditLog(str(log), pytest.fail, max_bytes=30_000, keep=999)
+    for number in range(500):
+        audit.write(line(number))
+    journal = open_journal(log)
+    journal.start()
+    wrong: list[Any] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        seen = 0
+        while not done.is_set():
+            page = journal.latest(limit=5000)
+            numbers = [int(entry.id) for entry in page.entries]
+            summed = journal.summary()
+            found = journal.decision(max(page.newest, 1))
+            if numbers != list(range(len(numbers) - 1, -1, -1)) or not seen <= len(numbers) <= summed.decisions:
+                wrong.append(numbers)
+            if numbers and (found is None or int(found.id) != numbers[0]):
+                wrong.append(found)
+            seen = len(numbers)
+            time.sleep(0.02)
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(500, written):
+        audit.write(line(number))
+    audit.close()
+    try:
+        until(lambda: journal.count == written)
+    finally:
+        done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert ids(journal) == list(range(written))
+    assert (journal.problem, journal.complaints, journal.skipped, journal.progress) == (None, (), Skipped(), 1.0)
+
+
+def test_a_file_truncated_and_filled_again_between_two_looks_is_read_anew(log: Path, open_journal: Any):
+    journal = open_journal(log)
+    log.write_bytes(lines(0))
+    journal.look()
+    log.write_bytes(lines(1, 2, 3))
+    journal.look()
+    assert ids(journal) == [0, 1, 2, 3]
+
+
+def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_journal: Any):
+    log.write_bytes(lines(2, 3))
+    Path(f"{log}.1").write_bytes(lines(2))  # being made, before the file is truncated
+    Path(f"{log}.2").write_bytes(lines(0, 1))
+    Path(f"{log}.3.gz").write_bytes(gzip.compress(lines(0, 1)))
+    journal = open_journal(log)
+    journal.look()
+    assert ids(journal) == [0, 1, 2, 3]
+
+
+def test_an_edited_copy_in_its_place_is_gone_on_with(log: Path, open_journal: Any):
+    log.write_bytes(lines(0, 1))
+    journal = open_journal(log)
+    journal.look()
+    for text in (lines(0, 1, 2), lines(0) + b"edited\n"):
+        other = log.with_name("other")
+        other.write_bytes(text)
+        other.rename(log)
+        journal.look()
+    with log.open("ab") as file:
+        file.write(lines(3))
+    journal.look()
+    assert ids(journal) == [0, 1, 2, 3]
+
+
+def test_the_successors_of_a_deleted_file_are_read(log: Path, open_journal: Any):
+    Path(f"{log}.1").write_bytes(lines(0))
+    log.write_bytes(lines(1))
+    journal = open_journal(log)
+    journal.look()
+    log.unlink()
+    journal.look()
+    assert journal.problem is None, "its successor is still to come"
+    log.write_bytes(lines(2))
+    journal.look()
+    assert ids(journal) == [0, 1, 2]
+
+
+def test_a_line_that_another_process_ends_after_the_rotation(log: Path, open_journal: Any):
+    journal = open_journal(log)
+    with log.open("ab", buffering=0) as late:
+        late.write(lines(0))
+        journal.look()
+        log.rename(f"{log}.1")
+        log.write_bytes(lines(1))
+        journal.look()
+        late.write(lines(2))
+        journal.look()
+    assert ids(journal) == [0, 1, 2]
+
+
+def test_a_last_line_without_its_line_break(log: Path, open_journal: Any):
+    Path(f"{log}.2").write_bytes(lines(0).rstrip())
+    Path(f"{log}.1").write_bytes(lines(1) + lines(2)[:50])
+    log.write_bytes(lines(3).rstrip())
+    journal = open_journal(log)
+    journal.look()
+    assert ids(journal) == [0, 1]
+    assert journal.skipped == Skipped(truncated=1)
+    log.rename(f"{log}.old")
+    log.write_bytes(b"")
+    journal.look()
+    assert ids(journal) == [0, 1, 3]
+
+
+# --- what cannot be read ----------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
+    journal = open_journal(log)
+    journal.look()
+    assert journal.problem.startswith(f"{log} is not there yet")
+    assert (journal.count, journal.first, journal.last, journal.oldest, journal.newest) == (0, None, 0, None, None)
+    assert journal.latest() == ((), None, 0, 0)
+    assert journal.summary() == Summary.fine()
+    assert list(journal.decisions()) == []
+    Path(f"{log}.1").write_bytes(lines(0))
+    journal.look()
+    log.write_bytes(lines(1))
+    journal.look()
+    assert (journal.problem, journal.complaints, ids(journal)) == (None, (), [0, 1])
+
+
+@pytest.mark.parametrize(
+    "spoil, told",
+    [
+        (Path.mkdir, "is no regular file"),
+        (os.mkfifo, "is no regular file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links; it is tried again"),
+        (lambda path: (path.write_bytes(b"") and None) or path.chmod(0), "add the user to the group"),
+    ],
+    ids=["directory", "pipe", "loop", "forbidden"],
+)
+def test_a_file_that_cannot_be_read_for_a_while(log: Path, open_journal: Any, spoil: Any, told: str, request: Any):
+    if "forbidden" in request.node.name and os.getuid() == 0:
+        pytest.skip("root may read everything")
+    log.write_bytes(lines(0))
+    journal = open_journal(log)
+    journal.look()
+    log.rename(f"{log}.1")
+    spoil(log)
+    for _ in range(2):
+        journal.look()
+        assert told in journal.problem
+    log.rmdir() if log.is_dir() else log.unlink()
+    log.write_bytes(lines(1))
+    journal.look()
+    assert (journal.problem, ids(journal)) == (None, [0, 1])
+
+
+def test_damaged_archives_and_rubbish(log: Path, open_journal: Any):
+    Path(f"{log}.1").write_bytes(b"\x28\xb5\x2f\xfd rest")
+    Path(f"{log}.2.gz").write_bytes(gzip.compress(lines(*range(40)))[:-9])
+    Path(f"{log}.3.bz2").write_bytes(bz2.compress(os.urandom(4) * (GIVE_UP // 2)))
+    log.write_bytes(os.urandom(1 << 20) + b"\n" + lines(40) + bytes(3 * MAX_LINE) + b"\n" + lines(41))
+    journal = open_journal(log)
+    journal.look()
+    assert ids(journal)[-2:] == [40, 41]
+    assert [text.partition(": ")[0].rpartition(".")[2] for text in journal.complaints] == ["bz2", "gz", "1"]
+    assert journal.skipped.too_long >= 1
+    assert journal.skipped.foreign > 100
+    assert journal.problem is None
+
+
+def test_a_file_of_nothing_but_rubbish_is_passed_over(log: Path, open_journal: Any):
+    log.write_bytes(b"x" * 1000 + b"\n")
+    os.truncate(log, 1 << 40)  # a terabyte, of holes
+    journal = open_journal(log)
+    journal.look()
+    assert (journal.count, journal.caught_up, journal.problem) == (0, True, None)
+    os.truncate(log, 0)
+    log.write_bytes(lines(0))
+    journal.look()
+    assert ids(journal) == [0]
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [1, 5, 100, 1000])
+def test_the_latest_are_held(log: Path, open_journal: Any, most: int):
+    journal = open_journal(log, most=most)
+    for begin in range(0, 3000, 500):
+        with log.open("ab") as file:
+            file.write(lines(*range(begin, begin + 500)))
+        journal.look()
+        held = ids(journal)
+        assert held == list(range(begin + 500 - len(held), begin + 500))
+        assert min(most - most // 32 - 64, begin + 500) <= len(held) <= most + 64
+        assert (journal.first, journal.last) == (
+            journal.latest(limit=9999).entries[-1].number,
+            journal.forgotten + len(held),
+        )
+        assert [int(decision.id) for decision in journal.decisions()] == held
+        assert journal.summary().decisions == journal.count == len(held)
+        assert journal.decision(journal.first - 1) is None
+        assert journal.decision(journal.last + 1) is None
+
+
+def test_memory_is_bounded_whatever_stands_in_the_lines(log: Path, open_journal: Any):
+    journal = open_journal(log, most_bytes=8 << 20)
+    finding = {"rule": "r", "level": "deny", "path": "p"}
+    with log.open("wb") as file:
+        for number in range(100):
+            file.write(line(number, findings=[{**finding, "message": f"{number}" * 200_000}]))
+        for number in range(100, 130):
+            file.write(line(number, user="ü" * 200_000))
+    journal.look()
+    held = ids(journal)
+    assert 5 < len(held) < 50
+    assert held[-1] == 129
+    entries = journal.latest(limit=1000).entries
+    assert sum(len(e.user) for e in entries) < 8 << 20
+    full = journal.decision(journal.last)
+    assert full is not None
+    assert full == read(line(129, user="ü" * 200_000))
+
+
+def test_a_huge_log_is_read_from_where_its_latest_lines_begin(log: Path, open_journal: Any):
+    Path(f"{log}.2").write_bytes(b"never looked at\n")
+    Path(f"{log}.1").write_bytes(b"never looked at\n" * 100 + lines(*range(4000)))
+    log.write_bytes(lines(*range(4000, 4500)))
+    journal = open_journal(log, most=1000)
+    journal.look()
+    assert ids(journal)[-1] == 4499
+    assert len(ids(journal)) > 900
+    assert journal.last < 4000
+    assert journal.skipped.foreign == 0
+    log.rename(f"{log}.3")
+    log.write_bytes(lines(4500))
+    journal.look()
+    assert ids(journal)[-2:] == [4499, 4500]
+
+
+def test_how_far_the_reading_is(log: Path, open_journal: Any):
+    log.write_bytes(lines(*range(2000)))
+    Path(f"{log}.1.gz").write_bytes(gzip.compress(lines(*range(2000, 4000))))
+    journal = open_journal(log)
+    assert (journal.progress, journal.caught_up) == (0.0, False)
+    shares = []
+    for batch in journal._tail.look():
+        journal._held.add(batch)
+        shares.append(journal.progress)
+    assert shares == sorted(shares)
+    assert 0 < shares[len(shares) // 2] < 1
+    assert shares[-1] > 0.9
+
+
+def test_it_can_be_stopped_while_it_reads(log: Path, open_journal: Any):
+    log.write_bytes(lines(*range(20_000)))
+    journal = open_journal(log)
+    journal.start()
+    until(lambda: journal.count > 100)
+    journal.stop()
+    assert journal.count < 20_000
+    assert not journal.caught_up
+    assert ids(journal) == list(range(journal.count))
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+FILTERS = [
+    Filter(),
+    Filter(denied=True),
+    Filter(words=("warned", "allowed")),
+    Filter(names=("n*",)),
+    Filter(rules=("card-*",), namespaces=("team-v*",)),
+    Filter(since=read(line(5)).at),
+    Filter(until=read(line(5)).at),
+    Filter(users=("nobody",)),
+]
+
+
+@pytest.fixture
+def filled(log: Path, open_journal: Any) -> Journal:
+    log.write_bytes(lines(*range(1000)))
+    journal: Journal = open_journal(log)
+    journal.look()
+    return journal
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+@pytest.mark.parametrize("limit", [1, 7, 64, 5000])
+def test_pages_lead_through_all_that_is_asked_for(filled: Journal, wanted: Filter, limit: int):
+    expected = [number for number in range(1000) if wanted.admits(read(line(number)))]
+    found: list[int] = []
+    before = None
+    while True:
+        page = filled.latest(wanted, before, None, limit)
+        assert len(page.entries) <= limit
+        assert (page.left_out, page.newest, page.more) == (0, 1000, page.older is not None)
+        found += [int(entry.id) for entry in page.entries]
+        before = page.older
+        if before is None:
+            break
+    assert found == expected[::-1]
+    assert [int(decision.id) for decision in filled.decisions(wanted)] == expected
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+@pytest.mark.parametrize("after", [0, 1, 64, 500, 999, 1000, 5000])
+def test_a_tail_gets_the_newest_and_hears_how_many_it_missed(filled: Journal, wanted: Filter, after: int):
+    expected = [number for number in range(after, 1000) if wanted.admits(read(line(number)))]
+    page = filled.latest(wanted, after=after, limit=10)
+    assert [int(entry.id) for entry in page.entries] == expected[::-1][:10]
+    assert page.left_out == max(0, len(expected) - 10)
+    assert page.newest == 1000
+    missed = filled.latest(wanted, before=page.older, after=after, limit=5000) if page.more else None
+    assert len(missed.entries if missed else ()) == page.left_out
+
+
+@pytest.mark.parametrize("wanted", FILTERS)
+def test_sums_are_right_remembered_and_gone_on_with(log: Path, filled: Journal, wanted: Filter):
+    first = filled.summary(wanted)
+    before = first.copy()
+    assert filled.summary(wanted) is first
+    with log.open("ab") as file:
+        file.write(lines(*range(1000, 1234)))
+    filled.look()
+    found = filled.summary(wanted)
+    expected = Summary.fine()
+    for number in range(1234):
+        if wanted.admits(decision := read(line(number))):
+            expected.add(decision)
+    assert found == expected
+    assert first == before, "who was given it may still be reading"
+
+
+def test_few_sums_are_remembered(filled: Journal):
+    for number in range(100):
+        filled.summary(Filter(users=(f"{number}",)))
+    assert len(filled._sums._sums) == held_module.MAX_SUMMARIES
+
+
+def test_globs_that_take_too_long_are_given_up(log: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(held_module, "MAX_SECONDS", 0.05)
+    log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
+    journal = Journal(str(log))
+    journal.look()
+    journal.stop()
+    slow = Filter(names=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
+    for ask in (journal.latest, journal.summary, lambda wanted: list(journal.decisions(wanted))):
+        with pytest.raises(RequestError, match="shorter"):
+            ask(slow)
+        ask(Filter(names=("*z",)))
+    assert journal.summary().decisions == 1000
+
+
+def test_entries_say_what_the_lines_say_and_share_what_repeats(filled: Journal):
+    entries = filled.latest(limit=1000).entries
+    for entry in entries[::37]:
+        full = read(line(int(entry.id)))
+        assert entry._asdict() == {key: getattr(full, key) for key in entry._fields if key != "number"} | {
+            "number": int(entry.id) + 1
+        }
+    assert len({id(entry.findings) for entry in entries if entry.findings}) == 3
+    assert len({id(entry.user) for entry in entries}) == len({entry.user for entry in entries})
+    assert filled.oldest == read(line(0)).at
+    assert filled.newest == read(line(999)).at
+
+
+def test_a_decision_in_full_outlives_the_files(log: Path, filled: Journal):
+    log.unlink()
+    for number in (1, 64, 65, 999, 1000):
+        assert filled.decision(number) == read(line(number - 1))
+    for number in (-1, 0, 1001, 1 << 60):
+        assert filled.decision(number) is None
+
+
+def test_long_lines_come_in_blocks_of_their_own(log: Path, open_journal: Any):
+    texts = [line(number, request={"pod": {"x": "y" * (number % 3 * BLOCK_BYTES)}}) for number in range(50)]
+    log.write_bytes(b"".join(texts))
+    journal = open_journal(log)
+    journal.look()
+    assert [journal.decision(number + 1) for number in range(50)] == [read(text) for text in texts]
+
+
+def test_lines_out_of_order_are_found_by_their_time(log: Path, open_journal: Any):
+    begin = read(line(0)).at
+    times = [begin + timedelta(hours=(number * 7919) % 200) for number in range(200)]
+    log.write_bytes(b"".join([line(n, time=at.isoformat().replace("+00:00", "Z")) for n, at in enumerate(times)]))
+    journal = open_journal(log)
+    journal.look()
+    wanted = Filter(since=begin + timedelta(hours=50), until=begin + timedelta(hours=60))
+    assert sorted(entry.at for entry in journal.latest(wanted, limit=200).entries) == [
+        begin + timedelta(hours=hours) for hours in range(50, 60)
+    ]

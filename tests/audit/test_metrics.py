@@ -1,0 +1,112 @@
+"""The metrics: parse, count, and have a bounded number of series whatever pods say."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.review import Snapshot, mutate, validate
+from webhook.server.metrics import Metrics
+from webhook.settings.files import load_nodes
+from webhook.settings.snapshot import build_snapshot, default_device_config
+from webhook.wire import codec
+
+DATA = Path(__file__).parents[1] / "data"
+SNAPSHOT = build_snapshot(default_device_config(), default_policy(), None)
+
+
+def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    return {
+        (sample.name.removeprefix("vgpu_webhook_"), tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(metrics.exposition().decode())
+        for sample in family.samples
+    }
+
+
+def value(metrics: Metrics, name: str, **labels: Any) -> float:
+    return samples(metrics).get((name, tuple(sorted(labels.items()))), 0.0)
+
+
+def reviewed(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT) -> None:
+    request = codec.decode((DATA / "reviews" / f"{name}.json").read_bytes())
+    metrics.reviewed("mutate", request, mutate(request, snapshot), 200_000)
+    metrics.reviewed("validate", request, validate(request, snapshot), 2_000_000)
+
+
+def test_reviews():
+    metrics = Metrics()
+    for _ in range(3):
+        reviewed(metrics, "cores-over-100")
+    labels = {"operation": "CREATE", "dry_run": "false"}
+    assert value(metrics, "requests_total", endpoint="validate", outcome="denied", **labels) == 3
+    assert value(metrics, "requests_total", endpoint="mutate", outcome="mutated", **labels) == 3
+    assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement="enforce") == 3
+    assert value(metrics, "mutations_total", rule="scheduler-name", enforcement="enforce") == 3
+    assert value(metrics, "review_seconds_sum", endpoint="validate") == pytest.approx(0.006)
+    assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.00025") == 3
+    assert value(metrics, "review_seconds_bucket", endpoint="mutate", le="0.0001") == 0
+
+
+@pytest.mark.parametrize("enforcement", ["warn", "audit"])
+def test_what_is_not_enforced_is_counted_apart(enforcement: str):
+    metrics = Metrics()
+    policy = parse_policy({"enforcement": enforcement}, "the test's policy")
+    reviewed(metrics, "cores-over-100", build_snapshot(default_device_config(), policy, None))
+    labels = {"operation": "CREATE", "dry_run": "false"}
+    assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-denied", **labels) == 1
+    assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-mutated", **labels) == 1
+    assert value(metrics, "findings_total", rule="cores-range", level="deny", enforcement=enforcement) == 1
+    assert value(metrics, "mutations_total", rule="scheduler-name", enforcement=enforcement) == 1
+
+
+def test_what_is_none_of_ours_counts_as_untouched():
+    metrics = Metrics()
+    reviewed(metrics, "gpu-pod1.delete")
+    labels = {"operation": "DELETE", "outcome": "untouched", "dry_run": "false"}
+    assert value(metrics, "requests_total", endpoint="mutate", **labels) == 1
+
+
+def test_no_series_comes_from_a_pod():
+    metrics = Metrics()
+    for file in sorted((DATA / "reviews").glob("*.json")):
+        reviewed(metrics, file.stem)
+    names = {label for _, labels in samples(metrics) for label, _ in labels}
+    assert names <= {
+        "endpoint",
+        "operation",
+        "outcome",
+        "dry_run",
+        "rule",
+        "level",
+        "enforcement",
+        "le",
+        "generation",
+    } | {*("version", "implementation", "major", "minor", "patchlevel")}
+
+
+def test_the_rest():
+    metrics = Metrics()
+    metrics.refused_bytes("mutate", 413)
+    metrics.reloaded("settings", succeeded=False)
+    metrics.reloaded("settings", succeeded=True)
+    metrics.audit_failed()
+    metrics.certificate(1_800_000_000.0)
+    assert value(metrics, "bad_requests_total", endpoint="mutate", code="413") == 1
+    assert value(metrics, "config_reloads_total", source="settings", result="failure") == 1
+    assert value(metrics, "config_reloads_total", source="settings", result="success") == 1
+    assert value(metrics, "audit_write_failures_total") == 1
+    assert value(metrics, "certificate_expiry_timestamp_seconds") == 1_800_000_000.0
+
+
+def test_the_fleet():
+    metrics = Metrics()
+    config = default_device_config()
+    nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config)
+    metrics.fleet(build_snapshot(config, default_policy(), nodes).fleet)
+    sizes = [value(metrics, f"fleet_{name}", family="vgpu") for name in ("nodes", "shapes", "cards")]
+    assert sizes == [4, 4, 18]
+    assert value(metrics, "fleet_nodes", family="ascend") == 0
+    metrics.fleet(None)
+    assert value(metrics, "fleet_nodes", family="vgpu") == value(metrics, "fleet_cards", family="vgpu") == 0

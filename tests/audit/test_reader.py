@@ -1,0 +1,219 @@
+"""Reading audit logs: rotated, compressed, torn, foreign, hostile."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import tracemalloc
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.audit import sample
+from tests.audit.recording import record, request, snapshot
+from webhook.audit.decision import parse_decision, read_decision, to_record
+from webhook.audit.reader import GIVE_UP, Reader, Skipped
+from webhook.audit.replay import Replayer
+from webhook.audit.rotation import RotatedFile
+from webhook.audit.streams import CHUNK, MAX_LINE, Lines
+
+OLD = snapshot()
+POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}
+
+
+def line(uid: str) -> bytes:
+    return record(replace(request(POD), uid=uid), OLD)
+
+
+def uids(paths: Any, complaints: list[str] | None = None) -> list[str]:
+    told: list[str] = [] if complaints is None else complaints
+    found = [decision.uid for decision in Reader(told.append).read([str(path) for path in paths])]
+    assert complaints is not None or not told, told
+    return found
+
+
+# --- lines ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_is_read_as_it_was_written():
+    for spelled in sample.lines():
+        decision = parse_decision(spelled)
+        assert decision is not None
+        assert orjson.loads(orjson.dumps(to_record(decision))) == orjson.loads(spelled)
+
+
+def test_the_outcome_in_a_word():
+    words = [decision.word for spelled in sample.lines() if (decision := parse_decision(spelled))]
+    assert words == ["mutated", "denied", "mutated", "allowed"] * 1 + ["mutated", "allowed"] + [
+        "mutated",
+        "denied",
+    ] * 3 + [
+        "mutated",
+        "warned",
+        "mutated",
+        "allowed",
+    ]
+    deleted = parse_decision(record(replace(request(POD), operation="DELETE"), OLD))
+    assert deleted is not None
+    assert deleted.word == "untouched"
+
+
+GOOD = orjson.loads(line("u"))
+
+
+@given(st.sampled_from(sorted(GOOD)), strategies.hostile | strategies.json_values)
+def test_a_line_that_is_almost_one_is_foreign_or_right(key: str, value: Any):
+    value = orjson.loads(json.dumps(value))
+    found = read_decision({**GOOD, key: value})
+    if found is not None:
+        assert type(value) is type(GOOD[key])
+        assert isinstance(found.word, str)
+        orjson.dumps(to_record(found))
+
+
+@pytest.mark.parametrize("depth", [200, 250, 300, 900, 2000])
+@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a":', "}")])
+@pytest.mark.parametrize("key", ["request", "patch", "digests"])
+def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, closing: str, depth: int):
+    nested = opening * depth + "0" + closing * depth
+    value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'
+    found = parse_decision(orjson.dumps({**GOOD, key: 0}).replace(f'"{key}":0'.encode(), f'"{key}":{value}'.encode()))
+    assert (found is not None) is (depth < 252)
+    if found is not None:
+        orjson.dumps(to_record(found))
+        Replayer(OLD, snapshot(nodes=None)).replay(found)
+        Replayer(OLD, snapshot(nodes=None)).replay(found._replace(endpoint="mutate"))
+
+
+@given(strategies.json_values | st.just([]))
+def test_other_json_is_foreign(value: Any):
+    assert read_decision(value) is None
+
+
+@pytest.mark.parametrize(
+    "time", ["2026-11-20", "2026-11-20T10:00", "2026-11-20T10:00:00+01:00", "0001-01-01T00:00:00Z"]
+)
+def test_a_time_that_is_not_in_utc_or_long_ago_is_foreign(time: str):
+    assert read_decision({**GOOD, "time": time}) is None
+
+
+@given(st.lists(st.binary(max_size=30), max_size=20), st.integers(1, 50))
+def test_chunks_do_not_matter(inputs: list[bytes], size: int):
+    whole = b"\n".join(inputs)
+    lines = Lines()
+    found = [text for at in range(0, len(whole), size) for text in lines.feed(whole[at : at + size])]
+    assert [*found, lines.rest] == whole.split(b"\n")
+
+
+def test_a_huge_line_is_dropped_and_the_next_one_is_read(tmp_path: Path):
+    file = tmp_path / "log"
+    file.write_bytes(line("a") + b"x" * (3 * MAX_LINE) + b"\n" + line("b"))
+    reader = Reader(pytest.fail)
+    assert [decision.uid for decision in reader.read([str(file)])] == ["a", "b"]
+    assert reader.skipped == Skipped(too_long=1)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def test_rotated_and_compressed_files_are_read_oldest_first(tmp_path: Path):
+    log = tmp_path / "audit.jsonl"
+    log.write_bytes(line("6"))
+    (tmp_path / "audit.jsonl.1").write_bytes(line("5"))
+    (tmp_path / "audit.jsonl.2.gz").write_bytes(gzip.compress(line("3")) + gzip.compress(line("4")))
+    (tmp_path / "audit.jsonl.3.bz2").write_bytes(bz2.compress(line("2")))
+    (tmp_path / "audit.jsonl.4.xz").write_bytes(lzma.compress(line("1")))
+    (tmp_path / "audit.jsonl.6").write_bytes(line("a gap comes before it"))
+    (tmp_path / "audit.jsonl.20260101").write_bytes(line("somebody else's"))
+    assert uids([log]) == list("123456")
+    assert uids(sorted(tmp_path.glob("audit.jsonl"))) == list("123456")
+    assert uids([log, tmp_path / "audit.jsonl.1"]) == list("123456"), "none twice"
+    assert uids([tmp_path / "audit.jsonl.2.gz"]) == list("34")
+
+
+def test_what_the_webhook_rotates_is_read_whole(tmp_path: Path):
+    path = tmp_path / "audit.jsonl"
+    file = RotatedFile(str(path), 1500, 5)
+    for number in range(20):
+        text = line(f"{number}")
+        assert file.prepare(len(text)) is None
+        os.write(file.descriptor, text)
+    file.close()
+    assert len(list(tmp_path.iterdir())) == 6
+    found = uids([path])
+    assert found == [f"{number}" for number in range(20)][-len(found) :]
+    assert len(found) >= 12
+
+
+def test_a_rotation_meanwhile_loses_nothing(tmp_path: Path):
+    log, first, second = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2"))
+    log.write_bytes(line("c"))
+    first.write_bytes(line("b"))
+    second.write_bytes(line("a"))
+    found = Reader(pytest.fail).read([str(log)])
+    read = [next(found).uid]
+    first.rename(second)
+    log.rename(first)
+    log.write_bytes(line("d"))
+    assert read + [decision.uid for decision in found] == ["a", "b", "c"]
+
+
+def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(line("a") + b'I1120 started\n\n{"level":"info"}\n[]\n\xff\xfe\n' + line("b") + line("c")[:100])
+    reader = Reader(pytest.fail)
+    assert [decision.uid for decision in reader.read([str(log)])] == ["a", "b"]
+    assert reader.skipped == Skipped(foreign=4, truncated=1)
+    assert reader.skipped.total == 5
+    log.write_bytes(line("a").rstrip())
+    assert uids([log]) == ["a"], "only its line break is still to come"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"])
+@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:30] + b"\xff" * 40 + b[70:]], ids=["short", "bad"])
+def test_damaged_archives_are_complained_of(tmp_path: Path, pack: Any, damage: Any):
+    bad, good = tmp_path / "bad", tmp_path / "good"
+    bad.write_bytes(damage(pack(b"".join([line(f"{n}") for n in range(50)]))))
+    good.write_bytes(line("good"))
+    complaints: list[str] = []
+    assert uids([bad, good], complaints)[-1] == "good"
+    assert len(complaints) == 1
+    assert complaints[0].startswith(f"{bad}: ")
+
+
+def test_files_that_cannot_be_opened_are_complained_of(tmp_path: Path):
+    (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd rest")
+    complaints: list[str] = []
+    assert uids([tmp_path / "none", tmp_path, tmp_path / "zstd"], complaints) == []
+    assert complaints == [
+        f"{tmp_path}/none: No such file or directory",
+        f"{tmp_path}: Is a directory; name a file in it",
+        f"{tmp_path}/zstd: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can",
+    ]
+
+
+def test_endless_rubbish_is_given_up_in_little_memory():
+    complaints: list[str] = []
+    tracemalloc.start()
+    assert uids(["/dev/zero"], complaints) == []
+    assert tracemalloc.get_traced_memory()[1] < 8 * MAX_LINE
+    tracemalloc.stop()
+    assert complaints == [f"/dev/zero: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read"]
+
+
+def test_how_much_is_read(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(line("a") * (3 * CHUNK // len(line("a"))))
+    reader = Reader(pytest.fail)
+    shares = [reader.share for _ in reader.read([str(log)])]
+    assert shares == sorted(shares)  # type: ignore[type-var]
+    assert shares[0] is not None
+    assert 0 < shares[0] < 0.6
+    assert reader.share == 1.0

@@ -1,0 +1,307 @@
+"""A replay with the old inputs gives the recorded decision; with others, what they would have given."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.audit.recording import DATA, record, recorded, request, snapshot
+from tests.audit.test_excerpt import rich_pods
+from webhook.audit.decision import Decision
+from webhook.audit.replay import HALVES, PASSED_OVER, Direction, Replayed, Replayer, Verdict, rebuild
+from webhook.devices.config_file import parse_device_config
+from webhook.errors import RequestError
+from webhook.pod.templates import changed_templates
+from webhook.review import Snapshot, mutate
+from webhook.rules.base import Level
+from webhook.settings.snapshot import default_device_config
+from webhook.wire import codec
+
+OLD = snapshot()
+HIDING = snapshot(
+    {"workloads": "deny", "namespaces": [{"match": ["kube-*"], "exempt": True}]},
+    config=parse_device_config({"nvidia": {"overwriteEnv": True, "defaultGPUNum": 1, "defaultMemory": 3000}}, "test"),
+)
+AUDITING = snapshot({"enforcement": "audit"})
+WARNING = snapshot({"enforcement": "warn", "workloads": "deny"})
+ENDPOINTS = st.sampled_from(sorted(HALVES))
+REVIEWS = sorted((DATA / "reviews").glob("*.json"))
+
+
+def replay(decision: Any, base: Snapshot = OLD, tried: Snapshot | None = None) -> Replayed:
+    return Replayer(base, tried or base).replay(decision)
+
+
+def reproduces(asked: Any, endpoint: str, used: Snapshot = OLD) -> None:
+    found = replay(recorded(asked, used, endpoint), used)
+    assert found.verdict is Verdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
+
+
+@pytest.mark.parametrize("endpoint", HALVES)
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
+def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
+    asked = codec.decode(file.read_bytes())
+    try:
+        record(asked, OLD, endpoint)
+    except RequestError:
+        pytest.skip("it got no verdict")
+    reproduces(asked, endpoint)
+
+
+@settings(max_examples=200)
+@given(
+    rich_pods(),
+    ENDPOINTS,
+    st.sampled_from([OLD, HIDING, AUDITING, WARNING]),
+    st.sampled_from(["default", "kube-system"]),
+)
+def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Snapshot, namespace: str):
+    reproduces(request(pod, namespace=namespace), endpoint, used)
+
+
+@settings(max_examples=100)
+@given(rich_pods(), rich_pods(), st.sampled_from(["", "ephemeralcontainers", "status"]))
+def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any], part: str):
+    reproduces(request(new, old, sub_resource=part), "validate")
+
+
+def _deployment(pod: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": pod}}
+
+
+def _cron_job(pod: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": pod}}}}
+
+
+def _template(pod: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "PodTemplate", "template": pod}
+
+
+def _job(pod: dict[str, Any]) -> dict[str, Any]:
+    tasks = [{"name": "a", "template": {}}, {"name": "b", "template": pod}]
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"schedulerName": "x", "tasks": tasks}}
+
+
+WORKLOADS = st.sampled_from([_deployment, _cron_job, _template, _job])
+
+
+@settings(max_examples=150)
+@given(rich_pods(), WORKLOADS, ENDPOINTS, st.sampled_from([OLD, HIDING]))
+def test_any_workload_is_reproduced(pod: dict[str, Any], workload: Any, endpoint: str, used: Snapshot):
+    reproduces(request(workload(pod)), endpoint, used)
+
+
+@settings(max_examples=100)
+@given(rich_pods(), strategies.pods() | st.none(), WORKLOADS)
+def test_any_changed_workload_is_reproduced(pod: dict[str, Any], old: dict[str, Any] | None, workload: Any):
+    reproduces(request(workload(pod), workload(pod if old is None else old)), "validate")
+
+
+@pytest.mark.parametrize("workload", [_deployment, _cron_job, _template, _job])
+def test_the_same_templates_are_reviewed(workload: Any):
+    asked = request(workload(pod(99)), workload(pod()))
+    decision = recorded(asked, OLD)
+    paths = [template["path"] for template in decision.request["templates"]]
+    again = rebuild(decision)
+    assert [template.path for template in changed_templates(again.kind, again.object or {}, again.old_object)] == paths
+    assert again.group == asked.group
+
+
+@settings(max_examples=100)
+@given(rich_pods(), st.sampled_from([None, "", "status"]))
+def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
+    for operation in ("DELETE", "CONNECT"):
+        reproduces(request(pod, operation=operation, sub_resource=part or ""), "validate")
+    reproduces(request({**pod, "kind": "Service"}), "validate")
+
+
+@settings(max_examples=200)
+@given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
+def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
+    kept, patch = orjson.loads(json.dumps([kept, patch]))
+    for kind in ("Pod", "Job", "CronJob", "Service", ""):
+        for held in (
+            kept,
+            {"pod": kept},
+            {"pod": {}, "old": kept},
+            {"templates": [{"path": "spec.template", "pod": kept}]},
+        ):
+            decision = altered(recorded(request(pod()), OLD, endpoint), kind=kind, request=held)
+            replayer = Replayer(OLD, snapshot({"schedulerName": "x", "schedulerNames": ["x"]}))
+            replayer.replay(altered(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
+            assert replayer.replay(decision).verdict in Verdict
+
+
+# --- other inputs ---------------------------------------------------------------------------------------------------
+
+
+def pod(number: int = 1, **spec: Any) -> dict[str, Any]:
+    container = {"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": number}}}
+    return {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [container], **spec}}
+
+
+def altered(decision: Decision, **fields: Any) -> Decision:
+    return decision._replace(**fields)
+
+
+def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
+    """The decision about a pod that passed `mutate` before."""
+    return recorded(request(dict(mutate(request(raw), used).object)), used)
+
+
+TRUSTED = {"rules": {"host-access": "deny"}}
+
+
+@pytest.mark.parametrize(
+    "raw, policy, direction",
+    [
+        (pod(hostPID=True), {"rules": {"host-access": "deny"}}, Direction.DENIED),
+        (pod(99), {"rules": {"card-count": "off"}}, Direction.ALLOWED),
+        (pod(1), {"rules": {"card-count": "off"}}, None),
+        (pod(99, hostPID=True), {"rules": {"host-access": "deny"}}, Direction.FOUND),
+        (pod(hostPID=True), {"rules": {"host-access": "off"}}, Direction.FOUND),
+        (pod(hostPID=True), {"namespaces": [{"match": ["other"], "rules": {"host-access": "deny"}}]}, None),
+    ],
+)
+def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | None):
+    tried = snapshot(policy)
+    decision = judged(raw)
+    for found in (replay(decision, tried), replay(decision, OLD, tried)):
+        assert found.direction is direction
+        assert found.verdict is (Verdict.SAME if direction is None else Verdict.CHANGED)
+    assert replay(decision, tried).other == ("policy",)
+    assert replay(decision, OLD, tried).other == ()
+
+
+def test_new_warnings():
+    quiet = snapshot({"rules": {"host-access": "off"}})
+    found = replay(judged(pod(hostPID=True), quiet), OLD)
+    assert found.direction is Direction.WARNED
+    assert [violation.rule for violation in found.gained] == ["host-access"]
+    assert found.lost == ()
+
+
+def test_other_mutations():
+    decision = recorded(request(pod()), OLD, "mutate")
+    tried = snapshot({"schedulerName": "other", "schedulerNames": ["other"]})
+    assert replay(decision, OLD, tried).direction is Direction.MUTATED
+
+
+def test_a_pod_is_judged_as_the_new_inputs_would_have_repaired_it():
+    tried = snapshot({"schedulerName": "other", "schedulerNames": ["other"]})
+    replayer = Replayer(OLD, tried)
+    assert replayer.replay(judged(pod())).direction is Direction.DENIED, "nothing is known of its past"
+    assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
+    assert replayer.replay(judged(pod())).verdict is Verdict.SAME
+
+
+@pytest.mark.parametrize("used", [AUDITING, snapshot({"enforcement": "warn"})])
+def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
+    replayer = Replayer(used, OLD)
+    repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
+    assert repaired.direction is Direction.MUTATED
+    gained, lost = repaired.other_operations
+    assert [operation["path"] for operation in gained] == ["/spec/schedulerName", "/spec/tolerations"]
+    assert lost == []
+    assert replayer.replay(judged(pod(), used)).verdict is Verdict.SAME, "it is repaired first"
+    refused = replayer.replay(judged(pod(99), used))
+    assert refused.direction is Direction.DENIED
+    levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
+    assert len(levels) == 1
+    assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
+
+
+def test_enforcing_no_longer_lets_pods_pass():
+    replayer = Replayer(OLD, AUDITING)
+    assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.MUTATED
+    assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
+    assert replayer.replay(judged(pod())).direction is None
+
+
+def test_another_policy_changes_what_would_be_refused():
+    tried = snapshot({"enforcement": "audit", "rules": {"card-count": "warn"}})
+    found = replay(judged(pod(99), AUDITING), AUDITING, tried)
+    assert found.direction is Direction.FOUND, "the author reads nothing"
+    assert (found.gained, found.lost) == ((), ())
+    assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
+    tried = snapshot({"enforcement": "audit", "repairs": {"toleration": False}})
+    found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
+    assert (found.direction, len(found.other_operations[1])) == (Direction.MUTATED, 1)
+
+
+def test_warning_of_what_was_only_recorded():
+    found = replay(judged(pod(99), AUDITING), AUDITING, snapshot({"enforcement": "warn"}))
+    assert (found.verdict, found.direction) == (Verdict.CHANGED, Direction.WARNED)
+
+
+def test_another_fleet():
+    decision = judged(pod(99))
+    found = replay(decision, snapshot(nodes=None))
+    assert (found.direction, found.other) == (Direction.ALLOWED, ("fleet",))
+    found = replay(decision, snapshot(nodes=None, config=default_device_config()))
+    assert found.other == ("config", "fleet")
+
+
+def test_what_the_same_inputs_do_not_give_is_not_explained():
+    decision = altered(judged(pod()), allowed=False)
+    assert replay(decision).verdict is Verdict.UNEXPLAINED
+    assert replay(decision, OLD, snapshot(TRUSTED)).verdict is Verdict.UNEXPLAINED, "what is tried out is not why"
+    other = altered(decision, digests={**decision.digests, "fleet": "another"})
+    assert replay(other).verdict is Verdict.CHANGED
+
+
+# --- what the line does not hold ------------------------------------------------------------------------------------
+
+
+def test_a_line_that_was_too_long():
+    env = [{"name": f"CUDA_{number:0>900}"} for number in range(50)]
+    found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
+    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "the line was too long to hold the pod")
+
+
+def test_a_pod_that_could_not_be_recorded():
+    decision = altered(judged(pod()), request={"omitted": "spec.volumes must be a list, not a string"})
+    assert replay(decision).reason == "the pod could not be recorded"
+
+
+EXEMPT = snapshot({"namespaces": [{"match": ["default"], "exempt": True}]})
+
+
+def test_pods_of_a_namespace_that_was_exempt():
+    decision = recorded(request(pod(99)), EXEMPT)
+    assert replay(decision, EXEMPT).verdict is Verdict.SAME
+    assert replay(decision).reason == PASSED_OVER
+    assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
+    assert replay(judged(pod(99)), EXEMPT).direction is Direction.ALLOWED
+
+
+def test_workloads_whose_templates_did_not_change():
+    deployment = _deployment(pod(99))
+    unchanged = request(deployment, {**deployment, "metadata": {"labels": {"a": "b"}}})
+    decision = recorded(unchanged, OLD)
+    tried = snapshot(TRUSTED)
+    assert replay(decision, OLD, tried).verdict is Verdict.SAME
+    assert replay(decision, tried).reason == PASSED_OVER, "that policy is not known"
+    decision = recorded(unchanged, EXEMPT)
+    assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
+    assert replay(decision, EXEMPT, snapshot({"workloads": "off"})).verdict is Verdict.SAME
+
+
+def test_a_task_far_away():
+    templates = [{"path": "spec.tasks[99999].template", "pod": {}}]
+    decision = altered(judged(pod()), kind="Job", request={"templates": templates})
+    assert replay(decision).verdict is Verdict.UNKNOWN
+
+
+def test_the_user_counts():
+    annotated = {**pod(), "metadata": {"name": "pod", "annotations": {"volcano.sh/devices-to-allocate": "x"}}}
+    trusted = snapshot({"trustedUsers": ["alice"]})
+    for user, direction in (("alice", Direction.ALLOWED), ("bob", None)):
+        decision = recorded(request(annotated, pod(), user=user), OLD)
+        assert not decision.allowed
+        assert replay(decision, trusted).direction is direction

@@ -1,0 +1,177 @@
+"""Filters, sums and trends."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.audit import sample
+from webhook.audit import summary as summaries
+from webhook.audit import trend as trends
+from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.filters import Filter, read_time
+from webhook.audit.summary import OTHERS, Count, Refused, Summary
+from webhook.audit.trend import MAX_STEPS, STEPS, Trend
+from webhook.rules.base import Enforcement
+
+LOG = [decision for line in sample.lines() if (decision := parse_decision(line)) is not None]
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "wanted, count",
+    [
+        ({}, 16),
+        ({"denied": True}, 4),
+        ({"rules": ("card-*",)}, 4),
+        ({"rules": ("host-access", "mode-*")}, 2),
+        ({"rules": ("host-access",), "denied": True}, 0),
+        ({"namespaces": ("*-speech", "x")}, 6),
+        ({"namespaces": ("team",)}, 0),
+        ({"users": ("*@example.org",), "endpoint": "mutate"}, 5),
+        ({"since": read_time("2026-11-20T09:00", NOW)}, 10),
+        ({"since": read_time("2h", NOW)}, 2),
+        ({"until": read_time("2026-11-20T08:09:00", NOW)}, 2),
+        ({"dry_run": True}, 0),
+        ({"dry_run": False, "endpoint": "validate"}, 8),
+        ({"words": ("denied", "warned")}, 5),
+        ({"words": ("untouched",)}, 0),
+        ({"names": ("nine",)}, 6),
+        ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
+    ],
+)
+def test_filters(wanted: dict[str, Any], count: int):
+    asked = Filter(**wanted)
+    assert sum(asked.admits(decision) for decision in LOG) == count
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("90s", NOW - timedelta(seconds=90)),
+        ("5m", NOW - timedelta(minutes=5)),
+        ("2h", NOW - timedelta(hours=2)),
+        ("3d", NOW - timedelta(days=3)),
+        ("1w", NOW - timedelta(weeks=1)),
+        ("2026-11-20", datetime(2026, 11, 20, tzinfo=UTC)),
+        ("2026-11-20T10:00", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+        ("2026-11-20T10:00:05+02:00", datetime(2026, 11, 20, 8, 0, 5, tzinfo=UTC)),
+        ("2026-11-20T10:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+    ],
+)
+def test_points_in_time(text: str, found: datetime):
+    assert read_time(text, NOW) == found
+
+
+@pytest.mark.parametrize("text", ["", "h", "2x", "-2h", "yesterday", "2026-13-01", "999999w", "0001-01-01T00:00+05:00"])
+def test_no_points_in_time(text: str):
+    with pytest.raises(ValueError, match="neither an age"):
+        read_time(text, NOW)
+
+
+def test_the_sample_summed_up():
+    found = summed(LOG)
+    assert found.decisions == 16
+    assert dict(found.words) == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
+    assert dict(found.endpoints) == {"mutate": 8, "validate": 8}
+    assert found.rules["card-count"] == Count(4, denied=4)
+    assert found.rules["host-access"] == Count(1, warned=1)
+    assert found.namespaces == {"team-vision": Count(10, denied=4), "team-speech": Count(6, warned=1)}
+    assert found.users["ben@example.org"] == Count(4, warned=1)
+    assert found.refused[Refused("card-count", "team-vision", "system:serviceaccount:team-vision:runner")] == 3
+    assert found.denials_of.counts("card-count") == [1, 3]
+    assert found.denials_in.counts("team-vision") == [1, 3]
+    assert {word: found.outcomes.counts(word) for word in found.words} == {
+        "mutated": [3, 4, 1],
+        "denied": [1, 3, 0],
+        "allowed": [2, 0, 1],
+        "warned": [0, 1, 0],
+    }
+    assert (found.first, found.last) == (LOG[0].at, LOG[-1].at)
+
+
+@pytest.mark.parametrize("enforcement", [Enforcement.WARN, Enforcement.AUDIT])
+def test_what_was_only_recorded_is_summed_up_apart(enforcement: Enforcement):
+    found = summed([decision._replace(allowed=True, enforcement=enforcement) for decision in LOG])
+    warned = int(enforcement is Enforcement.WARN)
+    expected = {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4 - warned, "warned": warned}
+    assert dict(found.words) == {word: count for word, count in expected.items() if count}
+    assert found.rules["card-count"] == Count(4, would_be_denied=4)
+    assert found.rules["host-access"] == Count(1, warned=warned, audited=1 - warned)
+    assert found.namespaces["team-vision"] == Count(10, would_be_denied=4)
+    runner = "system:serviceaccount:team-vision:runner"
+    assert found.refused[Refused("card-count", "team-vision", runner, enforced=False)] == 3
+    assert all(not who.enforced for who in found.refused)
+    assert found.denials_of.counts("card-count") == []
+
+
+def test_a_copy_goes_on_by_itself():
+    for cut in range(len(LOG) + 1):
+        first = summed(LOG[:cut])
+        copy = first.copy()
+        assert copy == first == summed(LOG[:cut])
+        for decision in LOG[cut:]:
+            copy.add(decision)
+        assert copy == summed(LOG)
+        assert first == summed(LOG[:cut])
+
+
+def test_order_does_not_matter():
+    assert summed(LOG[::-1]).first == LOG[0].at
+    assert summed(LOG[::-1]).denials_of.counts("card-count") == [1, 3]
+
+
+def test_strangers_names_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(summaries, "MAX_KEYS", 10)
+    monkeypatch.setattr(trends, "MAX_CELLS", 50)
+    denied = next(decision for decision in LOG if not decision.allowed)
+    rule = denied.findings[0]
+    made = [
+        denied._replace(
+            namespace=f"n{n}",
+            user=f"u{n}",
+            at=NOW + timedelta(days=n),
+            findings=(type(rule)(f"r{n}", rule.level, "", ""),),
+        )
+        for n in range(1000)
+    ]
+    found = summed(made)
+    for table in (found.namespaces, found.users, found.rules):
+        assert len(table) == 11
+        assert table[OTHERS].decisions == 990
+    assert len(found.refused) <= 12
+    assert sum(found.refused.values()) == 1000
+    assert found.denials_in.step == STEPS[-1]
+    assert len(found.denials_in.counts("n0")) < 5
+
+
+def summed(decisions: list[Decision]) -> Summary:
+    found = Summary()
+    for decision in decisions:
+        found.add(decision)
+    return found
+
+
+points = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), points | st.integers(0, 200).map(lambda h: NOW + timedelta(hours=h))))
+)
+def test_a_trend_loses_no_event_and_stays_short(events: list[tuple[str, datetime]]):
+    trend = Trend()
+    for name, at in events:
+        trend.add(name, at)
+    begins = list(trend.times())
+    for name in "abc":
+        counts = trend.counts(name)
+        assert len(counts) == len(begins) <= MAX_STEPS or trend.step == STEPS[-1]
+        assert sum(counts) == sum(each == name for each, _ in events)
+        expected = [
+            sum(n == name and begin <= at < begin + timedelta(seconds=trend.step) for n, at in events)
+            for begin in begins
+            if begin.year < 9000
+        ]
+        assert counts[: len(expected)] == expected

@@ -1,0 +1,68 @@
+"""Following an audit log from now on, or from its first line on; what happens to its files stands in test_journal."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from tests.audit.test_reader import line
+from webhook.audit.reader import Skipped
+from webhook.audit.tail import Tail
+
+
+def look(tail: Tail) -> list[str]:
+    """The uids of what came."""
+    return [decision.uid for batch in tail.look() for _, decision in batch]
+
+
+def test_from_now_on_it_goes_on_after_rotation_and_truncation(tmp_path: Path):
+    log = tmp_path / "log"
+    log.write_bytes(line("before"))
+    tail = Tail(str(log), 0)
+    assert look(tail) == []
+    with log.open("ab") as file:
+        file.write(line("a") + line("b")[:50])
+        file.flush()
+        assert look(tail) == ["a"]
+        file.write(line("b")[50:] + b"foreign\n")
+        file.flush()
+        assert look(tail) == ["b"]
+        log.rename(tmp_path / "log.1")
+        assert look(tail) == []
+        file.write(line("c"))
+    log.write_bytes(line("d") + line("e"))
+    assert look(tail) == ["c", "d", "e"]
+    log.write_bytes(b"")
+    assert look(tail) == []
+    log.write_bytes(line("f"))
+    assert look(tail) == ["f"]
+    assert tail.skipped == Skipped(foreign=1)
+    tail.close()
+
+
+@pytest.mark.parametrize("rotated", ["", ".1", ".1.gz"])
+def test_a_log_that_is_not_there_yet_is_read_from_its_beginning(tmp_path: Path, rotated: str):
+    log = tmp_path / "log"
+    if rotated:
+        before = line("before")
+        Path(f"{log}{rotated}").write_bytes(gzip.compress(before) if rotated.endswith("gz") else before)
+    tail = Tail(str(log), 0)
+    assert look(tail) == []
+    assert (tail.missing, "is not there yet" in str(tail.problem)) == (True, True)
+    log.write_bytes(line("a"))
+    assert look(tail) == ["a"]
+    assert (tail.missing, tail.problem) == (False, None)
+    tail.close()
+
+
+def test_all_of_it_begins_with_what_was_rotated_away(tmp_path: Path):
+    log = tmp_path / "log"
+    (tmp_path / "log.2.gz").write_bytes(gzip.compress(line("a")))
+    (tmp_path / "log.1").write_bytes(line("b"))
+    log.write_bytes(line("c"))
+    tail = Tail(str(log))
+    assert look(tail) == ["a", "b", "c"]
+    with log.open("ab") as file:
+        file.write(line("d"))
+    assert look(tail) == ["d"]
+    tail.close()

@@ -1,0 +1,64 @@
+"""Pods, fleets and what is drawn of them."""
+
+from pathlib import Path
+
+import yaml
+
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.fleet import build_fleet
+from webhook.devices.nodes import read_node
+from webhook.devices.requests import DevicePod
+from webhook.devices.target import Target
+from webhook.pod.view import PodView
+from webhook.render.explanation import explain_pods
+from webhook.rules.base import Context, Settings
+
+DATA = Path(__file__).parents[1] / "data"
+TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
+CONFIG = parse_device_config(TEXT, "test")
+SETTINGS = Settings(target=Target((1, 16, 0)))
+
+
+def fleet_of(nodes, config=CONFIG):
+    return build_fleet([found for node in nodes if (found := read_node(node, config))], config, SETTINGS.target)
+
+
+def nodes_in(file):
+    documents = yaml.safe_load_all((DATA / "fleets" / file).read_text(encoding="utf-8"))
+    return [item for document in documents if document for item in document.get("items", [document])]
+
+
+def fleet_in(file, config=CONFIG):
+    return fleet_of(nodes_in(file), config)
+
+
+def explained(pod, fleet, config=CONFIG):
+    context = Context("ns", "CREATE", "user", dry_run=False, config=config, fleet=fleet, settings=SETTINGS, levels={})
+    return explain_pods((("", DevicePod(PodView(pod), config)),), context)
+
+
+def told(pod, fleet, config=CONFIG):
+    """What the shapes say, of all families."""
+    return [one for explanation in explained(pod, fleet, config) for one in explanation.told or ()]
+
+
+def pod(*containers, annotations=None, labels=None):
+    """A pod of containers (name, limits)."""
+    listed = [
+        {"name": name, "resources": {"limits": {key: str(value) for key, value in limits.items()}}}
+        for name, limits in containers
+    ]
+    return {"metadata": {"annotations": annotations or {}, "labels": labels or {}}, "spec": {"containers": listed}}
+
+
+def vgpus(number, memory=None, cores=None):
+    found = {"number": number, "memory": memory, "cores": cores}
+    return {f"volcano.sh/vgpu-{role}": amount for role, amount in found.items() if amount is not None}
+
+
+def many_cards(count, split=10, memory=1000, mode="hami-core"):
+    """A node with so many cards."""
+    register = "".join(f"u{at},{split},{memory},NVIDIA-T4,true,{mode}:" for at in range(count))
+    offers = {f"volcano.sh/vgpu-{role}": "100000000" for role in ("number", "memory", "cores")}
+    metadata = {"name": "big", "annotations": {"volcano.sh/node-vgpu-register": register}}
+    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offers}}

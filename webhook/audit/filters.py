@@ -1,0 +1,91 @@
+"""Which decisions are asked for."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
+from functools import lru_cache
+
+from webhook.audit.decision import Decided
+
+MAX_REMEMBERED = 256  # characters: a log of strangers' megabytes must not stay in memory
+
+_AGO = re.compile(r"(\d{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a decision must be; what is empty or None asks nothing.
+
+    Attributes:
+        since, until: from the first, before the second.
+        denied: refused ones only.
+        rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
+        dry_run, endpoint: as the decision has it.
+        words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
+        names: globs, of which the object's name must match one.
+        id: of the decision.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    denied: bool = False
+    rules: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    dry_run: bool | None = None
+    endpoint: str | None = None
+    words: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    id: str = ""
+
+    def admits(self, decision: Decided) -> bool:
+        """Tell whether a decision is asked for."""
+        return (
+            not (self.denied and decision.allowed)
+            and (not self.id or decision.id == self.id)
+            and (self.since is None or decision.at >= self.since)
+            and (self.until is None or decision.at < self.until)
+            and (self.dry_run is None or decision.dry_run is self.dry_run)
+            and (self.endpoint is None or decision.endpoint == self.endpoint)
+            and (not self.namespaces or _matches(decision.namespace, self.namespaces))
+            and (not self.users or _matches(decision.user, self.users))
+            and (not self.words or decision.word in self.words)
+            and (not self.rules or any([_matches(finding.rule, self.rules) for finding in decision.findings]))
+            and (not self.names or _match(decision.name, self.names))
+        )
+
+
+EVERY = Filter()
+
+
+def read_time(text: str, now: datetime) -> datetime:
+    """Read a point in time: `2h` (ago; s, m, h, d or w), `2026-11-20`, `2026-11-20T10:00`, UTC unless it says otherwise.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    ago = _AGO.fullmatch(text)
+    try:
+        if ago:
+            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None
+
+
+def _matches(text: str, patterns: Sequence[str]) -> bool:
+    """For what repeats."""
+    return _remembered(text, patterns) if len(text) <= MAX_REMEMBERED else _match(text, patterns)
+
+
+@lru_cache(maxsize=4096)
+def _remembered(text: str, patterns: Sequence[str]) -> bool:
+    return _match(text, patterns)
+
+
+def _match(text: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(text, pattern) for pattern in patterns)

@@ -1,0 +1,138 @@
+"""What decisions are replayed with: device config, policy and fleet from files, and what is tried out on top of them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from webhook import names
+from webhook.devices.nodes import Node
+from webhook.errors import ConfigError
+from webhook.policy.policy import parse_policy
+from webhook.review import Snapshot
+from webhook.settings.files import SettingsFiles, parse_document
+from webhook.settings.snapshot import SnapshotInputs
+
+MAX_SPLIT = 1000
+
+_NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|enforcement|(?:rules|repairs)\.[a-z0-9-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Where device config, policy and fleet stand, and what to change in them.
+
+    Attributes:
+        files: what none of them says is the built-in device config, the default policy, an unknown fleet.
+        settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.enforcement=warn`.
+        split: how many slices each vGPU card of the fleet is cut into; None leaves them.
+    """
+
+    files: SettingsFiles
+    settings: tuple[str, ...] = ()
+    split: int | None = None
+
+    @property
+    def what_if(self) -> bool:
+        """Whether something is tried out."""
+        return bool(self.settings) or self.split is not None
+
+    def load(self) -> tuple[Snapshot, Snapshot]:
+        """What the files say; and that with what is tried out, the same object if nothing is.
+
+        Raises:
+            ConfigError: a file or a setting cannot be used.
+        """
+        inputs = self.files.load().inputs()
+        base = inputs.snapshot()
+        return base, try_out(inputs, self.settings, self.split).snapshot() if self.what_if else base
+
+
+def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) -> SnapshotInputs:
+    """Other parts: some keys of the policy, `KEY=VALUE`, and the split count of all vGPU cards, where given.
+
+    Raises:
+        ConfigError: a setting cannot be used, or there is no fleet whose cards could be split otherwise.
+    """
+    nodes = inputs.nodes
+    if split is not None:
+        if nodes is None:
+            raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
+        nodes = [with_split(node, split, inputs.config.vgpu.number_name) for node in nodes]
+    document: Mapping[str, Any] = inputs.policy.document
+    for setting in settings:
+        document = with_setting(document, setting)
+    policy = parse_policy(document, "the policy with --set") if settings else inputs.policy
+    return SnapshotInputs(inputs.config, policy, nodes)
+
+
+def with_split(node: Node, split: int, number_name: str) -> Node:
+    """The node as its device plugin would register it with another split count."""
+    text = node.annotations.get(names.NODE_VGPU_REGISTER, "")
+    entries = [entry.split(",") for entry in text.split(":")]
+    cards = [entry for entry in entries if len(entry) > 1]
+    if not cards:
+        return node
+    for entry in cards:
+        entry[1] = str(split)
+    counts = {number_name, names.VGPU_NUMBER}
+
+    def offered(amounts: Mapping[str, int]) -> dict[str, int]:
+        return {name: split * len(cards) if name in counts and amount else amount for name, amount in amounts.items()}
+
+    register = ":".join([",".join(entry) for entry in entries])
+    return replace(
+        node,
+        annotations={**node.annotations, names.NODE_VGPU_REGISTER: register},
+        capacity=offered(node.capacity),
+        allocatable=offered(node.allocatable),
+    )
+
+
+def with_setting(document: Mapping[str, Any], setting: str) -> dict[str, Any]:
+    """A policy document with one more `KEY=VALUE`; the value is YAML.
+
+    Raises:
+        ConfigError: there is no such key, or the value is no YAML.
+    """
+    key, equals, text = setting.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {setting}: write KEY=VALUE, such as rules.card-count=deny")
+    value = parse_document(text.encode(), f"--set {setting}")
+    changed: dict[str, Any] = dict(document)
+    where = _NAMESPACE.fullmatch(key)
+    if where:
+        changed["namespaces"] = _with_namespace(changed.get("namespaces"), where[1], where[2].split("."), value)
+    else:
+        _put(changed, key.split("."), value, setting)
+    return changed
+
+
+def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any) -> list[Any]:
+    """The policy's namespaces with one more entry: what decided for this glob so far, but for one key.
+
+    The last entry that matches decides alone, so it goes to the end.
+    """
+    found = list(entries) if isinstance(entries, list) else []
+    decider: dict[str, Any] = next((entry for entry in reversed(found) if _covers(entry, pattern)), {})
+    entry = {**decider, "match": [pattern]}
+    _put(entry, keys, value, pattern)
+    return [*found, entry]
+
+
+def _covers(entry: Any, pattern: str) -> bool:
+    globs = entry.get("match") if isinstance(entry, dict) else None
+    return isinstance(globs, list) and any(isinstance(glob, str) and fnmatchcase(pattern, glob) for glob in globs)
+
+
+def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str) -> None:
+    """Set a value below some keys; objects on the way are copied."""
+    *parents, last = keys
+    for key in parents:
+        inner = document.get(key)
+        if inner is not None and not isinstance(inner, dict):
+            raise ConfigError(f"--set {setting}: {key} has no keys of its own")
+        document[key] = dict(inner or {})
+        document = document[key]
+    document[last] = value

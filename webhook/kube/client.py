@@ -1,0 +1,310 @@
+"""A client of the API server: objects, lists in pages, watches and changes, with a limit on every wait and size.
+
+Sockets and credentials are the Kubernetes client's. Its models are not used: they take ten times the time and memory, and
+drop fields that they do not define. Objects stay the JSON that came in.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from kubernetes.client.rest import RESTClientObject
+from urllib3 import BaseHTTPResponse, Timeout
+from urllib3.exceptions import HTTPError
+
+from webhook.errors import ClusterError, ConfigError
+from webhook.kube.credentials import Credentials
+
+CONNECT_SECONDS = 5.0
+QUIET_SECONDS = 15.0  # between two bytes of a response
+WATCH_QUIET_SECONDS = 150.0  # between two bytes of a watch: bookmarks come every minute
+RESPONSE_SECONDS = 60.0  # for a whole response
+MAX_RETRY_AFTER = 120.0
+MAX_BYTES = 256 << 20  # of one response, and of one line
+MAX_STATUS_BYTES = 64 << 10
+PAGE = 50  # objects: parsing a page stops all other threads, and takes ten times its size of memory
+
+NOT_FOUND = 404
+GONE = 410
+
+_SUCCESS = (200, 201, 202)
+_UNAUTHORIZED = 401
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a list.
+
+    Attributes:
+        items: each with apiVersion and kind, which lists leave out.
+        resource_version: of the whole list: where to start a watch.
+        remaining: how many objects are still to come; 0 if none, or if the API server does not say.
+    """
+
+    items: list[Object]
+    resource_version: str
+    remaining: int = 0
+
+
+class Client:
+    """Sends requests to the API server. Use it from one thread; only `close` may be called from another.
+
+    Paths are those of collections and objects: `/api/v1/nodes`, `/api/v1/namespaces/NAMESPACE/configmaps/NAME`.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        """Read the credentials; this sends nothing.
+
+        Raises:
+            ConfigError: there are none.
+        """
+        self._credentials = credentials
+        self._rest: RESTClientObject | None = RESTClientObject(credentials.load())
+        self._response: BaseHTTPResponse | None = None
+        self._closed = False
+
+    def get(self, path: str) -> Object:
+        """Get one object.
+
+        Raises:
+            ClusterError: the request failed; status 404 if the object does not exist.
+        """
+        return self._get(path, _NONE)
+
+    def text(self, path: str, limit: int) -> str:
+        """Get a resource that is not JSON, such as `/metrics`; at most `limit` bytes.
+
+        Raises:
+            ClusterError: the request failed, or the response is longer.
+        """
+        with self._opened(path, _NONE, QUIET_SECONDS) as response:
+            return self._body(path, response, limit).decode(errors="replace")
+
+    def list(self, path: str, query: Mapping[str, str] = _NONE, limit: int = PAGE) -> Iterator[Object]:
+        """All objects of a collection.
+
+        Raises:
+            ClusterError: as `pages`.
+        """
+        for page in self.pages(path, query, limit):
+            yield from page.items
+
+    def pages(self, path: str, query: Mapping[str, str] = _NONE, limit: int = PAGE) -> Iterator[Page]:
+        """A collection in pages.
+
+        Raises:
+            ClusterError: a request failed; status 410 if the list took too long and must start again.
+        """
+        token = ""
+        while True:
+            found = self._get(path, {**query, "limit": str(limit)} | ({"continue": token} if token else {}))
+            items, metadata = found.get("items"), found.get("metadata")
+            if items is None:
+                items = []  # Go writes an empty list as null
+            if not isinstance(metadata, dict) or not _are_objects(items):
+                raise self._error(path, "the response is not a list")
+            kind = {"apiVersion": found.get("apiVersion"), "kind": str(found.get("kind")).removesuffix("List")}
+            remaining = metadata.get("remainingItemCount")
+            yield Page(
+                [kind | item for item in items],
+                str(metadata.get("resourceVersion", "")),
+                remaining if isinstance(remaining, int) else 0,
+            )
+            before, token = token, str(metadata.get("continue") or "")
+            if not token:
+                return
+            if token == before:
+                raise self._error(path, "a list without end")
+
+    def watch(
+        self, path: str, resource_version: str, seconds: float, query: Mapping[str, str] = _NONE
+    ) -> Iterator[tuple[str, Object]]:
+        """Changes of a collection as (type, object), bookmarks included, until the server ends the watch.
+
+        Args:
+            path: of the collection.
+            resource_version: where to start, as a list or the last object gives it.
+            seconds: after which the server should end the watch.
+            query: for example a selector.
+
+        Raises:
+            ClusterError: the watch broke; status 410 if the resource version is too old, and a new list is needed.
+        """
+        options = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
+        options["timeoutSeconds"] = str(max(1, int(seconds)))
+        with self._opened(path, {**query, **options}, WATCH_QUIET_SECONDS) as response:
+            for line in self._lines(path, response):
+                event = self._parsed(path, line)
+                kind, found = event.get("type"), event.get("object")
+                if not isinstance(kind, str) or not isinstance(found, dict):
+                    raise self._error(path, "a line that is not an event")
+                if kind == "ERROR":
+                    raise self._status_error(path, found, found.get("code"))
+                yield kind, found
+
+    def create(self, path: str, new: Object) -> None:
+        """Add an object to a collection.
+
+        Raises:
+            ClusterError: the request failed; status 409 if an object of this name exists.
+        """
+        self._change("POST", path, new)
+
+    def replace(self, path: str, new: Object) -> None:
+        """Replace an object with one that carries the resource version that was read.
+
+        Raises:
+            ClusterError: the request failed; status 409 if the object has changed since.
+        """
+        self._change("PUT", path, new)
+
+    def delete(self, path: str) -> None:
+        """Delete an object.
+
+        Raises:
+            ClusterError: the request failed; status 404 if the object does not exist.
+        """
+        self._change("DELETE", path, None)
+
+    def close(self) -> None:
+        """End the current request from any thread: it raises ClusterError there, and so do all later ones."""
+        self._closed = True
+        response = self._response
+        if response is not None:
+            with suppress(OSError, ValueError, RuntimeError):  # it has just ended by itself
+                response.shutdown()
+
+    def _get(self, path: str, query: Mapping[str, str]) -> Object:
+        with self._opened(path, query, QUIET_SECONDS) as response:
+            return self._parsed(path, self._body(path, response, MAX_BYTES))
+
+    def _change(self, method: str, path: str, new: Object | None) -> None:
+        body = None if new is None else orjson.dumps(new)
+        with self._opened(path, _NONE, QUIET_SECONDS, method, body) as response:
+            self._body(path, response, MAX_BYTES)  # to the end, so that the connection can be used again
+
+    @contextmanager
+    def _opened(
+        self, path: str, query: Mapping[str, str], quiet: float, method: str = "GET", body: bytes | None = None
+    ) -> Iterator[BaseHTTPResponse]:
+        """A successful response whose body is still to be read; `quiet` seconds may pass between two bytes of it."""
+        response: BaseHTTPResponse | None = None
+        try:
+            response = self._response = self._send(f"{path}?{urlencode(query)}" if query else path, quiet, method, body)
+            if self._closed:
+                raise self._error(path, "closed")
+            if response.status not in _SUCCESS:
+                raise self._http_error(path, response)
+            yield response
+        except HTTPError as error:
+            raise self._error(path, _reason(error)) from error
+        finally:
+            self._response = None
+            if response is not None:
+                response.close()
+
+    def _send(self, url: str, quiet: float, method: str, body: bytes | None) -> BaseHTTPResponse:
+        try:
+            rest = self._rest = self._rest or RESTClientObject(self._credentials.load())
+            headers = {"Accept": "application/json", "User-Agent": "vgpu-webhook"}
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            for setting in rest.configuration.auth_settings().values():
+                headers[setting["key"]] = setting["value"]
+        except (ConfigError, OSError) as error:  # the library reads a token's file again every minute
+            raise ClusterError(f"no credentials for the API server: {error}") from error
+        response: BaseHTTPResponse = rest.pool_manager.urlopen(
+            method,
+            rest.configuration.host.rstrip("/") + url,
+            body=body,
+            headers=headers,
+            timeout=Timeout(connect=CONNECT_SECONDS, read=quiet),
+            retries=False,
+            preload_content=False,
+        )
+        return response
+
+    def _body(self, path: str, response: BaseHTTPResponse, limit: int) -> bytes:
+        deadline, left, pieces = time.monotonic() + RESPONSE_SECONDS, limit, []
+        while piece := response.read1(1 << 16, decode_content=False):
+            pieces.append(piece)
+            left -= len(piece)
+            if left < 0:
+                raise self._error(path, "a response without end")
+            if time.monotonic() > deadline:
+                raise self._error(path, f"a response that is not finished in {RESPONSE_SECONDS:.0f} s")
+        return b"".join(pieces)
+
+    def _lines(self, path: str, response: BaseHTTPResponse) -> Iterator[bytes]:
+        """The body line by line, as it comes."""
+        pieces: list[bytes] = []
+        size = 0
+        for piece in response.stream(1 << 20, decode_content=False):
+            first, *more = piece.split(b"\n")
+            pieces.append(first)
+            size += len(first)
+            if more:
+                yield b"".join(pieces)
+                yield from more[:-1]
+                pieces, size = [more[-1]], len(more[-1])
+            elif size > MAX_BYTES:
+                raise self._error(path, "a line without end")
+        if size:
+            raise self._error(path, "the connection ended within a line")
+
+    def _parsed(self, path: str, data: bytes) -> Object:
+        try:
+            found = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise self._error(path, "the response is not JSON") from error
+        if not isinstance(found, dict):
+            raise self._error(path, "the response is not an object")
+        return found
+
+    def _http_error(self, path: str, response: BaseHTTPResponse) -> ClusterError:
+        status: Any = None
+        with suppress(HTTPError, ClusterError, orjson.JSONDecodeError):  # the code alone is enough
+            status = orjson.loads(self._body(path, response, MAX_STATUS_BYTES))
+        error = self._status_error(path, status, response.status, _seconds(response.headers.get("Retry-After", "")))
+        if response.status == _UNAUTHORIZED:
+            self._rest = None  # reads all credentials anew: they may have been replaced at any time
+        return error
+
+    def _status_error(self, path: str, status: Any, code: Any, retry_after: float = 0.0) -> ClusterError:
+        """The error that a Kubernetes Status describes."""
+        message = str(status.get("message") or "") if isinstance(status, dict) else ""
+        number = code if isinstance(code, int) else 500
+        return self._error(path, f"{number} {' '.join(message.split())[:300]}".rstrip(), number, retry_after)
+
+    def _error(self, path: str, what: str, status: int = 0, retry_after: float = 0.0) -> ClusterError:
+        """An error that names address and path."""
+        host = self._rest.configuration.host if self._rest else "the API server"
+        return ClusterError(f"{host}{path}: {what}", status, retry_after)
+
+
+def _are_objects(items: Any) -> bool:
+    return isinstance(items, list) and all(isinstance(item, dict) for item in items)
+
+
+def _seconds(retry_after: str) -> float:
+    return min(float(retry_after), MAX_RETRY_AFTER) if retry_after.isascii() and retry_after.isdigit() else 0.0
+
+
+def _reason(error: BaseException) -> str:
+    """The cause below HTTP, without the library's wrappers and the addresses of its objects."""
+    root = error
+    while (cause := root.__cause__ or root.__context__) is not None:
+        root = cause
+    if isinstance(root, TimeoutError):
+        return "no answer in time"
+    if isinstance(root, OSError):
+        return getattr(root, "verify_message", "") or root.strerror or "the connection broke"
+    return "the connection broke"

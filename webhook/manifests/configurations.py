@@ -1,0 +1,215 @@
+"""The two webhook configurations of a cluster, as values and as text.
+
+Every field that decides who is sent here, and what happens while nobody answers, stands in this file. Values have all
+fields, as they are in a cluster where the webhook runs. Texts are for `kubectl apply`: the rules of each entry are in an
+annotation, from where `python -m certs` takes them once the webhook answers. Until then no pod depends on the webhook.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+
+from webhook import names
+from webhook.devices.config import DeviceConfig
+from webhook.manifests import match_conditions as when
+from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
+from webhook.policy.policy import Policy
+from webhook.rules.base import Level
+
+NAME = "vgpu-webhook"
+DOMAIN = f"{NAME}.svc"  # of the entries; they have the same names wherever the webhook is installed
+TIMEOUT_SECONDS = 5
+
+PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
+RULES_ANNOTATION = f"rules.{NAME}/"  # the name of the entry follows
+
+_API = "admissionregistration.k8s.io/v1"
+_VERSIONS = {VCJOB_GROUP: "v1alpha1"}
+_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
+
+_HEADER = """\
+# Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads or target of
+# the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes, and the
+# rules, which `python -m certs` copies from the annotations once the webhook answers. Without rules an entry is not called.
+"""
+
+Object = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """Where the webhook is installed: the name of its Service and of its configurations, and the Service's namespace."""
+
+    namespace: str = NAME
+    name: str = NAME
+
+
+HERE = Place()
+
+
+def configurations(
+    config: DeviceConfig, policy: Policy, *, all_pods: bool = False, place: Place = HERE
+) -> list[Object]:
+    """The mutating and the validating configuration.
+
+    Args:
+        config: as the target version reads it; its resource names are in the conditions.
+        policy: its trusted users are in the conditions, and `workloads: off` leaves the workloads out.
+        all_pods: send every new pod to be repaired, for `overwriteEnv`.
+        place: where the webhook is installed.
+    """
+    return [
+        _configuration("MutatingWebhookConfiguration", _mutating(config, all_pods=all_pods), place),
+        _configuration("ValidatingWebhookConfiguration", _validating(config, policy), place),
+    ]
+
+
+def as_json(objects: list[Object]) -> str:
+    """One List, to be applied."""
+    return json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": [_unbound(one) for one in objects]}, separators=(",", ":")
+    )
+
+
+def as_yaml(objects: list[Object]) -> str:
+    """A YAML stream in which the conditions can be read, to be applied."""
+    found = [_unbound(one) for one in objects]
+    text: str = yaml.dump_all(found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True)
+    return _HEADER + text
+
+
+def hide_devices(config: DeviceConfig) -> Object:
+    """What `all_pods` adds: the other pods. While nobody answers they start unhidden, rather than no pod at all."""
+    return _entry(
+        "hide-devices",
+        "/mutate",
+        [_rule(["CREATE"], ["pods"])],
+        {"names-no-device": when.names_no_device(config)},
+        failurePolicy="Ignore",
+        reinvocationPolicy="IfNeeded",
+    )
+
+
+def _mutating(config: DeviceConfig, *, all_pods: bool) -> Iterator[Object]:
+    yield _entry(
+        "repair",
+        "/mutate",
+        [_rule(["CREATE"], ["pods"])],
+        {"names-a-device": when.names_device(config)},
+        reinvocationPolicy="IfNeeded",
+    )
+    if all_pods:
+        yield hide_devices(config)
+
+
+def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
+    yield _entry(
+        "pods",
+        "/validate",
+        [_rule(["CREATE"], ["pods"])],
+        {"concerns-a-device": when.concerns_device(config)},
+    )
+    trusted = policy.settings.trusted_users
+    yield _entry(
+        "assignments",
+        "/validate",
+        [_rule(["UPDATE"], ["pods"])],
+        ({"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {})
+        | {"changes-an-assignment": when.changes_assignment(config)},
+    )
+    yield _entry(
+        "ephemeral-containers",
+        "/validate",
+        [_rule(["UPDATE"], ["pods/ephemeralcontainers"])],
+        {"concerns-a-device": when.ephemeral_concerns_device(config)},
+    )
+    if policy.settings.workloads is not Level.OFF:
+        yield _entry(
+            "workloads",
+            "/validate",
+            list(_workload_rules()),
+            {"changes-a-template": when.changes_template(), "concerns-a-device": when.template_concerns_device(config)},
+            failurePolicy="Ignore",  # their pods are judged again
+        )
+    probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
+    del probe["namespaceSelector"]  # the webhook may be installed in an exempt namespace
+    yield probe
+
+
+def _workload_rules() -> Iterator[Object]:
+    for group in sorted({group for group, _ in WORKLOADS}):
+        resources = sorted(f"{kind.lower()}s" for owner, kind in WORKLOADS if owner == group)
+        yield _rule(["CREATE", "UPDATE"], resources, group, _VERSIONS.get(group, "v1"))
+
+
+def _configuration(kind: str, entries: Iterator[Object], place: Place) -> Object:
+    webhooks = [
+        entry | {"clientConfig": {"service": place._asdict() | entry["clientConfig"]["service"]}} for entry in entries
+    ]
+    metadata = {"name": place.name, "labels": dict(_LABELS)}
+    return {"apiVersion": _API, "kind": kind, "metadata": metadata, "webhooks": webhooks}
+
+
+def _unbound(configuration: Object) -> Object:
+    """The configuration with the rules of each entry but the probe's in an annotation."""
+    bound = [entry for entry in configuration["webhooks"] if entry["name"] != PROBE]
+    annotations = {RULES_ANNOTATION + entry["name"]: _rules_text(entry["rules"]) for entry in bound}
+    webhooks = [
+        {key: value for key, value in entry.items() if key != "rules" or entry not in bound}
+        for entry in configuration["webhooks"]
+    ]
+    metadata = configuration["metadata"] | {"annotations": annotations}
+    return configuration | {"metadata": metadata, "webhooks": webhooks}
+
+
+def _rules_text(rules: list[Object]) -> str:
+    text: str = yaml.safe_dump(
+        rules, sort_keys=False, default_flow_style=None, width=2**31
+    )  # lists of names on one line each
+    return text.rstrip()
+
+
+def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str], **fields: str) -> Object:
+    return {
+        "name": f"{name}.{DOMAIN}",
+        "clientConfig": {"service": {"path": path, "port": 443}},
+        "rules": rules,
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
+            ]
+        },
+        "matchConditions": [{"name": key, "expression": text} for key, text in conditions.items()],
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "None",  # a dry run is only logged
+        "timeoutSeconds": TIMEOUT_SECONDS,
+        "admissionReviewVersions": ["v1", "v1beta1"],
+    } | fields
+
+
+def _rule(operations: list[str], resources: list[str], group: str = "", version: str = "v1") -> Object:
+    return {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": operations,
+        "resources": resources,
+        "scope": "Namespaced",
+    }
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # PyYAML's signature
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        """Indent lists inside of objects, as the Kubernetes documentation does."""
+        super().increase_indent(flow, False)
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _represent_text)

@@ -1,0 +1,318 @@
+"""What the webhook would say of an object that is there already.
+
+Workloads are judged as at their creation; what refuses their pods is a denial here. A pod is judged twice: as it is stored,
+and as it would be stored if it were made anew. What the repairs cure is told under the repair, at the level of what it
+cures; all else as ever.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from webhook.devices.requests import DevicePod
+from webhook.offline.reviewed import why_not_reviewed
+from webhook.outcome import Violation
+from webhook.pod.patch import field_path
+from webhook.pod.templates import WORKLOADS
+from webhook.pod.view import PodView, mapping
+from webhook.review import Repair, Snapshot, context_of, describe, review, validate
+from webhook.rules.base import Level
+from webhook.rules.validate.reserved_annotation import is_reserved
+from webhook.wire.codec import API_VERSION
+from webhook.wire.models import Request
+
+_FINISHED = ("Succeeded", "Failed")
+_HASH = "pod-template-hash"
+
+
+class Subject(NamedTuple):
+    """The object under which findings are told: a workload, or a pod that belongs to none.
+
+    Attributes:
+        namespace, api_version, kind, name: of the object.
+        uid: empty where it is not known.
+    """
+
+    namespace: str
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+def subject_of(raw: Mapping[str, Any]) -> Subject:
+    """The controller of a pod, or the object itself.
+
+    Raises:
+        Malformed: metadata is no object.
+    """
+    metadata = mapping(raw, "metadata", "")
+    namespace = _text(metadata, "namespace") or "default"
+    owner = controller_of(raw) if raw.get("kind") == "Pod" else None
+    if owner is None:
+        name = _text(metadata, "name") or _text(metadata, "generateName")
+        return Subject(namespace, _text(raw, "apiVersion"), _text(raw, "kind"), name, _text(metadata, "uid"))
+    version, kind, name = _text(owner, "apiVersion"), _text(owner, "kind"), _text(owner, "name")
+    suffix = f"-{_text(mapping(metadata, 'labels', 'metadata.'), _HASH)}"
+    if kind == "ReplicaSet" and suffix != "-" and name.endswith(suffix):
+        return Subject(namespace, version, "Deployment", name.removesuffix(suffix), "")  # as Deployments name them
+    return Subject(namespace, version, kind, name, _text(owner, "uid"))
+
+
+def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The owner that made an object; None if there is none.
+
+    Raises:
+        Malformed: metadata is no object.
+    """
+    owners = mapping(raw, "metadata", "").get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else ():
+        if isinstance(owner, dict) and owner.get("controller") is True:
+            return owner
+    return None
+
+
+def is_finished(raw: Mapping[str, Any]) -> bool:
+    """Tell whether a pod will never run again."""
+    status = raw.get("status")
+    return isinstance(status, dict) and status.get("phase") in _FINISHED
+
+
+def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
+    """A pod without what schedulers wrote when they placed it: the node, and the assignment of devices.
+
+    A pod that names a scheduler of devices and yet has no assignment keeps its node: its author has preset it. A pod that
+    asks for no device keeps its annotations: no scheduler would have written them.
+
+    Raises:
+        Malformed: a field that rules read has the wrong type.
+    """
+    view = PodView(raw)
+    if not view.node_name or not DevicePod(view, snapshot.config).asked:
+        return view
+    own = {key: value for key, value in view.annotations.items() if not is_reserved(key)}
+    assigned = len(own) < len(view.annotations)
+    if not assigned and view.scheduler in snapshot.settings.scheduler_names:
+        return view
+    spec = {key: value for key, value in view.spec.items() if key != "nodeName"}
+    return PodView(raw | {"metadata": {**view.metadata, "annotations": own}, "spec": spec})
+
+
+def _text(source: Mapping[str, Any], key: str) -> str:
+    value = source.get(key)
+    return value if isinstance(value, str) else ""
+
+
+class Judged(NamedTuple):
+    """What was found of one object.
+
+    Attributes:
+        subject: under which it is told.
+        name: of the object itself.
+        is_pod: else a workload.
+        asks: whether it asks for a device, now or once repaired.
+        findings: none if all is well.
+    """
+
+    subject: Subject
+    name: str
+    is_pod: bool
+    asks: bool
+    findings: tuple[Violation, ...]
+
+
+def is_scanned(raw: Mapping[str, Any], *, finished: bool = False) -> bool:
+    """Tell whether an object is to be judged: a pod that may run, or a workload that no other workload made.
+
+    Raises:
+        Malformed: metadata is no object.
+    """
+    group, kind = _group(raw.get("apiVersion")), raw.get("kind")
+    if (group, kind) == ("", "Pod"):
+        return finished or not is_finished(raw)
+    if (group, kind) not in WORKLOADS:
+        return False
+    owner = controller_of(raw)
+    return owner is None or (_group(owner.get("apiVersion")), owner.get("kind")) not in WORKLOADS
+
+
+def why_left_out(raw: dict[str, Any], snapshot: Snapshot) -> str:
+    """Why the webhook does not review an object that has pods; empty if it does, or if there are none.
+
+    Raises:
+        Malformed: metadata is no object.
+    """
+    return why_not_reviewed(_request(raw, subject_of(raw).namespace), snapshot)
+
+
+def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
+    """Judge an object as a policy that enforces would; None if there is no pod in it.
+
+    Raises:
+        Malformed: it does not have the shape of its kind.
+    """
+    subject = subject_of(raw)
+    is_pod = raw.get("kind") == "Pod"
+    request = _request(raw, subject.namespace)
+    if is_pod:
+        written = as_written(raw, snapshot)
+        request = _request(written.raw, subject.namespace)
+    outcome = review(request, snapshot)
+    if not outcome.touched:
+        return None
+    refused = outcome.pods_refused
+    findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)
+    if outcome.mutations:
+        findings = (*_repairs(request, snapshot, outcome.violations), *findings)
+    asks = any(pod.asked for _, pod in outcome.pods)
+    metadata = raw.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return Judged(subject, name if isinstance(name, str) else "", is_pod, asks, findings)
+
+
+def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
+    """One finding for each rule that would change the pod, with the worst level of what it cures."""
+    raw: Any = request.object
+    ills = _ills(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
+    for rule in snapshot.repairs(snapshot.levels.of(request.namespace)):
+        repair = Repair(PodView(raw), context_of(request, snapshot), (rule,))
+        if not repair.edits:
+            continue
+        raw = repair.draft.object
+        remaining = ills & _ills(raw, request, snapshot) if ills else ills
+        cured, ills = ills - remaining, remaining
+        level = Level.DENY if any(level is Level.DENY for _, _, level in cured) else Level.WARN
+        what = repair.notices[0][1] if repair.notices else describe(repair.edits[rule.id])
+        yield Violation(
+            rule.id, level, field_path(repair.edits[rule.id][0].path), f"would be repaired at creation: {what}"
+        )
+
+
+def _ills(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[tuple[str, str, Level]]:
+    found = validate(_request(raw, request.namespace), snapshot).violations
+    return {(v.rule, v.path, v.level) for v in found}
+
+
+def _request(raw: dict[str, Any], namespace: str) -> Request:
+    """The request that would make an object."""
+    kind = raw.get("kind")
+    return Request(
+        uid="scan",
+        api_version=API_VERSION,
+        operation="CREATE",
+        group=_group(raw.get("apiVersion")),
+        kind=kind if isinstance(kind, str) else "",
+        sub_resource="",
+        namespace=namespace,
+        name="",
+        user="",
+        dry_run=False,
+        object=raw,
+        old_object=None,
+    )
+
+
+def _group(version: object) -> str:
+    return version.rpartition("/")[0] if isinstance(version, str) else ""
+
+
+MAX_ROWS = 10_000  # of each level: many warnings must not hide a denial
+MAX_REASONS = 20  # for which objects are not reviewed
+OTHER_REASONS = "other exempt namespaces and unknown kinds"
+
+_ORDER = {Level.DENY: 0, Level.WARN: 1, Level.AUDIT: 2}
+
+
+@dataclass(slots=True)
+class Row:
+    """A finding of a workload, of its pods, or of a pod of its own.
+
+    Attributes:
+        subject: the workload or pod.
+        finding: None if it asks for devices and all is well.
+        pods: how many of the workload's pods have it; 0 if it is the subject itself.
+        example: the name of one of them.
+    """
+
+    subject: Subject
+    finding: Violation | None
+    pods: int = 0
+    example: str = ""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Takes one object after the other.
+
+    Attributes:
+        fine: keep rows of objects that ask for devices and are fine, too.
+        pods, workloads: how many were judged.
+        asking: how many of them ask for devices.
+        left: how many were not reviewed, by the reason.
+        objects: how many have findings of each level.
+        findings: how many findings there were of each, those of every pod counted.
+        left_out: how many found no place among the rows.
+    """
+
+    fine: bool = True
+    pods: int = 0
+    workloads: int = 0
+    asking: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+    objects: Counter[Level] = field(default_factory=Counter)
+    findings: Counter[Level] = field(default_factory=Counter)
+    left_out: int = 0
+    _rows: dict[tuple[Subject, Violation | None, bool], Row] = field(default_factory=dict)
+    _kept: Counter[Level | None] = field(default_factory=Counter)
+
+    def leave(self, why: str) -> None:
+        """Count an object that has pods, but is not reviewed."""
+        self.left[why if why in self.left or len(self.left) < MAX_REASONS else OTHER_REASONS] += 1
+
+    def add(self, judged: Judged) -> None:
+        """Take an object."""
+        if judged.is_pod:
+            self.pods += 1
+        else:
+            self.workloads += 1
+        self.asking += judged.asks
+        if judged.findings:
+            self.objects.update({finding.level for finding in judged.findings})
+            for finding in judged.findings:
+                self.findings[finding.level] += 1
+                self._add(judged, finding)
+        elif judged.asks and self.fine:
+            self._add(judged, None)
+
+    def rows(self) -> list[Row]:
+        """All rows: by namespace, kind and name, the worst first."""
+        return sorted(self._rows.values(), key=_place)
+
+    def _add(self, judged: Judged, finding: Violation | None) -> None:
+        owned = judged.is_pod and judged.subject.kind != "Pod"
+        key = judged.subject, finding, owned
+        row = self._rows.get(key)
+        if row is None:
+            level = finding.level if finding else None
+            if self._kept[level] >= MAX_ROWS:
+                self.left_out += 1
+                return
+            self._kept[level] += 1
+            row = self._rows[key] = Row(judged.subject, finding, example=judged.name if owned else "")
+        row.pods += owned
+
+
+def _place(row: Row) -> tuple[str, str, str, int, str, str, int]:
+    subject, finding = row.subject, row.finding
+    if finding is None:
+        return subject.namespace, subject.kind, subject.name, 3, "", "", row.pods
+    return (
+        subject.namespace,
+        subject.kind,
+        subject.name,
+        _ORDER[finding.level],
+        finding.rule,
+        finding.path,
+        row.pods,
+    )

@@ -1,0 +1,255 @@
+"""What a policy comes to in a namespace, for text and JSON alike."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from webhook.devices.target import Version
+from webhook.policy.policy import Policy, default_policy
+from webhook.policy.warnings import Warned, matches_all, warnings_of
+from webhook.rules.base import Enforcement, Level
+from webhook.rules.levels import LevelTable, Source
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
+from webhook.texts import visible
+
+# What follows from a version: if it holds, and if it does not.
+FACTS = {
+    "target.volcano": {
+        "gates_nodes": (
+            "a node counts only if it offers all three vGPU names",
+            "a node counts whatever vGPU names it lacks",
+        ),
+        "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
+        "reads_names": (
+            "the resource names of the device config are read",
+            "only the well-known resource names are read",
+        ),
+        "follows_policy": (
+            "cards are tried in the order of deviceshare.SchedulePolicy",
+            "cards are tried from the last one on",
+        ),
+        "fits_every_name": (
+            "the ordinary node fit looks at memory, cores and percentage, too",
+            "the ordinary node fit looks at the count alone",
+        ),
+    },
+    "target.devicePlugin": {
+        "one_container": ("one vGPU container a pod is served", "several vGPU containers a pod are served"),
+    },
+}
+
+
+class Fact(NamedTuple):
+    """What follows from a version in the cluster."""
+
+    text: str
+    changed: bool
+
+
+class Setting(NamedTuple):
+    """A key of the policy file that is no level."""
+
+    key: str
+    value: Any
+    default: Any
+    facts: tuple[Fact, ...] = ()
+
+    def json(self) -> dict[str, Any]:
+        """The setting as JSON."""
+        facts = {"facts": [fact.text for fact in self.facts]} if self.facts else {}
+        return {"key": self.key, "value": self.value, "default": self.default} | facts
+
+
+def settings_of(policy: Policy) -> Iterator[Setting]:
+    """The settings in the order of the file, each beside its default."""
+    usual = default_policy()
+    defaults, targets = _values(usual), (policy.settings.target, usual.settings.target)
+    for key, value in _values(policy).items():
+        facts = []
+        for name, texts in FACTS.get(key, {}).items():
+            holds, default = (getattr(target, name) for target in targets)
+            facts.append(Fact(texts[not holds], holds is not default))
+        yield Setting(key, value, defaults[key], tuple(facts))
+
+
+def _values(policy: Policy) -> dict[str, Any]:
+    """What the file sets besides levels, by key."""
+    settings = policy.settings
+    return {
+        "schedulerName": settings.scheduler_name,
+        "schedulerNames": list(settings.scheduler_names),
+        "toleration": asdict(settings.toleration) if settings.toleration else None,
+        "target.volcano": _version(settings.target.volcano),
+        "target.devicePlugin": _version(settings.target.device_plugin),
+        "percentage.mixedCards": settings.mixed_cards,
+        "memoryAboveCard": settings.memory_above_card,
+        "enforcement": policy.levels.enforcement,
+        "workloads": settings.workloads,
+        "trustedUsers": sorted(settings.trusted_users),
+        "fleet.autoscaled": settings.autoscaled,
+        "fleet.staleAfterSeconds": policy.stale_after,
+        "fleet.declared": [nodes.model_dump(mode="json", by_alias=True) for nodes in policy.declarations],
+    }
+
+
+def _version(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+class Row(NamedTuple):
+    """The level of a check.
+
+    Attributes:
+        id: the rule's.
+        level: what holds.
+        default: without a policy.
+        written: what the policy has; an autoscaled fleet makes warn of deny.
+        source: where it has it.
+    """
+
+    id: str
+    level: Level
+    default: Level
+    written: Level
+    source: Source
+
+    @property
+    def softened(self) -> bool:
+        """Tell whether an autoscaled fleet makes it milder than it is written."""
+        return self.level is not self.written
+
+    def json(self) -> dict[str, Any]:
+        """The row as JSON."""
+        return self._asdict() | {"softened": self.softened}
+
+
+class RepairRow(NamedTuple):
+    """Whether a repair is on.
+
+    Attributes:
+        id: the rule's.
+        on: what holds; the default is on.
+        source: where the policy has it.
+    """
+
+    id: str
+    on: bool
+    source: Source
+
+    def json(self) -> dict[str, Any]:
+        """The row as JSON."""
+        return self._asdict()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of `namespaces`, with what is other there than in every other namespace.
+
+    Attributes:
+        index, match, exempt: as the policy has them.
+        changes: levels that are others.
+        enforcement: None if it is the same.
+        repairs: whether those are on that are otherwise elsewhere.
+    """
+
+    index: int
+    match: tuple[str, ...]
+    exempt: bool
+    changes: dict[str, Level]
+    enforcement: Enforcement | None
+    repairs: dict[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """A policy in one namespace, or in every one that no entry singles out.
+
+    Attributes:
+        file, digest: which policy; audit lines carry the digest.
+        namespace: None for every other one.
+        decider: the index of the entry that decides there.
+        exempt: pods pass untouched; then there are no levels and no repairs.
+        enforcement, enforcement_source: what holds there, and where the policy has it.
+        settings, levels, repairs: in the file's order.
+        namespaces: all entries.
+        warnings: what is surely not meant.
+    """
+
+    file: str
+    digest: str
+    namespace: str | None
+    decider: int | None
+    exempt: bool
+    enforcement: Enforcement
+    enforcement_source: Source
+    settings: tuple[Setting, ...]
+    levels: tuple[Row, ...]
+    repairs: tuple[RepairRow, ...]
+    namespaces: tuple[Entry, ...]
+    warnings: tuple[Warned, ...]
+
+    @property
+    def deciding(self) -> Entry | None:
+        """The entry that decides there."""
+        return None if self.decider is None else self.namespaces[self.decider]
+
+    def json(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "file": self.file,
+            "digest": self.digest,
+            "namespace": self.namespace,
+            "decider": self.decider,
+            "exempt": self.exempt,
+            "enforcement": {"value": self.enforcement, "source": self.enforcement_source},
+            "settings": [setting.json() for setting in self.settings],
+            "levels": [row.json() for row in self.levels],
+            "repairs": [row.json() for row in self.repairs],
+            "namespaces": [asdict(entry) for entry in self.namespaces],
+            "warnings": [warned._asdict() for warned in self.warnings],
+        }
+
+
+def effective_policy(policy: Policy, file: str, namespace: str | None) -> Effective:
+    """Work out what holds in a namespace; with None, in every one that no entry singles out."""
+    table = policy.levels
+    everywhere = max((i for i, entry in enumerate(table.namespaces) if matches_all(entry)), default=None)
+    decider = everywhere if namespace is None else table.decider(namespace)
+    holds = table.at(decider)
+    rows = [
+        Row(rule, holds.levels[rule], DEFAULT_LEVELS[rule], written.level, written.source)
+        for rule, written in table.written(decider).items()
+    ]
+    repairs = [RepairRow(rule, switched.on, switched.source) for rule, switched in table.switched(decider).items()]
+    return Effective(
+        visible(file),  # not all that a shell passes on is text
+        policy.digest,
+        None if namespace is None else visible(namespace),
+        decider,
+        holds.exempt,
+        *table.enforced(decider),
+        tuple(settings_of(policy)),
+        () if holds.exempt else tuple(rows),
+        () if holds.exempt else tuple(repairs),
+        tuple([_entry(table, index, everywhere) for index in range(len(table.namespaces))]),
+        tuple(warnings_of(policy)),
+    )
+
+
+def _entry(table: LevelTable, index: int, everywhere: int | None) -> Entry:
+    entry, here, elsewhere = table.namespaces[index], table.at(index), table.at(everywhere)
+    if entry.exempt:
+        return Entry(index, entry.match, True, {}, None, {})
+    repairs = here.repairs_off ^ elsewhere.repairs_off
+    return Entry(
+        index,
+        entry.match,
+        False,
+        _changes(here.levels, elsewhere.levels),
+        None if here.enforcement is elsewhere.enforcement else here.enforcement,
+        {rule.id: rule.id not in here.repairs_off for rule in MUTATIONS if rule.id in repairs},
+    )
+
+
+def _changes(levels: Mapping[str, Level], elsewhere: Mapping[str, Level]) -> dict[str, Level]:
+    return {rule: level for rule, level in levels.items() if level is not elsewhere[rule]}

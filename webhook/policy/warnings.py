@@ -1,0 +1,151 @@
+"""What a policy may say and surely does not mean."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from webhook.policy.policy import Policy
+from webhook.rules.base import Level
+from webhook.rules.levels import LevelTable, NamespaceRule
+from webhook.rules.registry import VALIDATIONS
+from webhook.rules.validate import reserved_annotation
+from webhook.texts import shorten
+
+MAX_COMPARED = 200  # different globs; with more of them only equal ones are found, lest it takes minutes
+MAX_NAMED = 3
+MAX_GLOB = 70  # of a message; a name has 63 characters at most
+
+_FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+_CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; what stands in it is not looked at
+_FOREIGN = re.compile(r"[^a-z0-9*?-]")
+
+
+class Warned(NamedTuple):
+    """A sentence, and the key that it is about."""
+
+    path: str
+    message: str
+
+
+def warnings_of(policy: Policy) -> list[Warned]:
+    """Everything that looks like a mistake; each sentence says what to write instead."""
+    levels = policy.levels
+    found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy)]
+    for index, entry in enumerate(levels.namespaces):
+        place = f"namespaces.{index}"
+        found += _impossible(entry, place)
+        found += _softened(levels, f"{place}.rules", entry.levels)
+        written = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
+        useless = next((key for key, value in written.items() if value), None)
+        if entry.exempt and useless:
+            found.append(
+                Warned(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
+            )
+    found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels.namespaces)]
+    return sorted(found, key=_place)
+
+
+def _place(warned: Warned) -> list[tuple[int, str]]:
+    """Where it belongs: entries in the order of their numbers."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in warned.path.split(".")]
+
+
+def matches_all(entry: NamespaceRule) -> bool:
+    """Tell whether a glob of an entry is nothing but stars."""
+    return any(glob and not glob.strip("*") for glob in entry.match)
+
+
+def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Iterator[Warned]:
+    for rule, level in levels.items():
+        if table.autoscaled and level is Level.DENY and rule in _FLEET_RULES:
+            yield Warned(
+                f"{place}.{rule}",
+                "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "
+                "set fleet.autoscaled: false",
+            )
+
+
+def _untrusted(policy: Policy) -> Iterator[Warned]:
+    users = policy.settings.trusted_users
+    denies = policy.levels.at(None).levels[reserved_annotation.RULE.id] is Level.DENY
+    if denies and not any(user.startswith(_SERVICE_ACCOUNT) for user in users):
+        yield Warned(
+            "trustedUsers",
+            "no service account is listed, so what Volcano's scheduler assigns is refused and no vGPU pod starts; add "
+            f"{_SERVICE_ACCOUNT}NAMESPACE:NAME of the scheduler and of the device plugins",
+        )
+
+
+def _impossible(entry: NamespaceRule, place: str) -> Iterator[Warned]:
+    for glob in entry.match:
+        foreign = _FOREIGN.search(_CLASS.sub("", glob))
+        if glob and not foreign:
+            continue
+        why = f"no namespace has {foreign[0]!r} in its name" if foreign else "no name is empty"
+        lower = glob.lower()
+        advice = "write a-z, 0-9 and -, with * and ? for the rest"
+        if foreign and not _FOREIGN.search(lower):
+            advice = f"write {_quoted(lower)}"
+        yield Warned(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
+
+
+def _hidden(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
+    """Entries that a later one keeps from deciding, wholly or in part."""
+    last = {glob: index for index, entry in enumerate(entries) for glob in entry.match}
+    wide = last if len(last) <= MAX_COMPARED else {}
+    for index, entry in enumerate(entries):
+        globs = dict.fromkeys(entry.match)
+        later = {glob: found for glob in globs if (found := _later(glob, index, last, wide)) is not None}
+        if not later:
+            continue
+        told = ", ".join(f"{_quoted(glob)} (namespaces.{found})" for glob, found in [*later.items()][:MAX_NAMED])
+        more = f" and {len(later) - MAX_NAMED} more" if len(later) > MAX_NAMED else ""
+        what = "it never decides" if len(later) == len(globs) else "it does not decide for all of its globs"
+        yield Warned(
+            f"namespaces.{index}",
+            f"{what}: a later entry matches the same, and the last one decides: {told}{more}; move the narrower entry down, "
+            "or remove it",
+        )
+
+
+def _later(glob: str, index: int, last: Mapping[str, int], wide: Mapping[str, int]) -> int | None:
+    if last[glob] > index:
+        return last[glob]
+    return next((found for other, found in wide.items() if found > index and _within(glob, other)), None)
+
+
+def _within(narrow: str, wide: str) -> bool:
+    """Tell whether one glob matches all that another does; False also where that takes more than a look.
+
+    The narrow glob is read as a name: its `*` and `?` can then be matched by nothing but those of the wide one.
+    """
+    if "[" in narrow + wide or ("*" in narrow and "?" in wide):
+        return False
+    return fnmatchcase(narrow, wide)
+
+
+def _idle(table: LevelTable) -> Iterator[Warned]:
+    """Entries that change nothing; one that follows an entry which does is an exception to it."""
+    elsewhere = table.at(None)
+    for index in range(len(table.namespaces)):
+        if table.at(index) != elsewhere:
+            return
+        yield Warned(
+            f"namespaces.{index}",
+            "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true",
+        )
+
+
+def _all_exempt(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
+    everywhere = max((index for index, entry in enumerate(entries) if matches_all(entry)), default=None)
+    if everywhere is not None and all(entry.exempt for entry in entries[everywhere:]):
+        yield Warned(
+            f"namespaces.{everywhere}",
+            "it exempts every namespace, so no pod is repaired or checked; add an entry below it for those that shall be",
+        )
+
+
+def _quoted(glob: str) -> str:
+    return repr(shorten(glob, MAX_GLOB))

@@ -1,0 +1,246 @@
+"""An audit log summed up: who is refused for what, and how that goes over time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, TextIO
+
+from webhook.audit.decision import Decision, spell_time, to_record
+from webhook.audit.reader import Skipped
+from webhook.audit.summary import Count, Summary, worst_first
+from webhook.audit.trend import Trend
+from webhook.render.terminal import INDENT, Piece, Style, Terminal
+from webhook.render.yaml import to_json
+from webhook.texts import legible
+
+TOP = 20  # rows of a table for people; programs get all
+MAX_CELL = 60
+
+_BARS = " ▁▂▃▄▅▆▇█"
+_STEPS = {3600: "hour", 86_400: "day", 7 * 86_400: "week"}
+
+Row = Sequence[str]
+
+
+def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
+    """Write the summary as tables.
+
+    Args:
+        summary: what to tell.
+        terminal: where.
+        unicode: whether bars can be drawn; else trends are told as numbers.
+    """
+    if summary.first is None or summary.last is None:
+        terminal.line("no decisions")
+        return
+    terminal.line(
+        (Style.BOLD, f"{summary.decisions:,} decisions"), f"  {moment(summary.first)} to {moment(summary.last)} UTC"
+    )
+    words = ", ".join([f"{summary.words[word]:,} {word}" for word in STYLES if summary.words[word]])
+    places = ", ".join([f"{count:,} /{endpoint}" for endpoint, count in sorted(summary.endpoints.items())])
+    dry = f"; {summary.dry_runs:,} dry runs" if summary.dry_runs else ""
+    terminal.line(f"{words}; {places}{dry}")
+    spell = _Spelling(unicode)
+    of, within = summary.denials_of, summary.denials_in
+    would = any([not who.enforced for who in summary.refused])
+    denied = ("DENIED", "WOULD BE DENIED") if would else ("DENIED",)
+    rules = [
+        (legible(name, MAX_CELL), *_denied(count, would), *_numbers(count.warned, count.audited), spell.trend(of, name))
+        for name, count in _top(summary.rules)
+    ]
+    _table(terminal, ("RULE", *denied, "WARNED", "AUDITED", spell.head(of)), rules, len(summary.rules))
+    for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
+        found = {name: count for name, count in counts.items() if count.denied or count.would_be_denied or count.warned}
+        rows = [
+            (legible(name, MAX_CELL), *_numbers(count.decisions), *_denied(count, would), *_numbers(count.warned))
+            + ((spell.trend(trend, name),) if trend else ())
+            for name, count in _top(found)
+        ]
+        head = (title, "DECISIONS", *denied, "WARNED", *((spell.head(trend),) if trend else ()))
+        _table(terminal, head, rows, len(found))
+    for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
+        refused = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
+        most = sorted(refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+        rows = [
+            (legible(who.rule, MAX_CELL), legible(who.namespace, MAX_CELL), legible(who.user, MAX_CELL), f"{count:,}")
+            for who, count in most
+        ]
+        _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(refused))
+
+
+def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
+    """The whole summary as one line of JSON."""
+    told: dict[str, Any] = {
+        "decisions": summary.decisions,
+        "first": summary.first and spell_time(summary.first),
+        "last": summary.last and spell_time(summary.last),
+        "outcomes": dict(summary.words),
+        "endpoints": dict(summary.endpoints),
+        "dryRuns": summary.dry_runs,
+        "skipped": skipped,
+    }
+    for key in ("rules", "namespaces", "users"):
+        told[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
+    told["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
+    told["outcomesOverTime"] = _series(summary.outcomes, summary.words)
+    told["denialsOverTime"] = {
+        "byRule": _series(summary.denials_of, summary.rules),
+        "byNamespace": _series(summary.denials_in, summary.namespaces),
+    }
+    return to_json(told)
+
+
+class _Spelling:
+    def __init__(self, unicode: bool) -> None:
+        self._unicode = unicode
+
+    def head(self, trend: Trend) -> str:
+        step = _STEPS.get(trend.step, "longer step")
+        begin = next(iter(trend.times()), None)
+        form = "%F %H:00" if trend.step < 86_400 else "%F"
+        return f"DENIED PER {step.upper()} FROM {begin:{form}}" if begin else "DENIED OVER TIME"
+
+    def trend(self, trend: Trend, name: str) -> str:
+        counts = trend.counts(name)
+        if not self._unicode:
+            return " ".join(map(str, counts))
+        most = max(counts, default=0) or 1
+        return "".join([_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts]).rstrip()
+
+
+def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> None:
+    """Names to the left, numbers to the right."""
+    lines = [list(row) for row in rows]
+    if not lines:
+        return
+    terminal.line()
+    widths = [max(len(row[column]) for row in [head, *lines]) for column in range(len(head))]
+    numeric = [lines[0][column].replace(",", "").isdecimal() for column in range(len(head))]
+
+    def spelled(row: Row) -> str:
+        cells = zip(row, widths, numeric, strict=True)
+        return "  ".join([cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells]).rstrip()
+
+    terminal.line((Style.BOLD, spelled(head)))
+    for row in lines:
+        terminal.line(spelled(row))
+    if total > len(lines):
+        terminal.line((Style.DIM, f"and {total - len(lines):,} more"))
+
+
+def _denied(count: Count, would: bool) -> tuple[str, ...]:
+    return _numbers(count.denied, count.would_be_denied) if would else _numbers(count.denied)
+
+
+def _numbers(*counts: int) -> tuple[str, ...]:
+    return tuple([f"{count:,}" for count in counts])
+
+
+def _json(count: Count) -> dict[str, int]:
+    return {("wouldBeDenied" if key == "would_be_denied" else key): number for key, number in asdict(count).items()}
+
+
+def _sorted(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
+    return sorted(counts.items(), key=worst_first)
+
+
+def _top(counts: Mapping[str, Count]) -> list[tuple[str, Count]]:
+    return _sorted(counts)[:TOP]
+
+
+def _series(trend: Trend, names: Iterable[str]) -> dict[str, Any]:
+    found = {name: trend.counts(name) for name in names}
+    return {
+        "stepSeconds": trend.step,
+        "from": next(map(spell_time, trend.times()), None),
+        "counts": {name: counts for name, counts in found.items() if any(counts)},
+    }
+
+
+STYLES = {
+    "denied": Style.BAD,
+    "would-be-denied": Style.BAD,
+    "mutated": Style.REPAIRED,
+    "would-be-mutated": Style.REPAIRED,
+    "warned": Style.WARNING,
+    "allowed": Style.GOOD,
+    "untouched": Style.DIM,
+}
+_COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), ("OBJECT", 40), ("USER", 30))
+
+
+class Listing:
+    """Writes decisions as they come: the widths of columns are fixed."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        """Take the terminal."""
+        self._terminal = terminal
+        self._begun = False
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        if not self._begun:
+            self._begun = True
+            head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
+            self._terminal.line((Style.BOLD, f"{head}  RULES"))
+        texts = (
+            moment(decision.at),
+            decision.endpoint,
+            decision.word,
+            decision.namespace,
+            f"{decision.kind}/{decision.name}",
+            decision.user,
+        )
+        cells = [legible(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)]
+        rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
+        pieces: list[Piece] = [f"{cell}  " for cell in cells]
+        pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
+        if decision.dry_run:
+            rules = f"{rules} (dry run)".lstrip()
+        pieces[-1] = f"{cells[-1]}  {legible(rules, 200)}".rstrip()
+        self._terminal.line(*pieces)
+
+
+def show_decision(decision: Decision, terminal: Terminal) -> None:
+    """Write one decision in full, but for what was kept of the request."""
+    subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
+    terminal.line((STYLES[decision.word], decision.word), "  ", (Style.BOLD, subject))
+    facts = {
+        "decision": decision.id,
+        "time": f"{moment(decision.at)} UTC",
+        "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
+        "user": decision.user,
+        "client": "verified by its certificate" if decision.client_verified else "not verified",
+    }
+    for name, text in facts.items():
+        terminal.line(INDENT, name.ljust(10), legible(text, 200))
+    for finding in decision.findings:
+        terminal.paragraph(
+            INDENT, (f"{finding.level}  ", (Style.BOLD, legible(finding.rule, 60)), "  "), finding.message
+        )
+    for operation in decision.patch:
+        terminal.line(INDENT, (Style.REPAIRED, "patch  "), legible(to_json(operation), 200))
+
+
+class JsonLines:
+    """Writes decisions as the log has them."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._stream = stream
+
+    def add(self, decision: Decision) -> None:
+        """Write one decision."""
+        print(to_json(to_record(decision)), file=self._stream)
+
+
+def moment(at: datetime) -> str:
+    """A point in time, in UTC as the log has it, to the second."""
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def skipped_text(skipped: Skipped) -> str:
+    """What was passed over, in words; empty if nothing was."""
+    parts = ((skipped.foreign, "foreign"), (skipped.truncated, "cut off at the end"), (skipped.too_long, "too long"))
+    told = ", ".join([f"{count:,} {what}" for count, what in parts if count])
+    return f"lines skipped: {told}" if told else ""

@@ -1,0 +1,270 @@
+"""An outcome for a person at a terminal: the verdict, what changed, what was found, what to do next."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from webhook.offline.reviewed import Reviewed
+from webhook.render import explanation
+from webhook.render.explanation import to_value
+from webhook.render.families.told import PodExplanation
+from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.yaml import difference, to_json, to_yaml
+from webhook.review import Snapshot
+from webhook.rules.base import Level
+from webhook.rules.registry import VALIDATIONS
+from webhook.texts import shorten, visible
+
+MAX_LINE = 160  # characters of a line in a diff
+FLEET_UNKNOWN = (
+    "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml, "
+    "then add --fleet fleet.yaml"
+)
+
+MAX_NAME = 80
+
+_LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
+_FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
+
+
+_WORDS = {
+    "denied": "REFUSED",
+    "would-be-denied": "would be REFUSED",
+    "mutated": "repaired",
+    "would-be-mutated": "would be repaired",
+    "untouched": "allowed",
+}
+_VERDICTS = {
+    "REFUSED": Style.REFUSED,
+    "would be REFUSED": Style.BAD,
+    "repaired": Style.REPAIRED,
+    "would be repaired": Style.REPAIRED,
+    "warned": Style.WARNING,
+    "allowed": Style.GOOD,
+    "skipped": Style.WARNING,
+}
+
+
+@dataclass(slots=True)
+class TextReport:
+    """Tells one outcome after the other, and sums up at the end.
+
+    Attributes:
+        terminal: where to.
+        snapshot: what the reviews were made with.
+    """
+
+    terminal: Terminal
+    snapshot: Snapshot
+    _counts: dict[str, int] = field(default_factory=dict)
+    _without_pods: int = 0
+    _fleet_missed: bool = False
+
+    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
+        """Tell one outcome. An object without pods is only counted."""
+        if not reviewed.has_pods:
+            self._without_pods += 1
+            return
+        if self._counts:
+            self.terminal.line()
+        word = _word(reviewed)
+        self._counts[word] = self._counts.get(word, 0) + 1
+        self._fleet_missed |= reviewed.asks and not self.snapshot.knows_nodes
+        self._headline(reviewed, word)
+        self._changes(reviewed)
+        self._findings(reviewed)
+        for told in explanations or ():
+            explanation.show(told, self.terminal)
+        advice = _advice(reviewed, explained=explanations is not None)
+        for head, sentence in zip(("next  ", "      "), advice, strict=False):
+            self.terminal.paragraph(INDENT, ((Style.BOLD, head),), sentence)
+
+    def finish(self, unread: int) -> None:
+        """Sum up several documents; say what could not be judged."""
+        if self._fleet_missed:
+            self.terminal.line()
+            self.terminal.paragraph(
+                "",
+                ((Style.BOLD, "note  "),),
+                f"{FLEET_UNKNOWN} (or try --sample)",
+            )
+        told = sum(self._counts.values())
+        total = told + self._without_pods + unread
+        if total < 2 and not self._without_pods:
+            return
+        parts = [(style, f"{self._counts[word]} {word}") for word, style in _VERDICTS.items() if word in self._counts]
+        if unread:
+            parts.append((Style.BAD, f"{unread} not readable"))
+        if self._without_pods:
+            parts.append((Style.DIM, f"{self._without_pods} with nothing to review: neither a pod nor a workload"))
+        if told:
+            self.terminal.line()
+        pieces = [piece for part in parts for piece in (part, ", ")][:-1]
+        self.terminal.line((Style.BOLD, f"{total} document{'s' if total > 1 else ''}: "), *pieces)
+
+    def _headline(self, reviewed: Reviewed, word: str) -> None:
+        request = reviewed.request
+        whose = "the pods of " if reviewed.outcome.pods_refused else ""
+        name = shorten(reviewed.name or "(no name)", MAX_NAME)
+        namespace = shorten(request.namespace, MAX_NAME)
+        how = "" if request.operation == "CREATE" and not request.sub_resource else f", {request.operation}"
+        if request.sub_resource:
+            how += f" of {shorten(request.sub_resource, MAX_NAME)}"
+        warnings = len(reviewed.outcome.warnings)
+        told = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
+        self.terminal.line(
+            (_VERDICTS[word], f"{word:<8}"),
+            (Style.BOLD, f" {whose}{shorten(request.kind, MAX_NAME)} {name}"),
+            f" in {namespace}{how}{told}" if namespace else f"{how}{told}",
+            (Style.DIM, f"  ({reviewed.place})"),
+        )
+        if remark := note(reviewed):
+            self.terminal.line(INDENT, (Style.DIM, remark))
+
+    def _changes(self, reviewed: Reviewed) -> None:
+        outcome = reviewed.outcome
+        if outcome.operations:
+            changed = "changed" if outcome.changes else "would be changed"
+            self.terminal.line(INDENT, (Style.BOLD, changed), f" by {', '.join(outcome.mutations)}")
+            self._difference(reviewed.request.object, outcome.repaired)
+            return
+        for (path, pod), (_, received) in zip(outcome.pods, outcome.received, strict=True):
+            if path and pod.view.raw != received.raw:
+                self.terminal.line(INDENT, (Style.BOLD, "will change"), f" in the pods of {path}, once they are made")
+                self._difference(received.raw, pod.view.raw)
+
+    def _difference(self, before: Any, after: Any) -> None:
+        for line in difference(before, after):
+            self.terminal.line(INDENT * 2, (line.style, shorten(line.shown, MAX_LINE)))
+
+    def _findings(self, reviewed: Reviewed) -> None:
+        outcome = reviewed.outcome
+        if not outcome.violations and not outcome.notices:
+            return
+        self.terminal.line(INDENT, (Style.BOLD, "found"))
+        for violation in outcome.violations:
+            style = Style.BAD if violation.rule in outcome.pods_refused else _LEVELS[violation.level]
+            head = ((style, f"{violation.level:<6}"), (Style.BOLD, violation.rule), ": ")
+            self.terminal.paragraph(INDENT * 2, head, violation.message)
+            self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
+        for rule, sentence in outcome.notices:
+            self.terminal.paragraph(INDENT * 2, ((Style.WARNING, "warn  "), (Style.BOLD, rule), ": "), sentence)
+
+
+def note(reviewed: Reviewed) -> str:
+    """Why there is nothing more to tell."""
+    outcome = reviewed.outcome
+    if outcome.touched and outcome.word.startswith("would-be-"):
+        return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
+    if outcome.touched:
+        return "" if reviewed.asks or outcome.violations else "asks for no device"
+    if reviewed.not_reviewed:
+        return f"not reviewed: {reviewed.not_reviewed}"
+    return "nothing to review" + (" in this request" if reviewed.has_pods else ": neither a pod nor a workload")
+
+
+def _word(reviewed: Reviewed) -> str:
+    """The verdict in one word."""
+    if reviewed.not_reviewed:
+        return "skipped"
+    if reviewed.outcome.pods_refused:
+        return "REFUSED"
+    return _WORDS.get(reviewed.outcome.word, reviewed.outcome.word)
+
+
+def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
+    """What to do next."""
+    outcome = reviewed.outcome
+    if not outcome.allowed:
+        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
+        yield f"put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
+        yield from _explain_advice(rules, explained=explained)
+    elif refused := outcome.pods_refused:
+        yield (
+            f"the workload is admitted, but its pods will be refused: put right {', '.join(refused)}; "
+            f"`vgpu-webhook rules {refused[0]}` says why"
+        )
+        yield from _explain_advice(refused, explained=explained)
+    elif outcome.denials:
+        rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
+        yield f"before the policy enforces, put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
+        yield from _explain_advice(rules, explained=explained)
+    elif outcome.operations and not outcome.changes:
+        yield "nothing has to be done before the policy enforces: the webhook then makes these changes itself"
+    elif outcome.operations:
+        first = "read the warnings; then " if outcome.warnings else ""
+        yield f"{first}apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)"
+    elif outcome.word == "warned":
+        yield "it is admitted; read the warnings before you apply it"
+    elif reviewed.asks and reviewed.request.operation == "CREATE":
+        yield "apply it as it stands"
+
+
+def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
+    if not explained and not _FLEET_RULES.isdisjoint(rules):
+        yield "add --explain to see what each kind of node says to it"
+
+
+class Format:
+    """Writes each outcome on its own."""
+
+    def __init__(self, stream: TextIO, spell: Callable[[Reviewed, Sequence[PodExplanation] | None], str]) -> None:
+        """Take the stream, and the function that spells an outcome."""
+        self._stream = stream
+        self._spell = spell
+
+    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
+        """Write one outcome."""
+        print(self._spell(reviewed, explanations), file=self._stream)
+
+    def finish(self, unread: int) -> None:
+        """Nothing: what could not be read is told on standard error."""
+
+
+def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> str:
+    request, outcome = reviewed.request, reviewed.outcome
+    line: dict[str, Any] = {
+        "kind": request.kind,
+        "namespace": request.namespace,
+        "name": reviewed.name,
+        "allowed": outcome.allowed,
+        "enforcement": outcome.enforcement,
+        "podsRefused": outcome.pods_refused,
+        "notReviewed": reviewed.not_reviewed or None,
+        "findings": [
+            {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
+        ],
+        "warnings": outcome.warnings,
+        "patch": outcome.operations,
+        "object": outcome.object,
+    }
+    if explanations is not None:
+        line["explain"] = [to_value(told) for told in explanations]
+    return to_json(line)
+
+
+def _patch(reviewed: Reviewed, _: object) -> str:
+    return to_json(reviewed.outcome.operations)
+
+
+def _yaml(reviewed: Reviewed, _: object) -> str:
+    """The object as it would be stored; a refused one only as a comment, so that the stream can be applied."""
+    outcome = reviewed.outcome
+    about = f"{reviewed.request.kind} {reviewed.name} in {reviewed.request.namespace}"
+    lines = [f"# {visible(warning)}" for warning in outcome.warnings]
+    if reviewed.not_reviewed:
+        lines.append(f"# not reviewed: {visible(reviewed.not_reviewed)}")
+    if outcome.pods_refused:
+        lines.append(f"# its pods will be REFUSED: put right {', '.join(outcome.pods_refused)}")
+    if not outcome.allowed:
+        lines += [f"# {visible(f'{v.rule}: {v.message}')}" for v in outcome.denials]
+        return "\n".join(["---", f"# REFUSED, left out: {visible(about)}", *lines])
+    body = to_yaml(outcome.object).rstrip("\n") if outcome.object else f"# nothing to apply: {visible(about)}"
+    return "\n".join(["---", *lines, body])
+
+
+FORMATS: Mapping[str, Callable[[TextIO], Format]] = {
+    "json": lambda stream: Format(stream, _json),
+    "yaml": lambda stream: Format(stream, _yaml),
+    "patch": lambda stream: Format(stream, _patch),
+}

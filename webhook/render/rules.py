@@ -1,0 +1,136 @@
+"""Rules for a terminal, as Markdown and as JSON, each with its example and with what the engine answers to that."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from webhook.offline.rulebook import REPAIR, Example, Row
+from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.yaml import DiffLine, difference, to_json
+from webhook.rules.base import Level
+
+_LEVELS = {
+    REPAIR: Style.REPAIRED,
+    Level.DENY: Style.BAD,
+    Level.WARN: Style.WARNING,
+    Level.AUDIT: Style.DIM,
+    Level.OFF: Style.DIM,
+}
+
+
+def to_value(row: Row) -> dict[str, Any]:
+    """A rule as JSON. The patch is there for mutations only."""
+    example = row.example()
+    value = {
+        "id": row.id,
+        "kind": row.kind,
+        "level": row.level,
+        "what": row.what,
+        "why": row.why,
+        "file": row.file,
+        "example": {"file": row.example_file, "conditions": example.conditions, "pod": example.request.object},
+        "messages": [message for _, message in example.messages],
+    }
+    return value | ({"patch": example.outcome.operations} if row.level == REPAIR else {})
+
+
+def table(rows: Sequence[Row], terminal: Terminal) -> None:
+    """Write every rule on a line."""
+    widest = max(len(row.id) for row in rows)
+    kind = ""
+    for row in rows:
+        if row.kind != kind:
+            if kind:
+                terminal.line()
+            kind = row.kind
+            order = "repairs, in the order they run" if kind == "mutation" else "checks, on what the repairs left"
+            terminal.line((Style.BOLD, f"{kind}s"), (Style.DIM, f"  {order}"))
+        head = ((_LEVELS[row.level], f"{row.level:<8}"), (Style.BOLD, f"{row.id:<{widest}}"), INDENT)
+        terminal.paragraph(INDENT, head, row.what, hanging=" " * (len(INDENT) * 2 + 8 + widest))
+    terminal.line()
+    terminal.line("`vgpu-webhook rules ID` says why, and shows an example; the policy file sets levels.")
+
+
+def in_full(rows: Sequence[Row], terminal: Terminal) -> None:
+    """Write all that is known of some rules."""
+    for number, row in enumerate(rows):
+        if number:
+            terminal.line()
+        terminal.line((Style.BOLD, row.id), f"  {row.kind}, ", (_LEVELS[row.level], row.level))
+        for line in row.text.splitlines():
+            terminal.line(INDENT if line else "", line)
+        _example(row, terminal)
+        terminal.line()
+        for file in (row.file, row.example_file):
+            terminal.line(INDENT, (Style.DIM, file))
+
+
+def _example(row: Row, terminal: Terminal) -> None:
+    example = row.example()
+    terminal.line()
+    told = _conditions(example)
+    terminal.line(INDENT, f"Example ({' and '.join(told)}):" if told else "Example:")
+    for line in example.manifest.splitlines():
+        terminal.line(INDENT * 2, line)
+    terminal.line()
+    if row.level == REPAIR:
+        terminal.line(INDENT, "What becomes of it:")
+        for change in _changes(example):
+            terminal.line(INDENT * 2, (change.style, change.shown))
+    else:
+        terminal.line(INDENT, "What its author is told:")
+    for level, message in example.messages:
+        terminal.paragraph(INDENT * 2, ((_LEVELS[level], f"{level}  "),), message)
+
+
+def markdown(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of the table."""
+    yield "| id | level | what | why |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        yield f"| `{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |"
+
+
+def markdown_in_full(rows: Sequence[Row]) -> Iterator[str]:
+    """The lines of the table, and below it, folded, an example of each rule."""
+    yield from markdown(rows)
+    for row in rows:
+        yield ""
+        yield from _folded(row)
+
+
+def _folded(row: Row) -> Iterator[str]:
+    example = row.example()
+    yield "<details>"
+    yield f"<summary><code>{row.id}</code> {row.level}</summary>"
+    yield ""
+    told = _conditions(example)
+    if told:
+        yield f"With `{'` and `'.join(told)}`:"
+        yield ""
+    yield from _fenced("yaml", example.manifest.splitlines())
+    if row.level == REPAIR:
+        yield from _fenced("diff", [change.shown for change in _changes(example)])
+    if example.messages:
+        yield from _fenced("text", [message for _, message in example.messages])
+    yield "</details>"
+
+
+def _fenced(language: str, lines: Sequence[str]) -> Iterator[str]:
+    yield from (f"```{language}", *lines, "```", "")
+
+
+def cell(text: str) -> str:
+    """A text with code spans as the cell of a table: a bar would end the cell anywhere, a bracket opens a tag in prose."""
+    spans = text.replace("|", "\\|").split("`")
+    return "`".join(span if at % 2 else span.replace("<", "&lt;") for at, span in enumerate(spans))
+
+
+def _conditions(example: Example) -> list[str]:
+    """What has to differ from the sample fleet and the sample device config."""
+    return [
+        f"{path}: {value if isinstance(value, str) else to_json(value)}" for path, value in example.conditions.items()
+    ]
+
+
+def _changes(example: Example) -> list[DiffLine]:
+    return difference(example.request.object, example.outcome.object)

@@ -1,0 +1,117 @@
+"""What a scan found: a table for people, JSON lines for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.offline.scan import Row, Tally
+from webhook.render.review import FLEET_UNKNOWN
+from webhook.render.terminal import Style, Terminal
+from webhook.render.yaml import to_json
+from webhook.rules.base import Level
+from webhook.texts import legible
+
+MAX_CELL = 60  # characters of all but the message
+
+_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
+_HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
+
+
+def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_known: bool) -> None:
+    """Write the table, and the counts below it.
+
+    Args:
+        tally: what was found.
+        passed_over: how many objects were not looked at.
+        terminal: where to write.
+        nodes_known: whether the nodes were known; without them an object without findings may still fit no node.
+    """
+    rows = tally.rows()
+    good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
+    lines = [_cells(row, good) for row in rows]
+    widths = [max(len(cells[column]) for cells in [_HEAD, *lines]) for column in range(len(_HEAD))]
+    if lines:
+        terminal.line((Style.BOLD, f"{_padded(_HEAD, widths)}  MESSAGE"))
+    for row, cells in zip(rows, lines, strict=True):
+        namespace, name, level, rule = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        finding = row.finding
+        if finding is None:
+            terminal.line(namespace, "  ", name, "  ", (style, good))
+            continue
+        head = (namespace, "  ", name, "  ", (_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
+        terminal.paragraph("", head, finding.message)
+    if lines:
+        terminal.line()
+    for pieces in _summary(tally, passed_over):
+        terminal.line(*pieces)
+    for note in unchecked(tally, nodes_known=nodes_known):
+        terminal.paragraph("", ((Style.BOLD, "note  "),), note)
+
+
+def not_reviewed(tally: Tally) -> list[str]:
+    """A line for each reason for which objects with pods were not reviewed."""
+    return [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
+
+
+def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
+    """A line for what could not be checked of the objects that were reviewed."""
+    return [] if nodes_known or not tally.asking else [FLEET_UNKNOWN]
+
+
+def json_lines(tally: Tally) -> Iterator[str]:
+    """A line for each row."""
+    for row in tally.rows():
+        subject, finding = row.subject, row.finding
+        line: dict[str, Any] = {
+            "namespace": subject.namespace,
+            "apiVersion": subject.api_version,
+            "kind": subject.kind,
+            "name": subject.name,
+            "pods": row.pods,
+            "pod": row.example,
+            "rule": finding.rule if finding else None,
+            "level": finding.level if finding else None,
+            "path": finding.path if finding else None,
+            "message": finding.message if finding else None,
+        }
+        yield to_json(line)
+
+
+def _cells(row: Row, good: str) -> tuple[str, str, str, str]:
+    subject, finding = row.subject, row.finding
+    name = legible(f"{subject.kind}/{subject.name}", MAX_CELL)
+    if row.pods:
+        name += f" ({_count(row.pods, 'pod')})"
+    return (
+        legible(subject.namespace, MAX_CELL),
+        name,
+        finding.level if finding else good,
+        finding.rule if finding else "",
+    )
+
+
+def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
+    judged = tally.pods + tally.workloads
+    yield [
+        (Style.BOLD, f"{judged} judged: "),
+        f"{_count(tally.pods, 'pod')}, {_count(tally.workloads, 'workload')}; asking for devices: {tally.asking}",
+    ]
+    counts = [level for level in _STYLES if tally.findings[level]]
+    for level in counts:
+        told = f"{tally.findings[level]} {level}"
+        yield [(_STYLES[level], told), f" in {_count(tally.objects[level], 'object')}"]
+    if not counts:
+        yield [(Style.GOOD, "nothing found")]
+    if tally.left_out:
+        yield [(Style.WARNING, f"{tally.left_out} findings are counted, but left out of the table")]
+    for line in not_reviewed(tally):
+        yield [(Style.WARNING, line)]
+    if passed_over:
+        yield [(Style.DIM, f"passed over: {passed_over} finished pods and other objects")]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _padded(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))

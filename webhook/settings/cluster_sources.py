@@ -1,0 +1,357 @@
+"""Device config, policy and nodes as the API server has them: read once, or followed."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, Generic
+
+from webhook.devices.config import DeviceConfig
+from webhook.devices.nodes import Node, read_node
+from webhook.errors import ClusterError, ConfigError
+from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.credentials import Credentials
+from webhook.kube.reflector import WATCH_SECONDS, Reflector
+from webhook.policy.policy import Policy
+from webhook.review import Snapshot
+from webhook.settings.files import FileSettings, parse_document
+from webhook.settings.snapshot import SnapshotInputs, build_snapshot
+from webhook.settings.sources import DEVICE_CONFIG, POLICY, ClusterOptions, Setting, SettingKind, SourceStatus
+
+NODES = "/api/v1/nodes"
+
+Content = Mapping[str, Any]  # of a ConfigMap: the one key that is read, if present
+
+log = logging.getLogger(__name__)
+
+
+class ConfigMapSource(Generic[Setting]):
+    """Follows a setting in the first of several places that has its ConfigMap.
+
+    A ConfigMap that cannot be used is refused as a whole, and the last good one stays in use.
+
+    Attributes:
+        kind: of setting.
+        value: the setting; the default until there is another.
+        problem: why the newest ConfigMap is not in use; None if it is.
+        settled: whether it is known which ConfigMap applies, or that there is none.
+        reflectors: one for each place.
+    """
+
+    def __init__(
+        self, kind: SettingKind[Setting], places: Sequence[tuple[str, str]], connect: Callable[[], Client]
+    ) -> None:
+        """Prepare to follow.
+
+        Args:
+            kind: of setting.
+            places: namespace and name of the ConfigMaps, the most important first.
+            connect: makes a client.
+        """
+        self.kind = kind
+        self.value = kind.default()
+        self.problem: str | None = None
+        self.settled = False
+        self.reflectors = [self._reflector(namespace, name, connect) for namespace, name in places]
+        self._origin = kind.default_name
+        self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
+
+    def refresh(self) -> bool:
+        """Read what has changed; returns whether that counts as a reload."""
+        found = self._found()
+        if found is None or found == self._seen:
+            return False
+        first, self._seen, self.settled = self._seen is None, found, True
+        try:
+            self.value, self._origin = self._read(*found, first=first)
+        except ConfigError as error:
+            self.problem = str(error)
+            log.error("%s: %s; %s stays in use", self.kind.source, self.problem, self._origin)  # noqa: TRY400
+            return True
+        self.problem = None
+        log.info("%s: %s is in use", self.kind.source, self._origin)
+        return not first or found[1] is not None
+
+    def line(self) -> str:
+        """What is in use, and why nothing newer; for people."""
+        if not self.settled:
+            return f"{self.kind.source}: not read yet; {self._origin} until then"
+        if self.problem:
+            return f"{self.kind.source}: {self.problem}; {self._origin} stays in use"
+        return f"{self.kind.source}: {self._origin}"
+
+    def status(self) -> SourceStatus:
+        """What is in use, and whether the API server answers. Safe in any thread."""
+        problems = [] if self.settled else ["not read yet"]
+        problems += [self.problem] if self.problem else []
+        problems += [f"{reflector.name}: {reflector.problem}" for reflector in self.reflectors if reflector.problem]
+        return SourceStatus(self._origin, "; ".join(problems) or None)
+
+    def _found(self) -> tuple[str, Content | None] | None:
+        """Place and content of the ConfigMap that applies; no content if there is none; None while that is unknown."""
+        for reflector in self.reflectors:
+            if reflector.confirmed is None:
+                return None
+            for content in tuple(reflector.objects.values()):
+                return reflector.name, content
+        return " and no ".join(reflector.name for reflector in self.reflectors), None
+
+    def _read(self, place: str, content: Content | None, *, first: bool) -> tuple[Setting, str]:
+        if content is None:
+            if not first and not self.kind.deletable:
+                raise ConfigError(f"{place} was deleted")
+            return self.kind.default(), f"{self.kind.default_name} (there is no {place})"
+        return _parse(self.kind, content, place), place
+
+    def _reflector(self, namespace: str, name: str, connect: Callable[[], Client]) -> Reflector[Content]:
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        # Selected by name, as RBAC can grant it.
+        query = {"fieldSelector": f"metadata.name={name}"}
+        return Reflector(f"ConfigMap {namespace}/{name}", path, connect, self._keep, query)
+
+    def _keep(self, raw: dict[str, Any]) -> Content:
+        data = raw.get("data")
+        return {self.kind.key: data[self.kind.key]} if isinstance(data, dict) and self.kind.key in data else {}
+
+
+def _parse(kind: SettingKind[Setting], data: Any, place: str) -> Setting:
+    text = data.get(kind.key) if isinstance(data, Mapping) else None
+    if not isinstance(text, str):
+        raise ConfigError(f"{place} has no key {kind.key}")
+    return kind.parse(parse_document(text.encode(), f"{place}: {kind.key}"), f"{place}: {kind.key}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NodeCache:
+    """Nodes, and the device config that determines what is kept of them."""
+
+    config: DeviceConfig
+    reflector: Reflector[Node]
+
+    def serves(self, config: DeviceConfig) -> bool:
+        """Whether another device config keeps the same of nodes."""
+        return _node_fields(self.config) == _node_fields(config)
+
+
+def _node_fields(config: DeviceConfig) -> tuple[frozenset[str], frozenset[str]]:
+    return config.node_annotations, frozenset(config.roles)
+
+
+class NodeSource:
+    """Follows the nodes, and keeps of them what the device config reads.
+
+    When a new device config reads other fields, the nodes are listed again. Until that list is complete, the old nodes
+    and the old device config stay together: under the new one, the old nodes would seem to lack fields that nobody kept,
+    and good pods would be refused.
+
+    Attributes:
+        began: since when the nodes are awaited (time.monotonic).
+    """
+
+    def __init__(self, connect: Callable[[], Client]) -> None:
+        """Prepare.
+
+        Args:
+            connect: makes a client.
+        """
+        self._connect = connect
+        self.began = time.monotonic()
+        self._current: _NodeCache | None = None
+        self._next: _NodeCache | None = None
+
+    def follow(self, config: DeviceConfig, stale_after: float) -> None:
+        """Keep what this device config reads, and get news at least twice before the nodes are stale."""
+        newest = self._next or self._current
+        if newest is None or not newest.serves(config):
+            if self._next is not None:
+                self._next.reflector.stop()
+            reflector = Reflector("nodes", NODES, self._connect, partial(read_node, config=config))
+            self._next = newest = _NodeCache(config, reflector)
+            reflector.start()
+        newest.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
+
+    def settle(self) -> None:
+        """Switch to the newer nodes once their list is complete."""
+        if self._next is not None and self._next.reflector.confirmed is not None:
+            if self._current is not None:
+                self._current.reflector.stop()
+            self._current, self._next = self._next, None
+
+    def state(self, stale_after: float) -> tuple[object, int, bool]:
+        """Changes when `read` would return something else."""
+        version = self._current.reflector.version if self._current else 0
+        return self._current, version, self._fresh(stale_after)
+
+    def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
+        """The nodes and the device config that belongs to them; None if they are not known, or stale."""
+        if self._current is None or not self._fresh(stale_after):
+            return config, None
+        # By name, so that every replica has the same fleet, digest and order of messages; copied in one step.
+        nodes = sorted(self._current.reflector.objects.values(), key=attrgetter("name"))
+        return config if self._current.serves(config) else self._current.config, nodes
+
+    def age(self) -> float:
+        """Seconds since they were last confirmed to be up to date, or since the start if they never were."""
+        confirmed = self._current.reflector.confirmed if self._current else None
+        return time.monotonic() - (self.began if confirmed is None else confirmed)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no news of them; None if there is, or if they are not followed yet."""
+        newest = self._next or self._current
+        return newest.reflector.problem if newest else None
+
+    def line(self, stale_after: float) -> str:
+        """Their age and what is wrong; for people."""
+        problem = f": {self.problem}" if self.problem else ""
+        if self._current is None:
+            return f"not listed yet{problem}"
+        limit = f"more than the {stale_after:.0f} s after which they count as unknown"
+        stale = "" if self._fresh(stale_after) else f", {limit}"
+        return f"last news {self.age():.0f} s ago{stale}{problem}"
+
+    def status(self, stale_after: float) -> SourceStatus:
+        """The same as values. Safe in any thread."""
+        healthy = self._fresh(stale_after) and not self.problem
+        return SourceStatus("the API server", None if healthy else self.line(stale_after), self.age())
+
+    def stop(self) -> None:
+        """End all that runs."""
+        for cache in (self._current, self._next):
+            if cache is not None:
+                cache.reflector.stop()
+
+    def _fresh(self, stale_after: float) -> bool:
+        return self._current is not None and self.age() <= stale_after
+
+
+class ClusterSources:
+    """All settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
+
+    def __init__(self, options: ClusterOptions, files: FileSettings) -> None:
+        """Prepare; this sends nothing.
+
+        Args:
+            options: what to follow.
+            files: settings that take precedence over the cluster's.
+
+        Raises:
+            ConfigError: there are no credentials.
+        """
+        credentials = Credentials(options.kubeconfig, options.context)
+        connect = partial(Client, credentials)
+        connect()  # only for its error: each thread has a client of its own
+        self.files = files
+        namespace, name = options.policy_map
+        config_places = [(place, options.device_config_map) for place in options.device_config_namespaces]
+        self._config = ConfigMapSource(DEVICE_CONFIG, config_places, connect)
+        self._policy = ConfigMapSource(POLICY, [(namespace or credentials.namespace, name)], connect)
+        self._config_maps: list[ConfigMapSource[Any]] = [
+            source for source, given in ((self._config, files.config), (self._policy, files.policy)) if given is None
+        ]
+        self._nodes = NodeSource(connect)
+
+    def start(self) -> None:
+        """Start the threads."""
+        self._nodes.began = time.monotonic()
+        for reflector in self._reflectors():
+            reflector.start()
+
+    def stop(self) -> None:
+        """End all threads; returns at once."""
+        self._nodes.stop()
+        for reflector in self._reflectors():
+            reflector.stop()
+
+    def state(self) -> tuple[Any, ...]:
+        """Changes when a new snapshot is due; its last element is whether the nodes are known."""
+        self._nodes.settle()
+        versions = tuple(reflector.version for reflector in self._reflectors())
+        return self.files, versions, *self._nodes.state(self._policy_in_use.stale_after)
+
+    def settled(self, *, nodes_known: bool) -> bool:
+        """Whether everything that the cluster has is known, or cannot be known now."""
+        complete = all(source.settled for source in self._config_maps)
+        complete = complete and (nodes_known or self.files.raw_nodes is not None)
+        return complete or bool(self._nodes.problem) or any(reflector.problem for reflector in self._reflectors())
+
+    def read(self) -> tuple[SnapshotInputs, list[tuple[str, bool]]]:
+        """What a snapshot is built from now; and each setting that was reloaded, with whether it can be used."""
+        files = self.files
+        reloaded = [(source.kind.source, source.problem is None) for source in self._config_maps if source.refresh()]
+        config, policy = files.config or self._config.value, self._policy_in_use
+        nodes = files.nodes(config)
+        if nodes is None:
+            if files.config or self._config.settled:  # otherwise nobody can tell yet what to keep of nodes
+                self._nodes.follow(config, policy.stale_after)
+            config, nodes = self._nodes.read(config, policy.stale_after)
+        return SnapshotInputs(config, policy, nodes), reloaded
+
+    def lines(self) -> Iterator[str]:
+        """The origin of everything, and how old it is; for people."""
+        for source in self._config_maps:
+            yield source.line()
+        for reflector in self._reflectors():
+            if problem := reflector.problem:
+                yield f"{reflector.name}: {problem}"
+        if self.files.raw_nodes is None:
+            yield f"nodes: {self._nodes.line(self._policy_in_use.stale_after)}"
+
+    def statuses(self) -> dict[str, SourceStatus]:
+        """The status of what no file gives, by its key in `Snapshot.digests`."""
+        found = {}
+        if self.files.config is None:
+            found["config"] = self._config.status()
+        if self.files.policy is None:
+            found["policy"] = self._policy.status()
+        if self.files.raw_nodes is None:
+            found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
+        return found
+
+    def age(self) -> float | None:
+        """Seconds since the nodes were last confirmed to be up to date; None if they come from a file."""
+        return self._nodes.age() if self.files.raw_nodes is None else None
+
+    @property
+    def _policy_in_use(self) -> Policy:
+        return self.files.policy or self._policy.value
+
+    def _reflectors(self) -> Iterator[Reflector[Any]]:
+        """Those of the ConfigMaps."""
+        for source in self._config_maps:
+            yield from source.reflectors
+
+
+def read_snapshot(client: Client, options: ClusterOptions, files: FileSettings) -> Snapshot:
+    """Build a snapshot from the cluster as it is now, except for what files give.
+
+    Raises:
+        ClusterError: a request failed.
+        ConfigError: a setting cannot be used.
+    """
+    places = [(namespace, options.device_config_map) for namespace in options.device_config_namespaces]
+    config = files.config or _read_setting(client, DEVICE_CONFIG, places)
+    policy = files.policy
+    if policy is None:
+        namespace, name = options.policy_map
+        own = namespace or Credentials(options.kubeconfig, options.context).namespace
+        policy = _read_setting(client, POLICY, [(own, name)])
+    nodes = files.nodes(config)
+    if nodes is None:
+        nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
+    return build_snapshot(config, policy, nodes)
+
+
+def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple[str, str]]) -> Setting:
+    """Read a setting from the first ConfigMap that exists; otherwise the default."""
+    for namespace, name in places:
+        try:
+            found = client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
+        except ClusterError as error:
+            if error.status == NOT_FOUND:
+                continue
+            raise
+        return _parse(kind, found.get("data"), f"ConfigMap {namespace}/{name}")
+    return kind.default()

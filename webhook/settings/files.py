@@ -1,0 +1,241 @@
+"""Device config, policy and fleet from files, bounded and strict."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from webhook import names
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nodes import Node, read_node
+from webhook.errors import ConfigError
+from webhook.mistakes import mistake_in_file
+from webhook.policy.policy import Policy, default_policy, parse_policy
+from webhook.settings.documents import parse_documents
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
+
+Loaded = TypeVar("Loaded")
+
+STANDARD_INPUT = "-"
+MAX_SETTINGS_BYTES = 1 << 20
+MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
+MAX_MANIFEST_BYTES = 10 << 20
+SAMPLES = Path(str(files("webhook"))) / "samples"
+
+
+def read_bytes(path: str | Path, limit: int) -> bytes:
+    """Read a file.
+
+    Raises:
+        ConfigError: it cannot be read, or is larger than the limit.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        if str(path) == STANDARD_INPUT:
+            raise ConfigError("standard input cannot be read here; name a file") from error
+        raise ConfigError(f"{path}: {mistake_in_file(error)}") from error
+    if len(data) > limit:
+        raise ConfigError(f"{path}: larger than {limit >> 20} MiB")
+    return data
+
+
+def read_input(path: str, limit: int) -> bytes:
+    """Read a file, or standard input for `-`.
+
+    Raises:
+        ConfigError: as `read_bytes`.
+    """
+    if path != STANDARD_INPUT:
+        return read_bytes(path, limit)
+    data = sys.stdin.buffer.read(limit + 1)
+    if len(data) > limit:
+        raise ConfigError(f"{source_name(path)}: larger than {limit >> 20} MiB")
+    return data
+
+
+def source_name(path: str) -> str:
+    """What a file is called in messages."""
+    return "standard input" if path == STANDARD_INPUT else path
+
+
+def parse_document(data: bytes, source: str) -> Any:
+    """Parse one YAML or JSON document; nothing is None.
+
+    Raises:
+        ConfigError: it cannot be read, or there are several.
+    """
+    documents = parse_documents(data, source)
+    if len(documents) > 1:
+        raise ConfigError(f"{source}: {len(documents)} documents where one is expected")
+    return documents[0] if documents else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileSettings:
+    """What files say; None where there is no file. Two of them are never equal.
+
+    Attributes:
+        config, policy: as read.
+        raw_nodes: as they are, because what is needed of them depends on the device config.
+    """
+
+    config: DeviceConfig | None = None
+    policy: Policy | None = None
+    raw_nodes: list[dict[str, Any]] | None = None
+
+    def nodes(self, config: DeviceConfig) -> list[Node] | None:
+        """The nodes with devices, as this device config has them; None if no file holds any."""
+        if self.raw_nodes is None:
+            return None
+        return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
+
+    def inputs(self) -> SnapshotInputs:
+        """What a snapshot is built from, if nobody but the files says anything."""
+        config = self.config or default_device_config()
+        return SnapshotInputs(config, self.policy or default_policy(), self.nodes(config))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFiles:
+    """Where settings stand in files; None where no file says anything.
+
+    Attributes:
+        device_config: `device-config.yaml` or its ConfigMap.
+        policy: the policy file.
+        fleet: what `kubectl get nodes -o yaml` prints.
+    """
+
+    device_config: Path | None = None
+    policy: Path | None = None
+    fleet: Path | None = None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that there are."""
+        return tuple(path for path in (self.device_config, self.policy, self.fleet) if path is not None)
+
+    def or_samples(self) -> "SettingsFiles":
+        """The same, with the sample device config and fleet of the package where none is given."""
+        return SettingsFiles(
+            self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
+        )
+
+    def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> FileSettings:
+        """Read them.
+
+        Args:
+            begin: told of each before it is read: `config`, `policy` or `fleet`, and where it is.
+
+        Raises:
+            ConfigError: one of them cannot be used.
+        """
+
+        def read(part: str, load: Callable[[Path], Loaded], path: Path | None) -> Loaded | None:
+            if path is None:
+                return None
+            begin(part, path)
+            return load(path)
+
+        return FileSettings(
+            read("config", load_device_config, self.device_config),
+            read("policy", load_policy, self.policy),
+            read("fleet", load_raw_nodes, self.fleet),
+        )
+
+
+def load_device_config(path: str | Path) -> DeviceConfig:
+    """Read a device config: the text of `device-config.yaml`, or the ConfigMap that holds it.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
+    data = read_bytes(path, MAX_SETTINGS_BYTES)
+    return parse_device_config(_document_or_map(data, str(path), names.DEVICE_CONFIG_KEY), str(path))
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a policy file: the text of the policy, or the ConfigMap that holds it.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
+    return read_policy(read_bytes(path, MAX_SETTINGS_BYTES), str(path))
+
+
+def read_policy(data: bytes, source: str) -> Policy:
+    """Read the bytes of a policy file.
+
+    Raises:
+        ConfigError: they cannot be read or used.
+    """
+    return parse_policy(_document_or_map(data, source, names.POLICY_KEY), source)
+
+
+def _document_or_map(data: bytes, source: str, key: str) -> Any:
+    """A document, or the one that a ConfigMap holds under a key."""
+    document = parse_document(data, source)
+    if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
+        return document
+    held = document.get("data")
+    text = held.get(key) if isinstance(held, dict) else None
+    if not isinstance(text, str):
+        raise ConfigError(f"{source}: the ConfigMap has no key {key}; name the ConfigMap that has it")
+    return parse_document(text.encode(), f"{source}: {key}")
+
+
+def load_nodes(path: str | Path, config: DeviceConfig) -> list[Node]:
+    """Read the nodes with devices from what `kubectl get nodes -o yaml|json` prints.
+
+    Raises:
+        ConfigError: it cannot be read, or holds something else than nodes.
+    """
+    return FileSettings(raw_nodes=load_raw_nodes(path)).nodes(config) or []
+
+
+def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
+    """Read all nodes, as they are.
+
+    Raises:
+        ConfigError: as `load_nodes`.
+    """
+    documents = parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path))
+    nodes = [item for document in documents for item in _items(document, str(path))]
+    if not nodes:  # without a node every device pod would be refused
+        raise ConfigError(f"{path}: there is no node in it; write all that `kubectl get nodes -o yaml` prints")
+    if missing := _missing_part(nodes[-1]):
+        raise ConfigError(
+            f"{path}: its last node has no {missing}, so the file seems to be cut off; "
+            "write all that `kubectl get nodes -o yaml` prints"
+        )
+    return nodes
+
+
+def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
+    if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
+        cut_off = (
+            isinstance(document, dict) and "items" in document and "kind" not in document
+        )  # kubectl sorts the keys
+        hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
+        raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
+    items = [document] if document["kind"] == "Node" else document.get("items")
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise ConfigError(f"{source}: items is no list of nodes")
+    for index, item in enumerate(items):
+        kind = item.get("kind", "Node")  # the items of a NodeList have none
+        if kind != "Node":
+            raise ConfigError(f"{source}: a fleet file holds nodes, but items[{index}] is a {str(kind)[:40]}")
+        yield item
+
+
+def _missing_part(node: dict[str, Any]) -> str | None:
+    """What a node lacks that the API server gives every node; None if it is whole."""
+    for part, field in (("metadata", "name"), ("status", "allocatable")):
+        held = node.get(part)
+        if not isinstance(held, dict) or held.get(field) is None:
+            return f"{part}.{field}"
+    return None

@@ -1,0 +1,325 @@
+"""Keeps a snapshot of device config, policy and fleet up to date with files and, where asked, the cluster.
+
+    watcher = SettingsWatcher(SettingsFiles(policy=path), cluster=None)
+    for job in watcher.jobs: loop.create_task(job())     # or SettingsThread(watcher).start()
+    watcher.snapshot                                     # from any thread, at any time
+
+Threads follow the API server and keep a copy. The event loop compares their versions, and builds a new snapshot in another
+thread when one has changed; it never waits for the network.
+"""
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from webhook.errors import ConfigError
+from webhook.review import Snapshot
+from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
+from webhook.settings.files import FileSettings, SettingsFiles
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import DEVICE_CONFIG, POLICY, ClusterOptions, SettingStatus, SourceStatus
+
+if TYPE_CHECKING:
+    from webhook.settings.cluster_sources import ClusterSources
+
+POLL_SECONDS = 0.25  # between two comparisons of versions
+FIRST_POLL_SECONDS = 0.02  # until the first complete snapshot
+PAUSE_SECONDS = 3.0  # at least, between two snapshots
+SHARE = 0.01  # of the time, at most, goes into building snapshots: a larger fleet waits longer for its next one
+SWITCH_SECONDS = 0.0005  # for a computing thread to let the event loop run; Python's own 5 ms add up in a review
+STOP_SECONDS = 5.0  # for a file that is being read at that moment
+
+Job = Callable[[], Coroutine[None, None, None]]
+
+_FILES = "settings"  # the source's name in logs and metrics; files are used together or not at all
+_NAMES = {"config": "device config", "policy": "policy", "fleet": "fleet"}  # by the key in Snapshot.digests
+
+log = logging.getLogger(__name__)
+
+
+class _InUse(NamedTuple):
+    """A snapshot, and since when each of its parts is unchanged; swapped as a whole, as other threads read it."""
+
+    inputs: SnapshotInputs | None
+    snapshot: Snapshot
+    since: Mapping[str, datetime]
+
+
+class SettingsWatcher:
+    """Has a snapshot from the start, and a newer one whenever something usable has changed.
+
+    Nothing runs before the jobs do, so a process may fork in between. Everything else is safe in any thread.
+
+    Attributes:
+        jobs: to be run in one event loop, until cancelled.
+    """
+
+    def __init__(
+        self,
+        files: SettingsFiles,
+        cluster: ClusterOptions | None,
+        use: Callable[[Snapshot], None] = lambda _: None,
+        reloaded: Callable[[str, bool], None] = lambda _, __: None,
+        *,
+        keep_inputs: bool = False,
+    ) -> None:
+        """Read the files; this sends nothing.
+
+        Args:
+            files: take precedence over the cluster.
+            cluster: what to follow there; None uses no API server, and loads no client.
+            use: called with each later snapshot, in the event loop.
+            reloaded: called there, too, with each source that was read again (`settings`: the files), and whether it can
+                be used.
+            keep_inputs: keep what the snapshot was built from, too, which is every node of a file.
+
+        Raises:
+            ConfigError: a file cannot be used, or there are no credentials for the API server.
+        """
+        seen = signature(files.paths)  # first: a change while they are read counts as a change
+        self._files = files
+        self._use_snapshot = use
+        self._reloaded = reloaded
+        self._keep_inputs = keep_inputs
+        self._bad_file: str | None = None
+        self._loaded_before = False
+        self._settled = asyncio.Event()
+        self._stopped = False
+        given = self._load()
+        self._loaded_before = True
+        inputs = given.inputs()
+        snapshot = inputs.snapshot()
+        since = dict.fromkeys(snapshot.digests, datetime.now(UTC))
+        self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
+        self._cluster = None if cluster is None else _cluster_sources(cluster, given)
+        if self._cluster is None:
+            watched = WatchedFiles(_FILES, files.paths, self._build_from_files, self._use, seen)
+        else:
+            watched = WatchedFiles(_FILES, files.paths, self._load, self._use_files, seen)
+        self._file_watcher = FileWatcher([watched], reloaded)
+        self.jobs: Sequence[Job] = [self._file_watcher.run, *([self._follow_cluster] if self._cluster else [])]
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The one in use."""
+        return self._in_use.snapshot
+
+    @property
+    def inputs(self) -> SnapshotInputs:
+        """What it was built from; the same object as long as the snapshot is.
+
+        Raises:
+            RuntimeError: made without `keep_inputs`.
+        """
+        inputs = self._in_use.inputs
+        if inputs is None:
+            raise RuntimeError("the inputs of snapshots are not kept: make SettingsWatcher with keep_inputs=True")
+        return inputs
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """Why the newest version of the files is not in use, by source; empty if it is."""
+        return self._file_watcher.problems
+
+    async def settled(self) -> None:
+        """Wait, in the jobs' event loop, for a snapshot of all that the cluster has, or until it cannot be known now."""
+        if self._cluster is not None:
+            await self._settled.wait()
+
+    def stop(self) -> None:
+        """End the threads that follow the API server; returns at once."""
+        self._stopped = True
+        if self._cluster is not None:
+            self._cluster.stop()
+
+    def lines(self) -> Iterable[str]:
+        """Where everything of the cluster comes from, how old it is, and what is wrong with it; for people."""
+        return self._cluster.lines() if self._cluster is not None else ()
+
+    def age(self) -> float | None:
+        """Seconds since the nodes were last confirmed to be up to date; None if they do not come from the API server."""
+        return self._cluster.age() if self._cluster is not None else None
+
+    def statuses(self) -> tuple[SettingStatus, ...]:
+        """The status of each setting in use: device config, policy, fleet."""
+        _, snapshot, since = self._in_use
+        sources = self._sources()
+        return tuple(
+            SettingStatus(name, sources[part], since[part], snapshot.digests[part]) for part, name in _NAMES.items()
+        )
+
+    def _sources(self) -> dict[str, SourceStatus]:
+        fleet = "no file and no cluster" if self.snapshot.fleet is None else "the shapes that the policy declares"
+        defaults = {"config": DEVICE_CONFIG.default_name, "policy": POLICY.default_name, "fleet": fleet}
+        found = {part: SourceStatus(name) for part, name in defaults.items()}
+        found |= self._cluster.statuses() if self._cluster is not None else {}
+        problem = self.problems.get(_FILES)
+        paths = {"config": self._files.device_config, "policy": self._files.policy, "fleet": self._files.fleet}
+        for part, path in paths.items():
+            if path is not None:
+                found[part] = SourceStatus(str(path), problem if self._bad_file in (part, None) else None)
+        return found
+
+    def _load(self) -> FileSettings:
+        """Read the files, in a thread; if one is bad, remember which."""
+        reading: str | None = None
+
+        def begin(part: str, path: Path) -> None:
+            nonlocal reading
+            reading = part
+            if self._loaded_before:
+                _refuse_pipe(path)
+
+        try:
+            found = self._files.load(begin)
+        except Exception:
+            self._bad_file = reading
+            raise
+        self._bad_file = None
+        return found
+
+    def _build_from_files(self) -> tuple[SnapshotInputs, Snapshot]:
+        inputs = self._load().inputs()
+        return inputs, inputs.snapshot()
+
+    def _use_files(self, files: FileSettings) -> None:
+        if self._cluster is not None:
+            self._cluster.files = files
+
+    def _use(self, built: tuple[SnapshotInputs, Snapshot]) -> None:
+        inputs, snapshot = built
+        now, before = datetime.now(UTC), self._in_use
+        since = {
+            part: before.since[part] if digest == before.snapshot.digests[part] else now
+            for part, digest in snapshot.digests.items()
+        }
+        self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
+        self._use_snapshot(snapshot)
+
+    async def _follow_cluster(self) -> None:
+        cluster = self._cluster
+        if cluster is None:
+            return
+        sys.setswitchinterval(SWITCH_SECONDS)
+        cluster.start()
+        built: tuple[Any, ...] | None = None
+        earliest = 0.0
+        while not self._stopped:
+            state = cluster.state()
+            known, was_known = state[-1], built is not None and built[-1]
+            # Whether the fleet is known matters at once; other changes may be collected.
+            if state != built and (time.monotonic() >= earliest or known != was_known):
+                built, began = state, time.monotonic()
+                await self._rebuild(cluster)
+                earliest = began + max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE) if known else 0.0
+            if cluster.settled(nodes_known=known):
+                self._settled.set()
+            await asyncio.sleep(POLL_SECONDS if self._settled.is_set() else FIRST_POLL_SECONDS)
+
+    async def _rebuild(self, cluster: "ClusterSources") -> None:
+        def build() -> tuple[SnapshotInputs, Snapshot, list[tuple[str, bool]]]:
+            inputs, reloaded = cluster.read()
+            return inputs, inputs.snapshot(), reloaded
+
+        try:
+            inputs, snapshot, reloaded = await asyncio.get_running_loop().run_in_executor(None, build)
+        except Exception:
+            log.exception("a bug: no snapshot could be built; the last one stays in use")
+            return
+        for source, usable in reloaded:
+            self._reloaded(source, usable)
+        self._use((inputs, snapshot))
+
+
+class SettingsThread:
+    """Runs the jobs of a watcher in a thread, for a process without an event loop. Also a context manager.
+
+    Start it in the process that needs the news: a thread does not survive a fork. It keeps no process alive.
+    """
+
+    def __init__(self, watcher: SettingsWatcher) -> None:
+        """Prepare; nothing runs yet."""
+        self._watcher = watcher
+        self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
+        self._lock = threading.Lock()  # over _loop, _jobs and _stopped
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._jobs: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._settled = threading.Event()
+
+    def start(self, patience: float = 0.0) -> None:
+        """Start, once; an API server that does not answer does not prevent it.
+
+        Args:
+            patience: seconds to wait, at most, until the snapshot holds what the cluster has.
+        """
+        self._thread.start()
+        self._settled.wait(patience)
+
+    def stop(self) -> None:
+        """End all that runs; the last snapshot stays. May be called again, and before `start`."""
+        with self._lock:
+            self._stopped = True
+            if self._loop is not None and self._jobs is not None:
+                self._loop.call_soon_threadsafe(self._jobs.cancel)
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._watch())
+        except asyncio.CancelledError:
+            pass
+        except Exception:
+            log.exception("a bug: settings are no longer followed; the last ones stay in use")
+        finally:
+            self._watcher.stop()  # by now nothing can start another of its threads
+            self._settled.set()
+
+    async def _watch(self) -> None:
+        jobs = asyncio.ensure_future(self._run_jobs())
+        with self._lock:
+            if self._stopped:
+                jobs.cancel()
+            self._loop, self._jobs = asyncio.get_running_loop(), jobs
+        try:
+            await jobs
+        finally:
+            with self._lock:
+                self._loop = self._jobs = None
+
+    async def _run_jobs(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for job in self._watcher.jobs:
+                group.create_task(job())
+            await self._watcher.settled()
+            self._settled.set()
+
+
+def _cluster_sources(options: ClusterOptions, files: FileSettings) -> "ClusterSources":
+    from webhook.settings.cluster_sources import ClusterSources  # noqa: PLC0415  # the Kubernetes client takes some MiB
+
+    return ClusterSources(options, files)
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Reading a pipe again would block, or return nothing, which is a valid policy."""
+    try:
+        piped = path.is_fifo()
+    except OSError:
+        return  # the reader reports it
+    if piped:
+        raise ConfigError(f"{path}: a pipe cannot be read again; name a file, or restart")
