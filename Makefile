@@ -14,8 +14,8 @@ help: ## list the targets
 run: $(READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
 
-test: check ## everything that CI runs: checks, then tests
-	@$(BIN)/pytest
+test: check ## everything that CI runs: checks, then tests, a file at a time on every core
+	@$(BIN)/pytest -n auto --dist loadfile
 
 check: $(READY) ## style, types, import floors
 	@$(BIN)/ruff check .

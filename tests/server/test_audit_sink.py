@@ -180,4 +180,4 @@ def test_a_file_is_rotated_by_size_and_none_is_lost(start: Start, tmp_path: Path
 def test_a_size_or_number_that_cannot_be_meant_is_refused(start: Start, option: tuple[str, str]):
     program = start(*option, ready=False, stdout=subprocess.DEVNULL)
     assert program.process.wait(10) == 2
-    assert f"argument {option[0]}" in program.log()
+    assert option[0] in program.log()
