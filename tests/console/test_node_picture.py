@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from tests import strategies
-from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, told, vgpus
+from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, shapes_explained, vgpus
+from webhook.console.api.fleet_shapes import draw
 from webhook.console.pictures.card import COLOURS
 from webhook.console.pictures.node import MAX_BYTES, svg
-from webhook.render.drawing import Card, Drawing, Part
-from webhook.render.families.empty import draw_shape
+from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 
 CSS = (files("webhook") / "console" / "static" / "drawing.css").read_text(encoding="utf-8")
 BIDI = "\u202e\u2066\u200f\u061c"
@@ -31,12 +31,20 @@ anything = st.text(max_size=200) | st.sampled_from(
     ["</svg><script>alert(1)</script>", "\"'><&", BIDI, "\x00\ud800", ""]
 )
 sizes = st.integers(0, 200) | st.integers(0, 2**64)
-parts = st.builds(Part, anything, sizes, sizes, anything)
+parts = st.builds(DrawnPart, anything, sizes, sizes, anything)
 cards = st.builds(
-    Card, anything, anything, sizes, sizes, sizes, st.lists(parts, max_size=14).map(tuple), anything, st.integers(0, 9)
+    DrawnCard,
+    anything,
+    anything,
+    sizes,
+    sizes,
+    sizes,
+    st.lists(parts, max_size=14).map(tuple),
+    st.integers(0, 9),
+    anything,
 )
 drawings = st.builds(
-    Drawing,
+    DrawnNode,
     st.lists(cards, max_size=6).map(tuple),
     st.sampled_from(["MiB", ""]),
     st.sampled_from(["%", "AI cores"]),
@@ -52,7 +60,7 @@ def read(drawing, title="gpu-a", **options):
 
 
 def drawn(*containers, file="rtx4090.yaml", at=0, **fields):
-    return told(pod(*containers, **fields), fleet_in(file))[at].drawing
+    return shapes_explained(pod(*containers, **fields), fleet_in(file))[at].drawing
 
 
 TWO = (("train", vgpus(2, 4000, 30)), ("serve", vgpus(1, 12000, 20)))
@@ -84,26 +92,26 @@ def test_whatever_the_names_are_it_is_plain_svg(drawing, title):
 @given(strategies.pods(), strategies.mixed_fleets())
 def test_whatever_is_explained_is_drawn(raw, nodes):
     fleet = fleet_of(nodes)
-    for one in told(raw, fleet):
+    for one in shapes_explained(raw, fleet):
         check(ET.fromstring(svg(one.drawing, "n")))
     for shapes in fleet.by_family.values():
         for shape in shapes:
-            check(ET.fromstring(svg(draw_shape(shape, CONFIG), "n")))
+            check(ET.fromstring(svg(draw(shape, CONFIG), "n")))
 
 
 @pytest.mark.parametrize("name", ["'" * 10_000, "<&>" * 5000, BIDI * 3000, "\U0001f525" * 5000, "\x00" * 5000])
 def test_size_and_time_are_bounded(name):
-    part = [Part(name + str(at), 10, 1, name) for at in range(64)]
-    cards = [Card(name, name + str(at % 2), 1000, 100, 100, tuple(part), name + str(at), 99) for at in range(16)]
+    part = [DrawnPart(name + str(at), 10, 1, name) for at in range(64)]
+    cards = [DrawnCard(name, name + str(at % 2), 1000, 100, 100, tuple(part), 99, name + str(at)) for at in range(16)]
     begin = time.monotonic()
-    text = svg(Drawing(tuple(cards), "MiB", "%", 1, name), name)
+    text = svg(DrawnNode(tuple(cards), "MiB", "%", 1, name), name)
     assert time.monotonic() - begin < 2
     assert len(text.encode()) <= MAX_BYTES
     assert "more cards not drawn" in text
 
 
 def test_a_node_of_thousands_of_cards_is_one_picture():
-    (one,) = told(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
+    (one,) = shapes_explained(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
     _, words = read(one.drawing)
     assert "and 2984 more cards not drawn" in words
     assert "card 2999" in words
@@ -141,8 +149,8 @@ def test_letters_tell_containers_apart_where_colours_do_not():
 
 
 def test_many_slices_of_a_card_are_one_block():
-    part = [Part(f"c{at}", 10) for at in range(40)]
-    _, words = read(Drawing((Card("card 0", "T4", 400, 100, 100, tuple(part), "", 5),), "MiB", "%"))
+    part = [DrawnPart(f"c{at}", 10) for at in range(40)]
+    _, words = read(DrawnNode((DrawnCard("card 0", "T4", 400, 100, 100, tuple(part), 5),), "MiB", "%"))
     assert "and 35 more" in words
     assert "45/100 slices" in words
     assert "and 28 more containers" in words
@@ -201,7 +209,7 @@ def test_cards_stand_in_rows():
 
 def test_equal_pictures_are_equal_and_others_share_no_ids():
     (found,) = explained(pod(*TWO), fleet_in("rtx4090.yaml"))
-    drawing = found.told[0].drawing
+    drawing = found.shapes[0].drawing
     assert svg(drawing, "gpu-a") == svg(drawing, "gpu-a")
     ids = [set(re.findall(r' id="(\w+)"', svg(drawing, title))) for title in ("gpu-a", "gpu-b")]
     assert not ids[0] & ids[1]
@@ -229,7 +237,9 @@ def test_text_on_every_colour_has_contrast_in_both_palettes():
 
 def test_every_class_has_a_rule():
     drawing = drawn(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000)))
-    many = Drawing((Card("c", "k", 64, 9, 100, tuple(Part(f"p{at}", 1) for at in range(64))),), "MiB", "%", 1)
+    many = DrawnNode(
+        (DrawnCard("c", "k", 64, 9, 100, tuple(DrawnPart(f"p{at}", 1) for at in range(64))),), "MiB", "%", 1
+    )
     free = drawn(*TWO)
     used = {c for one in (drawing, many, free) for c in re.findall(r"\bd-[a-z]+\b", svg(one, "n"))}
     styled = set(re.findall(r"\.(d-[a-z]+)\b", CSS)) | {"d-card", "d-amount", "d-p"}

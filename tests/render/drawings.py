@@ -37,9 +37,9 @@ def explained(pod, fleet, config=CONFIG):
     return explain_pods((("", DevicePod(PodView(pod), config)),), context)
 
 
-def told(pod, fleet, config=CONFIG):
-    """What the shapes say, of all families."""
-    return [one for explanation in explained(pod, fleet, config) for one in explanation.told or ()]
+def shapes_explained(pod, fleet, config=CONFIG):
+    """The explanations of all shapes, of all families."""
+    return [one for explanation in explained(pod, fleet, config) for one in explanation.shapes or ()]
 
 
 def pod(*containers, annotations=None, labels=None):

@@ -7,17 +7,29 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from tests import strategies
-from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, nodes_in, pod, told, vgpus
+from tests.render.drawings import (
+    CONFIG,
+    explained,
+    fleet_in,
+    fleet_of,
+    many_cards,
+    nodes_in,
+    pod,
+    shapes_explained,
+    vgpus,
+)
+from webhook.console.api.explain_shape_answers import ExplainedShape
+from webhook.console.api.fleet_shapes import draw
 from webhook.devices.ascend.fleet import AscendShape
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.vgpu.fleet import VgpuShape
-from webhook.render.drawing import MAX_CARDS, MAX_PARTS, drawing_value
-from webhook.render.explanation import to_drawn_value, to_value
-from webhook.render.families.empty import draw_shape
+from webhook.render.explanation import to_value
 
 NPU, MEMORY, CORES = "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory", "huawei.com/Ascend910B3-core"
 SERVED = {"ring-controller.atlas": "ascend-310P"}
@@ -26,6 +38,10 @@ SERVED = {"ring-controller.atlas": "ascend-310P"}
 def given_away(drawing):
     """How many cards each container is on."""
     return Counter(part.container for card in drawing.cards for part in card.parts)
+
+
+def as_json(drawing):
+    return TypeAdapter(DrawnNode).dump_python(drawing, mode="json")
 
 
 def check_bounds(one):
@@ -49,15 +65,15 @@ def check_bounds(one):
         assert not given_away(drawing)
     if not drawing.more:
         assert set(given_away(drawing)) == set(drawing.containers)
-    assert json.dumps(drawing_value(drawing))
+    assert json.dumps(as_json(drawing))
 
 
 def wanted(one):
     """How many cards each container gets, as the explanation says it."""
     found = Counter()
-    for entry in one.slices.get("containers", ()):
-        name = entry["container"]
-        found[name] += len(entry["cards"]) if "cards" in entry else entry.get("npus") or entry.get("chips") or 1
+    for entry in getattr(one.slices, "containers", ()):
+        name = entry.container
+        found[name] += len(getattr(entry, "cards", ())) or getattr(entry, "npus", 0) or getattr(entry, "chips", 0) or 1
     return found
 
 
@@ -82,7 +98,7 @@ def placeable_pods(draw):
 
 @given(strategies.pods(), strategies.mixed_fleets())
 def test_no_card_gives_more_than_it_has(raw, nodes):
-    for one in told(raw, fleet_of(nodes)):
+    for one in shapes_explained(raw, fleet_of(nodes)):
         check_bounds(one)
 
 
@@ -95,28 +111,28 @@ roomy_fleets = NPUS.map(lambda npus: fleet_of([*ROOMY, strategies.ascend_node("m
 
 @given(placeable_pods(), strategies.mixed_fleets().map(fleet_of) | roomy_fleets)
 def test_every_container_gets_what_the_engine_gives(raw, fleet):
-    for one in told(raw, fleet):
+    for one in shapes_explained(raw, fleet):
         check_bounds(one)
         if one.placement != "fits":
             continue
-        if one.slices and "containers" in one.slices:
+        if one.slices and hasattr(one.slices, "containers"):
             assert given_away(one.drawing) == wanted(one)
         else:
-            assert given_away(one.drawing).total() == one.slices["cards"]
-        for entry in one.slices.get("containers", ()) if isinstance(one.shape, VgpuShape) else ():
-            on = [card.name for card in one.drawing.cards if entry["container"] in {p.container for p in card.parts}]
-            assert on == [f"card {index}" for index in sorted(entry["cards"])]
+            assert given_away(one.drawing).total() == one.slices.cards
+        for entry in getattr(one.slices, "containers", ()) if isinstance(one.shape, VgpuShape) else ():
+            on = [card.name for card in one.drawing.cards if entry.container in {p.container for p in card.parts}]
+            assert on == [f"card {index}" for index in sorted(entry.cards)]
 
 
 @given(placeable_pods(), roomy_fleets)
 def test_no_two_containers_share_an_npu_and_each_has_what_is_booked(raw, fleet):
-    for one in [one for one in told(raw, fleet) if isinstance(one.shape, AscendShape)]:
+    for one in [one for one in shapes_explained(raw, fleet) if isinstance(one.shape, AscendShape)]:
         for card in one.drawing.cards:
             assert len(card.parts) <= 1
-        for entry in (one.slices or {}).get("containers", ()):
-            booked = {p.memory for card in one.drawing.cards for p in card.parts if p.container == entry["container"]}
+        for entry in getattr(one.slices, "containers", ()):
+            booked = {p.memory for card in one.drawing.cards for p in card.parts if p.container == entry.container}
             assert len(booked) == 1
-            assert entry["memory"] is None or booked == {entry["memory"]}
+            assert entry.memory is None or booked == {entry.memory}
 
 
 @given(strategies.mixed_fleets())
@@ -124,7 +140,7 @@ def test_every_shape_has_an_empty_drawing(nodes):
     fleet = fleet_of(nodes)
     for shapes in fleet.by_family.values():
         for shape in shapes:
-            drawing = draw_shape(shape, CONFIG)
+            drawing = draw(shape, CONFIG)
             assert not given_away(drawing)
             assert drawing.note == ""
             assert not any(card.refusal for card in drawing.cards)
@@ -134,7 +150,9 @@ def test_every_shape_has_an_empty_drawing(nodes):
 
 
 def test_the_slices_of_a_pod_lie_on_its_cards():
-    (one,) = told(pod(("train", vgpus(2, 4000, 30)), ("serve", vgpus(1, 12000, 20))), fleet_in("rtx4090.yaml"))
+    (one,) = shapes_explained(
+        pod(("train", vgpus(2, 4000, 30)), ("serve", vgpus(1, 12000, 20))), fleet_in("rtx4090.yaml")
+    )
     assert [[(p.container, p.memory, p.cores) for p in card.parts] for card in one.drawing.cards[5:]] == [
         [],
         [("train", 4000, 30)],
@@ -146,23 +164,23 @@ def test_the_slices_of_a_pod_lie_on_its_cards():
 
 
 def test_no_memory_asked_for_is_the_whole_card():
-    (one,) = told(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
+    (one,) = shapes_explained(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
     (part,) = one.drawing.cards[7].parts
     assert (part.memory, part.label) == (24564, "whole card")
 
 
 def test_memory_is_counted_in_mebibytes():
     config = parse_device_config({"nvidia": {"gpuMemoryFactor": 10}}, "test")
-    (one,) = told(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
+    (one,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
     (card,) = one.drawing.cards
     assert (card.memory, card.parts[0].memory) == (one.shape.cards[0].memory * 10, 300)
-    assert draw_shape(one.shape, config).cards[0].memory == card.memory
-    (one,) = told(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
+    assert draw(one.shape, config).cards[0].memory == card.memory
+    (one,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
     assert one.drawing.cards[0].refusal == f"memory: 30000 MiB wanted, {card.memory} free"
 
 
 def test_a_mig_slice_takes_an_instance():
-    one = told(pod(("train", vgpus(1, 4000))), fleet_in("every-family.yaml"))[1]
+    one = shapes_explained(pod(("train", vgpus(1, 4000))), fleet_in("every-family.yaml"))[1]
     (part,) = one.drawing.cards[-1].parts
     assert part.label == "MIG instance"
     assert part.memory in {i.memory for g in one.shape.cards[0].geometries for i in g.instances}
@@ -170,11 +188,11 @@ def test_a_mig_slice_takes_an_instance():
 
 
 def test_cards_say_why_they_refuse_and_what_they_had_given_before():
-    (one,) = told(pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml"))
+    (one,) = shapes_explained(pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml"))
     refusals = [card.refusal for card in one.drawing.cards]
     assert refusals == ["", ""] + ["memory: 8000 MiB wanted, 4564 free"] * 6
     assert [[p.container for p in card.parts] for card in one.drawing.cards] == [[], []] + [["train"]] * 6
-    assert one.drawing.note == one.refusal["message"]
+    assert one.drawing.note == one.refusal.message
 
 
 @pytest.mark.parametrize(
@@ -187,14 +205,14 @@ def test_cards_say_why_they_refuse_and_what_they_had_given_before():
     ],
 )
 def test_a_refusal_is_told_on_the_card_or_below(limits, annotations, refusal):
-    (one,) = told(pod(("main", limits), annotations=annotations), fleet_in("rtx4090.yaml"))
+    (one,) = shapes_explained(pod(("main", limits), annotations=annotations), fleet_in("rtx4090.yaml"))
     assert {card.refusal for card in one.drawing.cards} == {refusal}
-    assert one.drawing.note == one.refusal["message"]
+    assert one.drawing.note == one.refusal.message
 
 
 def test_the_second_container_is_refused_in_words():
     def refused(*containers, split=10):
-        (one,) = told(pod(*zip("ab", containers, strict=True)), fleet_of([many_cards(1, split=split)]))
+        (one,) = shapes_explained(pod(*zip("ab", containers, strict=True)), fleet_of([many_cards(1, split=split)]))
         return one.drawing.cards[0].refusal
 
     assert refused(vgpus(1, 10, 60), vgpus(1, 10, 60)) == "cores: 60 % wanted, 40 % free"
@@ -204,7 +222,7 @@ def test_the_second_container_is_refused_in_words():
 
 
 def test_cards_without_slices_say_so():
-    (one,) = told(pod(("a", vgpus(1, 10))), fleet_of([many_cards(1, split=0)]))
+    (one,) = shapes_explained(pod(("a", vgpus(1, 10))), fleet_of([many_cards(1, split=0)]))
     assert one.drawing.cards[0].refusal == "split: cut into 0 slices"
 
 
@@ -212,29 +230,29 @@ def test_cards_without_slices_say_so():
 
 
 def test_of_many_cards_those_with_something_to_see_are_drawn():
-    (one,) = told(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
+    (one,) = shapes_explained(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
     assert len(one.drawing.cards) == MAX_CARDS
     assert one.drawing.more == 3000 - MAX_CARDS
     assert [card.name for card in one.drawing.cards[-3:]] == ["card 2997", "card 2998", "card 2999"]
     assert given_away(one.drawing) == {"train": 3}
-    (one,) = told(pod(("train", vgpus(1, 1001))), fleet_of([many_cards(3000)]))
+    (one,) = shapes_explained(pod(("train", vgpus(1, 1001))), fleet_of([many_cards(3000)]))
     assert "card 2999" in [card.name for card in one.drawing.cards]
     assert sum(1 for card in one.drawing.cards if card.refusal) == MAX_CARDS
 
 
 def test_of_many_slices_some_are_drawn():
     containers = [(f"{at}" + "x" * 10_000, vgpus(1, 1)) for at in range(MAX_PARTS + 7)]
-    (one,) = told(pod(*containers), fleet_of([many_cards(1, split=1000)]))
+    (one,) = shapes_explained(pod(*containers), fleet_of([many_cards(1, split=1000)]))
     (card,) = one.drawing.cards
     assert (len(card.parts), card.hidden) == (MAX_PARTS, 7)
-    assert len(json.dumps(drawing_value(one.drawing))) < 30_000
+    assert len(json.dumps(as_json(one.drawing))) < 30_000
 
 
 # --- the other families ---------------------------------------------------------------------------------------------
 
 
 def parts(file, limits, at=0, **fields):
-    drawing = told(pod(("main", limits), **fields), fleet_in(file))[at].drawing
+    drawing = shapes_explained(pod(("main", limits), **fields), fleet_in(file))[at].drawing
     return [[(p.container, p.memory, p.cores, p.label) for p in card.parts] for card in drawing.cards], drawing.note
 
 
@@ -243,7 +261,7 @@ def test_gpushare_takes_the_first_healthy_cards():
     assert (found, note) == ([[("main", 8000, 0, "")], [], []], "")
     found, _ = parts("every-family.yaml", {"volcano.sh/gpu-number": 2})
     assert found == [[("main", 16000, 0, "whole card")]] * 2 + [[]]
-    (one,) = told(
+    (one,) = shapes_explained(
         pod(*[(name, {"volcano.sh/gpu-memory": 4000}) for name in "ab"]), fleet_in("every-family.yaml")
     )  # the pod's memory lies on one card
     assert [(p.container, p.memory) for card in one.drawing.cards for p in card.parts] == [("", 8000)]
@@ -256,7 +274,7 @@ def test_npus_are_one_possibility():
 
 
 def test_npus_are_given_once():
-    (one,) = told(pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml"))
+    (one,) = shapes_explained(pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml"))
     assert ["".join(p.container for p in card.parts) for card in one.drawing.cards] == [*"aabbbc", "", ""]
 
 
@@ -270,19 +288,18 @@ def test_chips_and_templates():
 
 def test_where_nothing_can_be_said_the_note_says_it():
     npus = [(1, 60000 + at, 20) for at in range(9)]
-    (one,) = told(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
+    (one,) = shapes_explained(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
     assert (one.placement, one.drawing.note) == ("unknown", "a node registers too many kinds of NPUs")
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_drawing_is_added_for_who_shows_pictures():
+def test_the_console_adds_the_drawing():
     (found,) = explained(pod(("train", vgpus(1, 10))), fleet_in("rtx4090.yaml"))
     assert found.family is Family.VGPU
-    value, plain = to_drawn_value(found), to_value(found)
-    drawing = value["shapes"][0].pop("drawing")
-    assert value == plain
+    assert "drawing" not in to_value(found)["shapes"][0]
+    drawing = ExplainedShape.model_validate(found.shapes[0]).model_dump(mode="json")["drawing"]
     assert (list(drawing), drawing["more"]) == (["cards", "unit", "coreUnit", "more", "note"], 0)
     assert drawing["cards"][7] == {
         "name": "card 7",

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from webhook.cli.parser import Parser
 from webhook.cli.settings_options import add_files, add_sample, read_files
+from webhook.devices.explanation import PodExplanation
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
 from webhook.offline.reviewed import Reviewed, review_document
 from webhook.render.explanation import explain_pods
-from webhook.render.families.told import PodExplanation
 from webhook.render.review import FORMATS, TextReport
 from webhook.render.terminal import Terminal
 from webhook.review import Snapshot, context_of

@@ -1,64 +1,88 @@
-"""An explanation in words and as JSON."""
+"""An explanation for the terminal and as JSON."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from webhook.devices.ascend.explain import explain as explain_ascend
+from webhook.devices.explanation import PlacementRequest, PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
+from webhook.devices.gpushare.explain import explain as explain_gpushare
+from webhook.devices.mindcluster.explain import explain as explain_mindcluster
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import Shape
-from webhook.render.drawing import drawing_value
-from webhook.render.families import ascend, gpushare, mindcluster, vgpu
-from webhook.render.families.asked import PodAsked
-from webhook.render.families.told import PodExplanation, Told
+from webhook.devices.vgpu.explain import explain as explain_vgpu
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.rules.base import Context
+from webhook.rules.facts import asked, selector, written_selector
 
 SHOWN_GATED = 3
 
-_EXPLAINERS: Mapping[Family, Callable[[PodAsked], Iterator[PodExplanation]]] = {
-    Family.VGPU: vgpu.explain_pod,
-    Family.GPUSHARE: gpushare.explain_pod,
-    Family.ASCEND: ascend.explain_pod,
-    Family.MINDCLUSTER: mindcluster.explain_pod,
-}
-
-_WORDS = {
+_PLACEMENTS = {
     "fits": (Style.GOOD, "fits"),
     "tight": (Style.WARNING, "fits tightly"),
     "never": (Style.BAD, "never"),
     "unknown": (Style.WARNING, "unknown"),
 }
+_DERIVED = {"shape", "devices", "sentences", "drawing"}  # for people; not part of the JSON
+_LAST = ("placement", "slices", "refusal", "change")
 
 
 def explain_pods(pods: tuple[tuple[str, DevicePod], ...], context: Context) -> list[PodExplanation]:
-    """Explain the pods of an outcome to the nodes of each family that they ask for."""
+    """Explain the pods of an outcome to the nodes of each family that they request devices of."""
     fleet = context.fleet
     if fleet is None:
         return []
     return [
-        told
+        explained
         for path, pod in pods
-        for family, explain_pod in _EXPLAINERS.items()
+        for family in Family
         if pod.asks(family)
-        for told in explain_pod(PodAsked(path, pod, context, fleet, family))
+        for explained in _explain(path, pod, family, context, fleet)
     ]
 
 
-# --- in words -------------------------------------------------------------------------------------------------------
+def _explain(path: str, pod: DevicePod, family: Family, context: Context, fleet: Fleet) -> Iterator[PodExplanation]:
+    request = PlacementRequest(
+        path=path,
+        pod=pod,
+        family=family,
+        config=context.config,
+        target=context.settings.target,
+        index=fleet.index,
+        written=written_selector(pod),
+        nodes=selector(pod, context, family),
+        denies=context.denies,
+    )
+    match family:
+        case Family.VGPU:
+            return explain_vgpu(request, fleet.vgpu, asked(pod, context))
+        case Family.GPUSHARE:
+            return explain_gpushare(request, fleet.gpushare)
+        case Family.ASCEND:
+            return explain_ascend(request, fleet.ascend)
+        case Family.MINDCLUSTER:
+            return explain_mindcluster(request, fleet.mindcluster)
+
+
+# --- for the terminal -----------------------------------------------------------------------------------------------
 
 
 def show(explained: PodExplanation, terminal: Terminal) -> None:
-    """Write what the nodes of one family say to a pod."""
+    """Write which nodes of one family take a pod."""
     about = (f" with {explained.chip}" if explained.chip else "") + (f" for {explained.path}" if explained.path else "")
     terminal.line(INDENT, (Style.BOLD, f"{explained.family} nodes"), about)
     inner = INDENT * 2
-    if explained.told is None:
+    if explained.shapes is None:
         terminal.line(inner, "nothing to place: put the quantities right first")
         return
     if explained.ignored:
         terminal.line(inner, f"your {explained.ignored} leaves none of them; told as if it were not there")
-    for told in explained.told:
-        _show_shape(told, explained, terminal)
+    for shape in explained.shapes:
+        _show_shape(shape, explained.selector, terminal)
     if explained.more > 0:
         terminal.line(inner, f"and {explained.more} more kinds of nodes")
     if explained.missing and not explained.skipped:
@@ -75,57 +99,54 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
         terminal.line(inner, f"and {len(explained.skipped) - SHOWN_GATED} more nodes that the scheduler skips")
 
 
-def _show_shape(told: Told, explained: PodExplanation, terminal: Terminal) -> None:
+def _show_shape(explained: ShapeExplanation, selector: str, terminal: Terminal) -> None:
     inner = INDENT * 2
-    style, word = _WORDS[told.placement]
-    terminal.line(inner, (style, f"{word:<6}"), INDENT, (Style.BOLD, _nodes(told.shape)), ": ", told.devices)
-    selected = explained.selected(told.shape)
-    if selected is not None and 0 < selected.nodes < told.shape.nodes:
-        more = selected.nodes - len(selected.names)
-        names = ", ".join(selected.names) + (f" and {more} more" if more else "")
-        terminal.paragraph(inner + " " * 8, (), f"your {selected.words} leaves {names}")
-    for head, sentence in told.sentences:
-        terminal.paragraph(inner + " " * 8, (head,), sentence)
+    style, word = _PLACEMENTS[explained.placement]
+    names = _names(explained.names, explained.nodes) + (" (declared)" if explained.declared else "")
+    terminal.line(inner, (style, f"{word:<6}"), INDENT, (Style.BOLD, names), ": ", explained.devices)
+    selected = explained.selected
+    if selected is not None and 0 < selected.nodes < explained.nodes:
+        left = f"your {selector} leaves {_names(selected.names, selected.nodes)}"
+        terminal.paragraph(inner + " " * 8, (), left)
+    for sentence in explained.sentences:
+        head = _mark(sentence, found=explained.change is not None)
+        terminal.paragraph(inner + " " * 8, (head,), sentence.text)
 
 
-def _nodes(shape: Shape) -> str:
-    more = shape.nodes - len(shape.names)
-    names = ", ".join(shape.names) + (f" and {more} more" if more > 0 else "")
-    return names + (" (declared)" if shape.declared else "")
+def _mark(sentence: Sentence, *, found: bool) -> tuple[Style, str]:
+    if not sentence.mark:
+        return Style.PLAIN, ""
+    return Style.GOOD if found else Style.DIM, f"{sentence.mark} "
+
+
+def _names(names: tuple[str, ...], nodes: int) -> str:
+    more = nodes - len(names)
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 # --- as JSON --------------------------------------------------------------------------------------------------------
 
 
 def to_value(explained: PodExplanation) -> dict[str, Any]:
-    """What the nodes of one family say to a pod as JSON."""
+    """Which nodes of one family take a pod, as JSON."""
     value: dict[str, Any] = {"pod": explained.path, "family": explained.family}
     if explained.chip:
         value["chip"] = explained.chip
     return value | {
-        "placeable": explained.told is not None,
-        "shapes": [_shape_value(told, explained) for told in explained.told or ()],
+        "placeable": explained.shapes is not None,
+        "shapes": [_shape_value(shape) for shape in explained.shapes or ()],
         "skipped": [{"node": node, "missing": missing} for node, missing in explained.skipped],
     }
 
 
-def to_drawn_value(explained: PodExplanation) -> dict[str, Any]:
-    """The same with a drawing of each shape, for who shows pictures."""
-    value = to_value(explained)
-    for shape, told in zip(value["shapes"], explained.told or (), strict=True):
-        shape["drawing"] = drawing_value(told.drawing)
-    return value
+def _shape_value(explained: ShapeExplanation) -> dict[str, Any]:
+    kind: Any = type(explained)
+    (value,) = _adapter(kind).dump_python([explained], mode="json", by_alias=True, exclude={"__all__": _DERIVED})
+    last = {key: value.pop(key) for key in _LAST}
+    return {"names": list(explained.names), "nodes": explained.nodes, **value, **last}
 
 
-def _shape_value(told: Told, explained: PodExplanation) -> dict[str, Any]:
-    selected = explained.selected(told.shape)
-    return {
-        "names": list(told.shape.names),
-        "nodes": told.shape.nodes,
-        "selected": None if selected is None else {"names": list(selected.names), "nodes": selected.nodes},
-        **told.facts,
-        "placement": told.placement,
-        "slices": told.slices,
-        "refusal": told.refusal,
-        "change": told.change,
-    }
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """The adapter of one family's explanations; of a list, since a dataclass alone takes no configuration."""
+    return TypeAdapter(list[kind], config=ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True))

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from webhook.devices.explanation import PodExplanation
 from webhook.offline.reviewed import Reviewed
 from webhook.render import explanation
 from webhook.render.explanation import to_value
-from webhook.render.families.told import PodExplanation
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
 from webhook.review import Snapshot
@@ -73,8 +73,8 @@ class TextReport:
         self._headline(reviewed, word)
         self._changes(reviewed)
         self._findings(reviewed)
-        for told in explanations or ():
-            explanation.show(told, self.terminal)
+        for explained in explanations or ():
+            explanation.show(explained, self.terminal)
         advice = _advice(reviewed, explained=explanations is not None)
         for head, sentence in zip(("next  ", "      "), advice, strict=False):
             self.terminal.paragraph(INDENT, ((Style.BOLD, head),), sentence)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names
-from webhook.devices.ascend.explain import Question, Reason, explain
+from webhook.devices.ascend.explain import Question, Reason, answers
 from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_asks
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -52,7 +52,7 @@ def question(raw):
 
 def explained(raw, *nodes, oversize_refused=True):
     fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    return list(explain(question(raw), fleet, oversize_refused=oversize_refused))
+    return list(answers(question(raw), fleet, oversize_refused=oversize_refused))
 
 
 def fits(raw, *nodes):

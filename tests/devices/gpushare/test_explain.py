@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices import explanation, nearest
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.gpushare.explain import Cards, Reason, explain
+from webhook.devices.gpushare.explain import Cards, Reason, answers
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
@@ -44,7 +44,7 @@ def pod(*containers, init=(), **spec):
 
 def explained(raw, *nodes):
     view = PodView(raw)
-    return list(explain(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).gpushare))
+    return list(answers(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).gpushare))
 
 
 def fits(raw, *nodes):

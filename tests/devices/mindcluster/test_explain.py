@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.mindcluster.explain import Reason, explain, template
+from webhook.devices.mindcluster.explain import Reason, answers, template
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
@@ -31,7 +31,7 @@ def pod(*cores, labels=None, **spec):
 
 def explained(raw, *nodes):
     view = PodView(raw)
-    return list(explain(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).mindcluster))
+    return list(answers(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).mindcluster))
 
 
 def said(change):

@@ -15,7 +15,7 @@ from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
-from webhook.devices.vgpu.explain import explain
+from webhook.devices.vgpu.explain import answers
 from webhook.devices.vgpu.feasibility import judge, question
 from webhook.devices.vgpu.placement import Placement, Reason
 from webhook.names import NODE_VGPU_REGISTER
@@ -49,7 +49,7 @@ def ask(*containers, words=UNCONSTRAINED, target=TARGET):
 
 
 def explained(asked, *nodes, target=TARGET):
-    return list(explain(asked, build_fleet(nodes, CONFIG, target).vgpu, target))
+    return list(answers(asked, build_fleet(nodes, CONFIG, target).vgpu, target))
 
 
 PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
@@ -171,7 +171,7 @@ def wanted(uuid, words):
 def test_words_and_verdicts_agree(words, number, memory):
     asked = ask((number, memory), words=words)
     fleet = build_fleet(FLEET, CONFIG, TARGET).vgpu
-    told = list(explain(asked, fleet, TARGET))
+    told = list(answers(asked, fleet, TARGET))
     assert any(one.placement is Placement.FITS for one in told) == isinstance(judge(asked, fleet), Fits)
     for one in told:
         assert (one.slices is not None) == (one.placement is Placement.FITS)

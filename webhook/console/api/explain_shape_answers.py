@@ -1,30 +1,59 @@
-"""What nodes of one kind say to a pod, in words, as values and as a picture."""
+"""The JSON of one shape of nodes in an explanation: every field of every family, null where a family does not have it.
 
-from pydantic import PrivateAttr
+The models read the explanation's own values, attribute by attribute; what they add are bounds.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict
 
 from webhook.console.api.operation import Answer
-from webhook.render.drawing import Drawing
+from webhook.devices.drawing import DrawnNode
+from webhook.devices.explanation import Selected, Sentence
+from webhook.texts import shorten
+
+MAX_CONTAINERS = 100  # whose slices are listed
+MAX_SENTENCES = 20
+MAX_KINDS = 64
+MAX_NAME = 253
+MAX_SENTENCE = 1000  # characters: a model of cards is as long as whoever registers them likes
 
 
-class Kind(Answer):
+def _some_sentences(sentences: Iterable[Sentence]) -> list[Sentence]:
+    found = list(sentences)
+    some = [Sentence(each.mark, shorten(each.text, MAX_SENTENCE)) for each in found[:MAX_SENTENCES]]
+    more = len(found) - MAX_SENTENCES
+    return [*some, Sentence("", f"and {more} more sentences")] if more > 0 else some
+
+
+def _some_kinds(kinds: Iterable[Any] | None) -> list[Any] | None:
+    return None if kinds is None else list(islice(kinds, MAX_KINDS))
+
+
+Name = Annotated[str, AfterValidator(lambda name: shorten(name, MAX_NAME))]
+Text = Annotated[str, AfterValidator(lambda text: shorten(text, MAX_SENTENCE))]
+
+
+class FromValue(Answer):
+    """A part of the answer that is read from a value's attributes; null or the default where it has none."""
+
+    model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+class Kind(FromValue):
     """Equal devices of a node: memory, AI cores and slices of each, None where they are not counted; and how many there are."""
 
-    type: str | None = None
+    type: Text | None = None
     memory: int | None = None
     cores: int | None = None
     split: int | None = None
     count: int
 
 
-class Selected(Answer):
-    """The nodes that the pod's selector leaves: some of them, and how many there are."""
-
-    names: tuple[str, ...]
-    nodes: int
-
-
-class ContainerSlices(Answer):
-    """What one container gets; of these only what its family knows.
+class ContainerSlices(FromValue):
+    """What one container gets; of these only what its family has.
 
     Attributes:
         container: its name.
@@ -33,7 +62,7 @@ class ContainerSlices(Answer):
         cores, chips, template: so many AI cores, so many whole chips, by which template.
     """
 
-    container: str
+    container: Name
     cards: tuple[int, ...] | None = None
     npus: int | None = None
     memory: int | None = None
@@ -43,7 +72,7 @@ class ContainerSlices(Answer):
     template: str | None = None
 
 
-class Slices(Answer):
+class Slices(FromValue):
     """Where the pod's devices lie.
 
     Attributes:
@@ -57,83 +86,34 @@ class Slices(Answer):
     mode: str | None = None
     cards: int | None = None
     memory: int | None = None
-    containers: tuple[ContainerSlices, ...] = ()
+    containers: Annotated[
+        tuple[ContainerSlices, ...], BeforeValidator(lambda found: tuple(found[:MAX_CONTAINERS]))
+    ] = ()
 
 
-class Refusal(Answer):
+class Refusal(FromValue):
     """What refuses first: the reason in a word, the card and the container that it is about, and a sentence."""
 
-    reason: str
+    reason: Text
     card: int | None = None
-    container: str | None = None
-    message: str
+    container: Text | None = None
+    message: Text
 
 
-class NearestChange(Answer):
+class NearestChange(FromValue):
     """What would help: at most so much of a resource in a container, or that a word is removed."""
 
-    container: str | None = None
-    resource: str | None = None
+    container: Text | None = None
+    resource: Text | None = None
     most: int | None = None
-    remove: str | None = None
+    remove: Text | None = None
 
 
-class Sentence(Answer):
-    """A sentence for people; one that says what would help begins with `→`."""
-
-    mark: str
-    text: str
+Kinds = Annotated[tuple[Kind, ...] | None, BeforeValidator(_some_kinds)]
 
 
-class DrawnPart(Answer):
-    """What one container gets of one card: memory and cores in the drawing's units, 0 if none is booked."""
-
-    container: str
-    memory: int
-    cores: int
-    label: str
-
-
-class DrawnCard(Answer):
-    """One card: what it has, 0 if that is not known; what is given of it; what it says against more.
-
-    Attributes:
-        name, kind: which one, and its model.
-        memory, slots, cores: what it has, and into how many slices it may be cut.
-        parts: what is given of it.
-        hidden: how many parts are not told.
-        refusal: why it took nothing; empty if it would.
-    """
-
-    name: str
-    kind: str
-    memory: int
-    slots: int
-    cores: int
-    parts: tuple[DrawnPart, ...]
-    hidden: int
-    refusal: str
-
-
-class DrawnNode(Answer):
-    """A node as a picture shows it.
-
-    Attributes:
-        cards: those with something to see, at most 16.
-        unit, core_unit: of memory and of cores.
-        more: how many cards are not told.
-        note: why nothing is placed, or why this is one possibility of several.
-    """
-
-    cards: tuple[DrawnCard, ...]
-    unit: str
-    core_unit: str
-    more: int
-    note: str
-
-
-class ExplainedShape(Answer):
-    """What nodes say that placement cannot tell apart.
+class ExplainedShape(FromValue):
+    """Nodes that placement cannot tell apart: where a pod's devices lie, or what refuses.
 
     Attributes:
         names: some of them.
@@ -142,41 +122,29 @@ class ExplainedShape(Answer):
         selected: those of them that the pod's selector leaves; None if it has none.
         placement: fits, tight, never or unknown.
         devices: what each has, for people.
-        mode, hami_core, cores: how they are shared, and the AI cores of a node, where the family knows that.
+        mode, hami_core, cores: how they are shared, and the AI cores of a node, where the family has that.
         cards, npus, chips: what each has, where the family has such, the first 64 kinds.
         slices: where the pod's devices lie; None unless it fits.
         refusal: what refuses; None unless something does.
         change: the nearest single change with which the pod fits; None if there is none, or none was found in time.
-        sentences: the same for people.
+        sentences: the same for people; one that says what would help begins with `→`.
         drawing: the same as a picture.
     """
 
-    names: tuple[str, ...]
+    names: tuple[Name, ...]
     nodes: int
     declared: bool
     selected: Selected | None
     placement: str
-    devices: str
+    devices: Text
     mode: str | None = None
     hami_core: bool | None = None
     cores: int | None = None
-    cards: tuple[Kind, ...] | None = None
-    npus: tuple[Kind, ...] | None = None
-    chips: tuple[Kind, ...] | None = None
+    cards: Kinds = None
+    npus: Kinds = None
+    chips: Kinds = None
     slices: Slices | None
     refusal: Refusal | None
     change: NearestChange | None
-    sentences: tuple[Sentence, ...]
+    sentences: Annotated[tuple[Sentence, ...], BeforeValidator(_some_sentences)]
     drawing: DrawnNode
-
-    _picture: Drawing | None = PrivateAttr(None)
-
-    def drawn(self, picture: Drawing) -> "ExplainedShape":
-        """Keep a picture for the page; it is no part of the JSON."""
-        self._picture = picture
-        return self
-
-    @property
-    def picture(self) -> Drawing | None:
-        """The picture."""
-        return self._picture

@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from webhook.console.api.fleet_answers import FamilyFleet, FleetAnswer, SkippedNodes, TypeTotal
-from webhook.console.api.fleet_shapes import MAX_NAME, Devices, FleetShape, added, devices_of, tell, unit
+from webhook.console.api.fleet_shapes import MAX_NAME, Devices, FleetShape, added, devices_of, draw, fleet_shape, unit
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.sources import sources
 from webhook.console.state import State
@@ -19,7 +19,6 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.shapes import Shape
-from webhook.render.families.empty import draw_shape
 from webhook.texts import shorten
 
 MAX_SHAPES = 100
@@ -91,17 +90,17 @@ class _Look:
             memory=added((each.memory, each.count * nodes) for _, nodes, kinds in real for each in kinds),
             slices=added((each.split, each.count * nodes) for _, nodes, kinds in real for each in kinds),
             declared=sum(nodes for shape, nodes in left if shape.declared),
-            shapes=tuple(self._told(left)),
+            shapes=tuple(self._shapes(left)),
             more_shapes=max(len(left) - self._question.limit, 0),
             types=tuple(types[:MAX_TYPES]),
             more_types=max(len(types) - MAX_TYPES, 0),
             skipped=skipped,
         )
 
-    def _told(self, left: list[tuple[Shape, int]]) -> Iterator[FleetShape]:
+    def _shapes(self, left: list[tuple[Shape, int]]) -> Iterator[FleetShape]:
         for place, (shape, nodes) in enumerate(left[: self._question.limit]):
-            told = tell(shape, self._names(shape), nodes, self._config)
-            yield told.drawn(draw_shape(shape, self._config)) if place < MAX_DRAWN else told
+            drawing = draw(shape, self._config) if place < MAX_DRAWN else None
+            yield fleet_shape(shape, self._names(shape), nodes, self._config, drawing)
 
     def _nodes(self, shape: Shape) -> int:
         """How many nodes of a shape are asked for."""

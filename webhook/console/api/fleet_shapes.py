@@ -2,20 +2,24 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Annotated
 
-from pydantic import PrivateAttr
+from pydantic import Field
 
 from webhook import names
 from webhook.console.api.operation import Answer
+from webhook.devices.ascend.drawing import draw as draw_ascend
 from webhook.devices.ascend.fleet import AscendShape
 from webhook.devices.config import DeviceConfig
+from webhook.devices.drawing import DrawnNode
 from webhook.devices.families import Family, Role
+from webhook.devices.gpushare.drawing import draw as draw_gpushare
 from webhook.devices.gpushare.fleet import GpushareShape
+from webhook.devices.mindcluster.drawing import draw as draw_mindcluster
 from webhook.devices.mindcluster.fleet import MindclusterShape
 from webhook.devices.shapes import Shape
+from webhook.devices.vgpu.drawing import draw_shape as draw_vgpu
 from webhook.devices.vgpu.fleet import VgpuShape
-from webhook.render.drawing import Drawing
-from webhook.rules import wording
 from webhook.texts import shorten
 
 MAX_KINDS = 64  # of devices on one node that are told
@@ -55,6 +59,7 @@ class FleetShape(Answer):
         memory: of all devices of one node together; None if nobody knows it.
         slices: of all devices of one node together; None if they are not cut into slices.
         offered: what each node offers in total, by resource name.
+        drawing: for the page; not part of the JSON, and None where there are too many.
     """
 
     names: tuple[str, ...]
@@ -68,17 +73,7 @@ class FleetShape(Answer):
     slices: int | None
     offered: Mapping[str, int]
 
-    _drawing: Drawing | None = PrivateAttr(None)
-
-    def drawn(self, drawing: Drawing) -> "FleetShape":
-        """Keep a picture for the page; it is no part of the JSON."""
-        self._drawing = drawing
-        return self
-
-    @property
-    def drawing(self) -> Drawing | None:
-        """The picture; None where there are too many."""
-        return self._drawing
+    drawing: Annotated[DrawnNode | None, Field(exclude=True)] = None
 
 
 def devices_of(shape: Shape, config: DeviceConfig) -> list[Devices]:
@@ -88,7 +83,7 @@ def devices_of(shape: Shape, config: DeviceConfig) -> list[Devices]:
             factor = config.vgpu.memory_factor
             return [
                 Devices(
-                    type=shorten(wording.card_type(card), MAX_NAME),
+                    type=shorten(card.product, MAX_NAME),
                     memory=card.memory * factor,
                     split=card.split,
                     count=count,
@@ -131,7 +126,9 @@ def offered_by(shape: Shape, config: DeviceConfig) -> dict[str, int]:
             return {}
 
 
-def tell(shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig) -> FleetShape:
+def fleet_shape(
+    shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig, drawing: DrawnNode | None
+) -> FleetShape:
     """A shape, or as many of its nodes as are asked for.
 
     Args:
@@ -139,6 +136,7 @@ def tell(shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig) ->
         some: names of its nodes.
         nodes: how many are asked for.
         config: for units and names.
+        drawing: a picture of it.
     """
     devices = devices_of(shape, config)
     return FleetShape(
@@ -152,6 +150,7 @@ def tell(shape: Shape, some: Iterable[str], nodes: int, config: DeviceConfig) ->
         memory=added((each.memory, each.count) for each in devices),
         slices=added((each.split, each.count) for each in devices),
         offered=offered_by(shape, config),
+        drawing=drawing,
     )
 
 
@@ -174,3 +173,18 @@ def _mode(shape: Shape) -> str:
             return names.MODE_HAMI_CORE if shape.hami_core else TEMPLATES
         case _:
             return ""
+
+
+def draw(shape: Shape, config: DeviceConfig) -> DrawnNode:
+    """An empty node of a shape."""
+    match shape:
+        case VgpuShape():
+            return draw_vgpu(shape, config)
+        case GpushareShape():
+            return draw_gpushare(shape)
+        case AscendShape():
+            return draw_ascend(shape)
+        case MindclusterShape():
+            return draw_mindcluster(shape)
+        case _:
+            raise TypeError(f"{type(shape).__name__} has no drawing")

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint, Response, render_template, request
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
-from webhook.console.api.explain import explained
+from webhook.console.api.explain import explain_documents
 from webhook.console.api.explain_shape_answers import ExplainedShape
 from webhook.console.api.operation import status_of
 from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
@@ -18,8 +18,8 @@ from webhook.console.pages.playground_examples import START, Example, choices, e
 from webhook.console.pages.playground_folds import blocks
 from webhook.console.pictures.node import svg
 from webhook.console.state import State
+from webhook.devices.drawing import DrawnNode
 from webhook.errors import WebhookError
-from webhook.render.drawing import Drawing
 from webhook.render.yaml import to_json
 
 MAX_DRAWINGS = 40  # on a page; what more shapes say is told in words
@@ -77,7 +77,7 @@ def add(pages: Blueprint, state: State) -> None:
 def _answers(state: State, question: ReviewQuestion) -> dict[str, Any]:
     """What the operations `review` and `explain` answer, of one review."""
     examined = examine(state, question)
-    return {"found": told(examined), "explained": explained(examined)}
+    return {"found": told(examined), "explained": explain_documents(examined)}
 
 
 def _form() -> dict[str, Any]:
@@ -120,12 +120,11 @@ def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
     return PODS_REFUSED if document.pods_refused else VERDICTS[document.outcome]
 
 
-def _picture(shape: ExplainedShape) -> Drawing | None:
+def _picture(shape: ExplainedShape) -> DrawnNode:
     """The drawing, without a note that stands beside it in words."""
-    picture = shape.picture
-    if picture is None or not any(picture.note and picture.note in sentence.text for sentence in shape.sentences):
-        return picture
-    return replace(picture, note="")
+    drawing = shape.drawing
+    beside = any(drawing.note and drawing.note in sentence.text for sentence in shape.sentences)
+    return replace(drawing, note="") if beside else drawing
 
 
 def _complaint(error: WebhookError | HTTPException) -> str:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from webhook.console.pictures.elements import amount, element, fit, text, wrapped
 from webhook.console.pictures.words import describe, share
-from webhook.render.drawing import Card, Drawing, Part
+from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 
 MARGIN, TANK, DEPTH = 14, 92, 128  # left of the tank, for letters; its width and height
 BAR = MARGIN + TANK + 5  # the cores
@@ -33,7 +33,7 @@ class Look:
         top: where the tanks begin.
     """
 
-    drawing: Drawing
+    drawing: DrawnNode
     places: dict[str, int]
     name: str
     top: int
@@ -49,29 +49,29 @@ class Look:
         return {"class": f"d-part d-p{at}", "fill": COLOURS[at]}
 
 
-def reasons(card: Card) -> list[str]:
+def reasons(card: DrawnCard) -> list[str]:
     """Why the card refuses, in lines."""
     return wrapped(card.refusal, WIDTH, SMALL, 4) if card.refusal else []
 
 
-def height(cards: Sequence[Card], top: int) -> int:
+def height(cards: Sequence[DrawnCard], top: int) -> int:
     """Of a row of cards."""
     slots = 22 if any(card.slots for card in cards) else 4
     cores = 14 if any(card.slots or card.cores for card in cards) else 0
     return top + DEPTH + slots + cores + LINE * max(len(reasons(card)) for card in cards)
 
 
-def card_group(card: Card, look: Look, x: float, y: float) -> Markup:
+def card_group(card: DrawnCard, look: Look, x: float, y: float) -> Markup:
     """A card at its place."""
     kind = "d-card d-refused" if card.refusal else "d-card"
     return element("g", {"class": kind, "transform": f"translate({x:g} {y:g})"}, *_pieces(card, look))
 
 
-def _pieces(card: Card, look: Look) -> Iterator[str]:
+def _pieces(card: DrawnCard, look: Look) -> Iterator[str]:
     yield text(MARGIN, 11, fit(card.name, WIDTH - MARGIN - (14 if card.refusal else 0), NORMAL), "name")
     if card.refusal:
         yield text(WIDTH, 11, "✕", "cross", **{"text-anchor": "end"})
-    yield text(MARGIN, 26, share(Part("", card.memory, card.cores), look.drawing), "muted")
+    yield text(MARGIN, 26, share(DrawnPart("", card.memory, card.cores), look.drawing), "muted")
     if look.top > 40:
         yield text(MARGIN, 40, fit(card.kind, WIDTH - MARGIN, SMALL, tail=True), "muted")
     tank = {"x": MARGIN, "y": look.top, "width": TANK, "height": DEPTH, "rx": 6}
@@ -93,7 +93,7 @@ def _gauge(top: int) -> str:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _blocks(card: Card, look: Look) -> Iterator[str]:
+def _blocks(card: DrawnCard, look: Look) -> Iterator[str]:
     """The slices, from the bottom; by their cores where no memory is known."""
     total = max(card.memory or card.cores, 1)
     sizes = [part.memory if card.memory else part.cores for part in card.parts]
@@ -126,7 +126,7 @@ def _stacked(heights: list[float], top: int) -> Iterator[tuple[float, float]]:
         yield y, high * scale
 
 
-def _letters(blocks: list[tuple[Part, float, float]], look: Look) -> Iterator[str]:
+def _letters(blocks: list[tuple[DrawnPart, float, float]], look: Look) -> Iterator[str]:
     """Beside the blocks that are too thin for words."""
     y = look.top + DEPTH + 14.0
     for part, at, high in blocks:
@@ -135,7 +135,7 @@ def _letters(blocks: list[tuple[Part, float, float]], look: Look) -> Iterator[st
             yield text(MARGIN - 3, y, look.letter(part.container), "beside", **{"text-anchor": "end"})
 
 
-def _block(part: Part, card: Card, look: Look, y: float, high: float) -> Markup:
+def _block(part: DrawnPart, card: DrawnCard, look: Look, y: float, high: float) -> Markup:
     look_of = look.colour(part.container)
     rect = {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0)}
     pieces: list[str] = [element("title", {}, describe(part, look.drawing)), element("rect", rect)]
@@ -162,7 +162,7 @@ def _rest(more: int, y: float, high: float) -> Markup:
 # --- cores and slots ------------------------------------------------------------------------------------------------
 
 
-def _cores(card: Card, look: Look) -> Iterator[str]:
+def _cores(card: DrawnCard, look: Look) -> Iterator[str]:
     column = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
     yield element("rect", {**column, "class": "d-tank", "fill": "none"})
     parts = [part for part in card.parts[:MAX_BLOCKS] if part.cores]
@@ -175,7 +175,7 @@ def _cores(card: Card, look: Look) -> Iterator[str]:
     yield element("rect", {**column, "class": "d-rim", "fill": "none", "stroke": "currentColor"})
 
 
-def _slots(card: Card, look: Look) -> Iterator[str]:
+def _slots(card: DrawnCard, look: Look) -> Iterator[str]:
     taken, below = len(card.parts) + card.hidden, look.top + DEPTH
     if 0 < card.slots <= MAX_PIPS:
         for kind, pips in (("taken", range(min(taken, card.slots))), ("open", range(taken, card.slots))):

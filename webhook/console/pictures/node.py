@@ -24,7 +24,7 @@ from webhook.console.pictures.card import (
 )
 from webhook.console.pictures.elements import element, fit, text, wrapped
 from webhook.console.pictures.words import description, totals
-from webhook.render.drawing import MAX_PARTS, MAX_TEXT, Drawing
+from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode
 from webhook.texts import legible
 
 MAX_BYTES = 60_000
@@ -34,7 +34,7 @@ LEGEND_ROW = 20
 MAX_LEGEND = 12
 
 
-def svg(drawing: Drawing, title: str, columns: int = COLUMNS) -> Markup:
+def svg(drawing: DrawnNode, title: str, columns: int = COLUMNS) -> Markup:
     """Draw a node.
 
     Args:
@@ -55,7 +55,7 @@ def svg(drawing: Drawing, title: str, columns: int = COLUMNS) -> Markup:
         shown //= 2
 
 
-def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
+def _svg(drawing: DrawnNode, title: str, columns: int) -> Markup:
     present = {part.container for card in drawing.cards for part in card.parts}
     known = dict.fromkeys([*(name for name in drawing.containers if name in present), *sorted(present)])
     name = _identity(drawing, title)
@@ -89,7 +89,7 @@ def _svg(drawing: Drawing, title: str, columns: int) -> Markup:
     )
 
 
-def _identity(drawing: Drawing, title: str) -> str:
+def _identity(drawing: DrawnNode, title: str) -> str:
     """A word that other drawings of a page do not have; cut texts will do."""
     parts = [
         [(part.container[:MAX_TEXT], part.memory, part.cores) for part in card.parts[:MAX_PARTS]]
@@ -155,7 +155,7 @@ def _notes(look: Look, wide: int) -> list[str]:
     return [text(PAD + MARGIN, 10, line, "note") for line in _note_lines(look.drawing, wide - 2 * PAD - MARGIN)]
 
 
-def _note_lines(drawing: Drawing, room: float) -> Iterator[str]:
+def _note_lines(drawing: DrawnNode, room: float) -> Iterator[str]:
     if drawing.more:
         yield f"and {drawing.more} more card{'s' if drawing.more > 1 else ''} not drawn"
     yield from wrapped(drawing.note, room, SMALL, 4)

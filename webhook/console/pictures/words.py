@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Iterator
 
 from webhook.console.pictures.elements import amount
-from webhook.render.drawing import Card, Drawing, Part
+from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 from webhook.texts import legible
 
 MAX_SENTENCES = 12
 MAX_WORDS = 1500
 
 
-def share(part: Part, drawing: Drawing, *, cores: bool = False) -> str:
+def share(part: DrawnPart, drawing: DrawnNode, *, cores: bool = False) -> str:
     """What a part is, in short."""
     if not cores and part.memory:
         return amount(part.memory, drawing.unit) if drawing.unit else f"memory {amount(part.memory)}"
     return amount(part.cores, drawing.core_unit) if part.cores else "nothing counted"
 
 
-def describe(part: Part, drawing: Drawing) -> str:
+def describe(part: DrawnPart, drawing: DrawnNode) -> str:
     """What a part is, in words."""
     said = [share(part, drawing)] if part.memory else []
     if part.cores:
@@ -28,7 +28,7 @@ def describe(part: Part, drawing: Drawing) -> str:
     return f"{legible(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
 
 
-def totals(drawing: Drawing) -> dict[str, str]:
+def totals(drawing: DrawnNode) -> dict[str, str]:
     """What each container gets of the cards that are drawn: `2 × 4000 MiB, 30 %`."""
     return {
         container: "; ".join([_times(part, count, drawing) for part, count in list(parts.items())[:2]])
@@ -37,31 +37,31 @@ def totals(drawing: Drawing) -> dict[str, str]:
     }
 
 
-def description(drawing: Drawing, title: str) -> str:
+def description(drawing: DrawnNode, title: str) -> str:
     """A few sentences: the cards, who is on which, and who refuses why."""
     return legible(" ".join(_sentences(drawing, title)), MAX_WORDS)
 
 
-def _by_container(drawing: Drawing) -> dict[str, Counter[Part]]:
-    found: dict[str, Counter[Part]] = {container: Counter() for container in drawing.containers}
+def _by_container(drawing: DrawnNode) -> dict[str, Counter[DrawnPart]]:
+    found: dict[str, Counter[DrawnPart]] = {container: Counter() for container in drawing.containers}
     for card in drawing.cards:
         for part in card.parts:
             found.setdefault(part.container, Counter())[part] += 1
     return {container: parts for container, parts in found.items() if parts}
 
 
-def _times(part: Part, count: int, drawing: Drawing) -> str:
+def _times(part: DrawnPart, count: int, drawing: DrawnNode) -> str:
     return f"{count} × {_one(part, drawing)}"
 
 
-def _one(part: Part, drawing: Drawing) -> str:
+def _one(part: DrawnPart, drawing: DrawnNode) -> str:
     memory = share(part, drawing) if drawing.unit or not part.memory else f"{amount(part.memory)} of memory"
     cores = f", {amount(part.cores, drawing.core_unit)}" if part.cores and part.memory else ""
     label = f" ({legible(part.label, 40)})" if part.label else ""
     return f"{memory}{cores}{label}"
 
 
-def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
+def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
     count = len(drawing.cards) + drawing.more
     kinds = [
         f"{number} × {legible(kind, 40)}" for kind, number in Counter(c.kind for c in drawing.cards).items() if kind
@@ -74,7 +74,7 @@ def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
         each = " each" if parts.total() > 1 else ""
         said = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
         yield f"{who} on {on} with {said}."
-    refusals: dict[str, list[Card]] = {}
+    refusals: dict[str, list[DrawnCard]] = {}
     for card in drawing.cards:
         if card.refusal:
             refusals.setdefault(card.refusal, []).append(card)
@@ -84,7 +84,7 @@ def _sentences(drawing: Drawing, title: str) -> Iterator[str]:
         yield legible(drawing.note, 400)
 
 
-def _names(cards: list[Card]) -> str:
+def _names(cards: list[DrawnCard]) -> str:
     """`cards 0, 1`: their names, what they have in common once."""
     parts = [legible(card.name, 40).rpartition(" ") for card in cards]
     common = {kind for kind, _, _ in parts}

@@ -1,15 +1,32 @@
-"""What each kind of Ascend node says to a pod: how many NPUs each container gets, or what refuses and what would help."""
+"""For each shape of Ascend nodes: how many NPUs each container gets, or what refuses and what would help."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from webhook import names
-from webhook.devices.ascend.feasibility import NpuAsk, booked, judge
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape
-from webhook.devices.explanation import MAX_SHAPES, Answer, Case, Explanation, Refusal
+from webhook.devices import wording
+from webhook.devices.ascend.drawing import draw
+from webhook.devices.ascend.feasibility import NpuAsk, assign, booked, is_hami_core, judge, npu_asks
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
+from webhook.devices.config import Chip
+from webhook.devices.drawing import DrawnNode, DrawnPart, drawn_name
+from webhook.devices.explanation import (
+    MAX_SHAPES,
+    Case,
+    ChangeWords,
+    Judgement,
+    PlacementRequest,
+    PodExplanation,
+    Refusal,
+    ShapeAnswer,
+    ShapeExplanation,
+    outcome,
+    unselected,
+)
 from webhook.devices.families import Role
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, loosened
 from webhook.devices.selectors import NodeSelector
@@ -69,10 +86,66 @@ class Question(NamedTuple):
     hami_core: bool
 
 
-def explain(
+@dataclass(frozen=True, slots=True)
+class NpuKind:
+    """Equal NPUs of a node: memory of each in MiB, AI cores or None if they are not known, slices of each, and how many."""
+
+    memory: int
+    cores: int | None
+    split: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerNpus:
+    """The NPUs of one container: how many, the memory of each in MiB or None for all of it, and whether they are whole."""
+
+    container: str
+    npus: int
+    memory: int | None
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NpuSlices:
+    """How NPUs are shared, and what each container gets."""
+
+    mode: str
+    containers: tuple[ContainerNpus, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AscendExplanation(ShapeExplanation):
+    """What one shape of Ascend nodes gives."""
+
+    npus: tuple[NpuKind, ...]
+    hami_core: bool
+    slices: NpuSlices | None = None
+
+
+HARD_SPLIT = "hard split"
+CHOOSES = "one possibility: the scheduler chooses which NPUs"
+
+
+def explain(request: PlacementRequest, fleet: AscendFleet) -> Iterator[PodExplanation]:
+    """Explain a pod to the shapes of a fleet, for each kind of NPU that it requests."""
+    by_chip: dict[Chip, list[NpuAsk]] = {}
+    for ask in npu_asks(request.pod, request.config.ascend) if request.usable else ():
+        by_chip.setdefault(ask.chip, []).append(ask)
+    for chip, asks in by_chip.items():
+        asked = Question(asks, request.nodes, is_hami_core(request.pod.view))
+        found = answers(asked, fleet, oversize_refused=request.denies("ascend-memory-oversize"))
+        explained = [_explanation(answer, asked, chip, request) for answer in found]
+        skipped = [(node, missing) for node, missing in fleet.gated if missing == chip.number_name]
+        yield request.explanation(explained, fleet.shapes.get(chip.word, ()), _missing(chip, fleet), skipped, chip.word)
+    if not by_chip:
+        yield request.explanation(None, fleet.every_shape, "")
+
+
+def answers(
     asked: Question, fleet: AscendFleet, *, oversize_refused: bool
-) -> Iterator[Explanation[AscendShape, tuple[Npus, ...]]]:
-    """Explain each shape with NPUs of the chip, the first fifty.
+) -> Iterator[ShapeAnswer[AscendShape, tuple[Npus, ...]]]:
+    """The engine's answer for each shape with NPUs of the chip, the first fifty.
 
     Args:
         asked: the question.
@@ -85,10 +158,10 @@ def explain(
         alone = replace(fleet, shapes={word: (shape,)})
         answer = partial(_judge, shape=shape, alone=alone, oversize_refused=oversize_refused)
         why, given = partial(_why, asked, shape, alone), partial(_npus, asked, shape)
-        yield Case(shape, asked, answer, why, given, _without(asked), _lower(asked, shape)).explain(enquiry)
+        yield Case(shape, asked, answer, why, given, _without(asked), _lower(asked, shape)).answer(enquiry)
 
 
-def _judge(asked: Question, shape: AscendShape, alone: AscendFleet, *, oversize_refused: bool) -> Answer:
+def _judge(asked: Question, shape: AscendShape, alone: AscendFleet, *, oversize_refused: bool) -> Judgement:
     """The engine answers; what the pod's words and a static rule refuse is tested before it."""
     if shape.node_left(asked.nodes, alone.index) is None:
         return Refusal(Reason.NODES)
@@ -185,3 +258,101 @@ def _memories(ask: NpuAsk, now: int, *, hami_core: bool) -> range:
         return range(1, now)
     least = ask.chip.templates[-1] + 1 if ask.number > 1 and ask.chip.templates else 1
     return range(least, min(now, ask.chip.allocatable + 1))
+
+
+# --- in words and as a picture --------------------------------------------------------------------------------------
+
+
+def _explanation(
+    answer: ShapeAnswer[AscendShape, tuple[Npus, ...]], asked: Question, chip: Chip, request: PlacementRequest
+) -> AscendExplanation:
+    shape, given = answer.shape, answer.given or ()
+    mode = names.MODE_HAMI_CORE if asked.hami_core else HARD_SPLIT
+    role_names = {Role.NUMBER: chip.number_name, Role.MEMORY: chip.memory_name, Role.CORES: chip.cores_name}
+    sentences = [f"{wording.container(one.container)} gets {_sentence(one, mode)}" for one in given]
+    words = ChangeWords(role_names, len(asked.asks) > 1)
+    found = outcome(answer, sentences, partial(_refusal, asked), words)
+    containers = tuple(ContainerNpus(one.container.name, one.number, one.memory, one.whole) for one in given)
+    return AscendExplanation(
+        shape=shape,
+        selected=request.selected(shape),
+        npus=tuple(NpuKind(npu.memory, _cores(npu, shape), npu.split, count) for npu, count in shape.kinds),
+        hami_core=shape.hami_core,
+        placement=found.placement,
+        slices=NpuSlices(mode, containers) if given else None,
+        refusal=found.refusal,
+        change=found.change,
+        devices=_devices(shape),
+        sentences=found.sentences,
+        drawing=_drawing(answer, asked, found.note),
+    )
+
+
+def _missing(chip: Chip, fleet: AscendFleet) -> str:
+    others = f"; the fleet has {', '.join(fleet.shapes)}" if fleet.shapes else ""
+    return f"no node of the fleet registers {chip.word} NPUs{others}"
+
+
+def _drawing(answer: ShapeAnswer[AscendShape, tuple[Npus, ...]], asked: Question, note: str) -> DrawnNode:
+    """The NPUs, those of a kind together; each is given to one container at most."""
+    shape, hami_core = answer.shape, asked.hami_core
+    if answer.given is None:
+        return draw(shape, note=note, hami_core=hami_core)
+    starts = [0, *accumulate(count for _, count in shape.kinds)]
+    parts: dict[int, tuple[DrawnPart, ...]] = {}
+    for one, share in zip(answer.given, assign(asked.asks, shape, hami_core=hami_core), strict=True):
+        part = DrawnPart(drawn_name(one.container), share.memory, share.cores, "whole NPU" if one.whole else "")
+        for kind, number in enumerate(share.numbers):
+            parts.update((starts[kind] + index, (part,)) for index in range(number))
+            starts[kind] += number
+    return draw(shape, parts, CHOOSES, hami_core=hami_core)
+
+
+def _devices(shape: AscendShape) -> str:
+    kinds = []
+    for npu, count in shape.kinds:
+        cores = _cores(npu, shape)
+        kinds.append(f"{count} × {shape.word}, {npu.memory} MiB" + ("" if cores is None else f", {cores} AI cores"))
+    shared = f" ({names.MODE_HAMI_CORE} too)" if shape.hami_core else ""
+    return f"{'; '.join(kinds[:4])}{'; …' if len(kinds) > 4 else ''}{shared}"
+
+
+def _cores(npu: Npu, shape: AscendShape) -> int | None:
+    return None if shape.declared else npu.cores  # the policy does not state them
+
+
+def _sentence(given: Npus, mode: str) -> str:
+    many = f"{given.number} {'whole ' if given.whole else ''}NPU{'s' if given.number > 1 else ''}"
+    if given.memory is None:
+        how = "all of the memory"
+    elif given.memory == 0:
+        how = "by the smallest template, nothing booked"
+    else:
+        template = "" if given.whole or mode == names.MODE_HAMI_CORE else "by a template of "
+        how = f"{template}{given.memory} MiB{' each' if given.number > 1 else ''}"
+    return f"{many} ({mode}, {how})"
+
+
+def _refusal(asked: Question, refusal: Refusal) -> str:
+    who = wording.container(refusal.container) if refusal.container is not None else "the pod"
+    wanted, most = refusal.asked, refusal.most
+    match refusal.reason:
+        case Reason.NODES:
+            return unselected(asked.nodes)
+        case Reason.MODE:
+            return f"the pod wants {names.MODE_HAMI_CORE}, but the node does not share its NPUs in software"
+        case Reason.OVERSIZE:
+            return f"{who} wants {wanted} MiB of an NPU that has {most}; the scheduler would book nothing"
+        case Reason.PARTS:
+            return f"{who} wants {wanted} MiB of each, but several NPUs are given whole only, {most} MiB"
+        case Reason.NUMBER:
+            return f"{who} wants {wanted} different NPUs, the node has {most}"
+        case Reason.MEMORY:
+            return f"{who} needs {wanted} MiB of one NPU, the largest has {most}"
+        case Reason.CORES:
+            unit = "percent" if asked.hami_core else "AI cores"
+            return f"{who} wants {wanted} {unit} of an NPU, which has {most}"
+        case Reason.LEFT:
+            return f"{who} wants {wanted} NPUs of its own, {most} with such memory and cores are left"
+        case _:
+            return f"the pod asks for {refusal.resource} {wanted} in total, the node offers {most}"

@@ -41,6 +41,11 @@ class Card:
             capacity = min(capacity, largest // self.factor)
         object.__setattr__(self, "capacity", capacity)  # the dataclass is frozen
 
+    @property
+    def product(self) -> str:
+        """The product name: the type without the prefix that the device plugin adds."""
+        return self.type.removeprefix("NVIDIA-")
+
     def booked(self, need: int) -> int | None:
         """The memory that a slice of `need` takes from the empty card; None if no MIG instance is large enough.
 

@@ -46,8 +46,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 def _limit(best: Card, context: Context) -> str:
     amount = wording.memory(best.capacity, context.config)
     if best.capacity <= 0:
-        return f"{wording.card_type(best)} has no MIG instance; check knownMigGeometries, or ask for {names.MODE_HAMI_CORE}"
-    card = wording.card_type(best)
+        return f"{best.product} has no MIG instance; check knownMigGeometries, or ask for {names.MODE_HAMI_CORE}"
+    card = best.product
     part = f"the largest MIG instance of {card}" if best.geometries is not None else f"the largest card, {card},"
     return f"{part} has {amount}; write {best.capacity} or less"
 
