@@ -1,6 +1,7 @@
 """One connection of gunicorn's asgi worker: reads requests within bounds, and answers most of them at once."""
 
 import asyncio
+from collections import deque
 from typing import Any
 
 from gunicorn.asgi.parser import CallbackRequest
@@ -27,6 +28,7 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         self._head_bytes = 0
         self._framing_bytes = 0  # came in a request since its head, and brought no body
         self._answering = False  # the answer to the current request has begun
+        self._next: deque[bytes] = deque()  # came behind the current request, and waits until that is answered
         self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
         self._client: VerifiedClient | None = None
 
@@ -43,7 +45,20 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
             setattr(self, name, None)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser, within bounds while the head is incomplete."""
+        """Feed the parser, or keep what belongs to the next request: the parser keeps little of that, and drops the rest."""
+        if self._next or self._is_read:
+            self._next.append(data)
+            self._pause_reading()
+        else:
+            self._feed(data)
+
+    @property
+    def _is_read(self) -> bool:
+        """The current request arrived as a whole, and gunicorn has not yet finished with it."""
+        return self._body_receiver is not None and self._body_receiver._complete  # noqa: SLF001
+
+    def _feed(self, data: bytes) -> None:
+        """Feed the parser, within bounds for all that is not body."""
         if self._current_request is None:
             if not self._head_bytes:
                 self._account.since = self.worker.loop.time()
@@ -55,8 +70,13 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         elif not self._closed:
             self._framing_bytes += len(data)
             super().data_received(data)
-            if self._framing_bytes > FRAMING_BYTES:
+            if self._framing_bytes > FRAMING_BYTES and not self._is_read:
                 self.close()
+
+    def _feed_next(self) -> None:
+        """Go on with what came while a request was answered."""
+        while self._next and not self._is_read and not self._closed:
+            self._feed(self._next.popleft())
 
     def pause_writing(self) -> None:
         """Note that the peer does not read."""
@@ -105,7 +125,10 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         finally:
             parser = self._callback_parser
             self._head_bytes = 0 if parser is None else len(parser.remaining())
-            self.worker.budget.finish(self._account, self.worker.loop.time(), self._head_bytes)
+            left = self._head_bytes + sum(map(len, self._next))
+            self.worker.budget.finish(self._account, self.worker.loop.time(), left)
+            if self._next:
+                self.worker.loop.call_soon(self._feed_next)  # when gunicorn has made the parser ready for it
 
     async def _answer(self, request: Any, sockname: Any, peername: Any) -> Any:
         """Answer at once what has arrived as a whole, as nearly every review has.
