@@ -11,11 +11,11 @@ from tests.server.reviews import answer, asking, review
 
 # As in production, but for the patience.
 QUICK = {
-    "cluster.watcher.POLL_SECONDS": 0.05,
-    "cluster.watcher.PAUSE_SECONDS": 0.1,
-    "cluster.reflector.FIRST_DELAY": 0.05,
-    "cluster.reflector.MAX_DELAY": 0.3,
-    "cluster.file_watcher.POLL_SECONDS": 0.1,
+    "settings.watcher.POLL_SECONDS": 0.05,
+    "settings.watcher.PAUSE_SECONDS": 0.1,
+    "kube.reflector.FIRST_DELAY": 0.05,
+    "kube.reflector.MAX_DELAY": 0.3,
+    "settings.file_watcher.POLL_SECONDS": 0.1,
 }
 DEVICE_CONFIG = "volcano-vgpu-device-config"
 POLICY = "vgpu-webhook-policy"

@@ -66,7 +66,7 @@ def test_then_those_who_send_no_body(small: Program, held: contextlib.ExitStack)
 def test_no_more_files_can_be_opened(start: Start, authority: Authority):
     """Mute connections take all of them; when they are gone, all is well again, and the new certificate is served."""
     program = start(
-        "--audit-log", "", constants={"transport.HANDSHAKE_SECONDS": 2.0, "cluster.file_watcher.POLL_SECONDS": 0.1}
+        "--audit-log", "", constants={"transport.HANDSHAKE_SECONDS": 2.0, "settings.file_watcher.POLL_SECONDS": 0.1}
     )
     resource.prlimit(program.worker, resource.RLIMIT_NOFILE, (64, 64))
     with contextlib.ExitStack() as held:

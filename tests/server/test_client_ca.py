@@ -17,7 +17,7 @@ from tests.server.conftest import Start
 from tests.server.program import Program, until
 from tests.server.reviews import answer, refusal, review
 
-QUICK = {"cluster.file_watcher.POLL_SECONDS": 0.1}
+QUICK = {"settings.file_watcher.POLL_SECONDS": 0.1}
 LARGE = {"metadata": {"annotations": {"notes": "x" * 200_000}}}
 
 Connect = Callable[[Pair], Connection]

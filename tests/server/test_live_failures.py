@@ -43,7 +43,7 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 2}")
     # Only changes within the fleet may wait for their turn.
-    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"cluster.watcher.PAUSE_SECONDS": 60})
+    live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": 60})
     until(lambda: live.refused(5) == ["card-count"])
     time.sleep(3)
     assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"

@@ -23,7 +23,7 @@ class Served:
         self.policy, self.config, self.fleet = (directory / name for name in ("policy", "config", "fleet"))
         self.restore()
         options = ("--policy", self.policy, "--device-config", self.config, "--fleet", self.fleet, "--audit-log", "")
-        self.program: Program = start(*map(str, options), constants={"cluster.file_watcher.POLL_SECONDS": 0.1})
+        self.program: Program = start(*map(str, options), constants={"settings.file_watcher.POLL_SECONDS": 0.1})
 
     def restore(self) -> None:
         write(self.policy, "{}")

@@ -21,7 +21,7 @@ CONNECTIONS = 3
 
 @pytest.fixture(scope="module")
 def reloading(start: Start) -> Program:
-    return start("--audit-log", "", constants={"cluster.file_watcher.POLL_SECONDS": 0.1})
+    return start("--audit-log", "", constants={"settings.file_watcher.POLL_SECONDS": 0.1})
 
 
 @pytest.fixture(autouse=True)
