@@ -1,8 +1,7 @@
-"""Certificates: making them, and keeping them in order in files or in a cluster. Knows nothing of the webhook.
+"""Certificates: creates and renews them, in files or in a cluster. Imports `webhook.kube`, the client, and nothing above it.
 
-    __main__ > ensure | show > cluster > api | binding
-                                  └──> deeds > plan > sight > state > verify | pki | store
+    __main__ > ensure | show > cluster > plan > state > verify | pki
+                                  └──> binding
 
-`binding` is pure, and so is all from `deeds` on, but for the keys that are made and for `store`, which writes files. Only
-`api` and what is above it loads the Kubernetes client: the webhook takes `pki` and `store` from here.
+All is pure below `cluster`, except `pki`, which generates keys and writes files. The webhook itself needs only `pki`.
 """

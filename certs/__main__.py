@@ -37,12 +37,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from certs.api import Api, own_namespace
 from certs.cluster import Cluster, Names
 from certs.ensure import bind, ensure
 from certs.errors import CertsError
 from certs.show import look_around
 from certs.state import PUBLISH_LAG, SERVE_LAG, Wish
+from webhook.errors import ConfigError
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
 
 NAME = "vgpu-webhook"
 CALL_SECONDS = 10.0
@@ -58,10 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     arguments = _parser().parse_args(argv)
     try:
-        namespace = arguments.namespace or own_namespace(arguments.kubeconfig) or NAME
+        credentials = Credentials(arguments.kubeconfig)
+        namespace = arguments.namespace or (credentials.namespace if credentials.in_cluster else NAME)
         names = Names(namespace, arguments.tls_secret, arguments.ca_secret, arguments.name)
         wish = Wish(_hosts(arguments.name, namespace))
-        cluster = Cluster(Api(arguments.kubeconfig, arguments.timeout or CALL_SECONDS), names)
+        cluster = Cluster(Client(credentials, arguments.timeout or CALL_SECONDS), names)
         if arguments.command == "show":
             report = look_around(cluster, wish)
             _tell(report.json() if arguments.output == "json" else report.text())
@@ -72,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             wish = replace(wish, publish_lag=lags[0], serve_lag=lags[1])
             ensure(cluster, wish, rotate=arguments.rotate_ca, until=until, tell=_tell)
         bind(cluster, until=until, tell=_tell)
-    except CertsError as error:
+    except (CertsError, ConfigError) as error:
         sys.stderr.write(f"certs {arguments.command}: {error}\n")
         return NOT_IN_ORDER
     except BrokenPipeError:  # the reader, `head` say, has seen enough

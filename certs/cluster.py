@@ -1,9 +1,11 @@
-"""The Kubernetes store: reads the state from the API server and does what a plan says, one write at a time.
+"""The objects in the cluster: reads the state and writes the actions of a plan, one object at a time.
 
-Read in this order, and never in another: the serving Secret, the webhook configurations, the authority Secret. A write
-succeeds only if its object is still as it was read. So whoever still wants to sign with a CA that others have retired
-holds a serving Secret that is out of date; and whoever still wants to drop a CA that others have introduced holds a
-bundle that is.
+The order of reading matters: the serving Secret, the webhook configurations, the authority Secret. A write succeeds only
+if its object has not changed since it was read. So a run that would sign with a CA that another run has retired has an
+outdated serving Secret, and a run that would drop a CA that another run has introduced has an outdated configuration:
+both fail and read again.
+
+Objects stay the JSON that came in: fields that this program does not use go back unchanged.
 """
 
 import base64
@@ -14,13 +16,20 @@ from datetime import UTC, datetime
 from typing import Any
 
 from certs import binding
-from certs.api import MUTATING, VALIDATING, Api, Object
-from certs.errors import CertsError, Conflict, Uncalled
+from certs.errors import Absent, CertsError, Conflict, Uncalled, explained
 from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action, apply
 from certs.state import Configuration, Secret, Sight, State
+from webhook.kube.client import APPLY_PATCH, JSON_PATCH, Client, Object
 
-KINDS = (MUTATING, VALIDATING)
+_FIELD_MANAGER = "vgpu-webhook-certs"
+PROBE = "vgpu-webhook-probe"  # a ConfigMap that is never stored; the webhook admits it with a warning
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_COLLECTIONS = {
+    "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",
+}
+KINDS = tuple(_COLLECTIONS)
 FRESH_SECONDS = 60.0  # less than the serve lag: a Secret that others deleted cannot be made from what was true long ago
 
 _CERT_MANAGER = "cert-manager.io/"
@@ -61,9 +70,9 @@ class Seen:
 class Cluster:
     """The objects of one webhook in one cluster."""
 
-    def __init__(self, api: Api, names: Names) -> None:
+    def __init__(self, client: Client, names: Names) -> None:
         self.names = names
-        self._api = api
+        self._client = client
 
     def read(self) -> Seen:
         """Read all objects.
@@ -71,15 +80,13 @@ class Cluster:
         Raises:
             CertsError: they could not be read.
         """
-        names, began = self.names, time.monotonic()
-        found = {SERVING: self._api.secret(names.namespace, names.serving)}
-        found |= {kind: self._api.configuration(kind, names.webhooks) for kind in KINDS}
-        found |= {AUTHORITY: self._api.secret(names.namespace, names.authority)}
-        objects = {target: one for target, one in found.items() if one is not None}
+        began = time.monotonic()
+        found = [(target, self._get(target)) for target in (SERVING, *KINDS, AUTHORITY)]
+        objects = {target: one for target, one in found if one is not None}
         secrets = {target: _read_secret(one) for target, one in objects.items() if target not in KINDS}
         configurations = {kind: _read_configuration(objects[kind]) for kind in KINDS if kind in objects}
         state = State(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
-        return Seen(state, self._api.clock or datetime.now(UTC), objects, began)
+        return Seen(state, self._client.clock or datetime.now(UTC), objects, began)
 
     def objections(self, seen: Seen) -> Iterator[str]:
         """Why nothing should be written: sentences that say what to do instead."""
@@ -108,17 +115,16 @@ class Cluster:
             raise Conflict(f"cannot write {self.names.of(action.target)}: it was read too long ago")
         after, held = apply(sight, action), seen.objects.get(action.target)
         if action.target in KINDS:
-            operations = _patch(after.configurations[action.target])
-            self._api.patch_configuration(action.target, self.names.webhooks, operations)
+            self._patch(action.target, _bundle_patch(after.configurations[action.target]))
             return
         secret = after.authority if action.target == AUTHORITY else after.serving
         data = {key: base64.b64encode(content).decode() for key, content in (secret.data if secret else {}).items()}
         if held is None:
-            self._api.create_secret(self.names.namespace, self._new_secret(action.target) | {"data": data})
+            self._create(action.target, data)
         elif held.get("immutable"):
             raise CertsError(f"{self.names.of(action.target)} is immutable: delete it, and run this again")
         else:  # with the resourceVersion that it came with
-            self._api.replace_secret(self.names.namespace, {**held, "data": data})
+            self._replace(action.target, {**held, "data": data})
 
     def bind(self) -> list[str]:
         """Make the webhook configurations binding, if the API server gets an answer from the webhook.
@@ -131,28 +137,75 @@ class Cluster:
             Conflict: a configuration was changed after it was read.
             CertsError: they could not be read or written.
         """
-        found = {kind: self._api.configuration(kind, self.names.webhooks) for kind in KINDS}
+        found = {kind: self._get(kind) for kind in KINDS}
         configurations = {kind: one for kind, one in found.items() if one and binding.rules_by_entry(one)}
         if not configurations:
             return []
-        namespace = self._api.namespace(self.names.namespace)["metadata"]
+        with explained(f"get Namespace {self.names.namespace}"):
+            namespace = self._client.get(f"/api/v1/namespaces/{self.names.namespace}")["metadata"]
         owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace["name"], "uid": namespace["uid"]}
         patches = {kind: patch for kind, one in configurations.items() if (patch := binding.patch(one, owner))}
         if any(binding.unbound(one) for one in configurations.values()):
             if not binding.same_bundle(configurations.values()):
                 raise Uncalled("the caBundles of the webhook configurations differ")
-            self._api.probe(self.names.namespace)
+            self._probe()
         for kind, patch in patches.items():
-            self._api.patch_configuration(kind, self.names.webhooks, patch)
+            self._patch(kind, patch)
         return [f"{self.names.of(kind)}: binding: the API server had an answer from the webhook" for kind in patches]
 
-    def _new_secret(self, target: str) -> Object:
-        name, kind = self.names.serving, "kubernetes.io/tls"
+    def _get(self, target: str) -> Object | None:
+        """An object; None if it does not exist."""
+        try:
+            with explained(f"get {self.names.of(target)}"):
+                return self._client.get(self._path(target))
+        except Absent:
+            return None
+
+    def _create(self, target: str, data: Object) -> None:
+        namespace, name, kind = self.names.namespace, self.names.serving, "kubernetes.io/tls"
         if target == AUTHORITY:
             name, kind = self.names.authority, "Opaque"
-        labels = {"app.kubernetes.io/name": "vgpu-webhook"}
-        metadata = {"name": name, "namespace": self.names.namespace, "labels": labels}
-        return {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata}
+        metadata = {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "vgpu-webhook"}}
+        secret = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
+        collection = self._path(target).rpartition("/")[0]
+        try:
+            with explained(f"create {self.names.of(target)}"):
+                self._client.create(collection, secret, {"fieldManager": _FIELD_MANAGER})
+        except Absent as error:
+            raise CertsError(
+                f"namespace {namespace} is not there: apply the manifests first, or name another with --namespace"
+            ) from error
+
+    def _replace(self, target: str, secret: Object) -> None:
+        try:
+            with explained(f"update {self.names.of(target)}"):
+                self._client.replace(self._path(target), secret, {"fieldManager": _FIELD_MANAGER})
+        except Absent as error:
+            raise Conflict(f"{self.names.of(target)} was deleted meanwhile") from error
+
+    def _patch(self, kind: str, operations: list[Object]) -> None:
+        try:
+            with explained(f"patch {self.names.of(kind)}"):
+                self._client.patch(self._path(kind), operations, JSON_PATCH, {"fieldManager": _FIELD_MANAGER})
+        except Absent as error:
+            raise Conflict(f"{self.names.of(kind)} was deleted meanwhile") from error
+
+    def _probe(self) -> None:
+        """Make the API server call the webhook: through the Service, trusting only the caBundle."""
+        namespace = self.names.namespace
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PROBE}}
+        query = {"dryRun": "All", "fieldManager": _FIELD_MANAGER, "force": "true"}
+        with explained(f"apply ConfigMap {namespace}/{PROBE} as a dry run"):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{PROBE}"
+            warnings = self._client.patch(path, document, APPLY_PATCH, query)
+        if not any(f"{PROBE}: " in warning for warning in warnings):
+            raise Uncalled(f"it did not call the webhook for ConfigMap {namespace}/{PROBE}: apply the manifests again")
+
+    def _path(self, target: str) -> str:
+        if target in KINDS:
+            return f"{_COLLECTIONS[target]}/{self.names.webhooks}"
+        name = self.names.authority if target == AUTHORITY else self.names.serving
+        return f"/api/v1/namespaces/{self.names.namespace}/secrets/{name}"
 
 
 def _read_secret(found: Object) -> Secret:
@@ -165,7 +218,7 @@ def _read_configuration(found: Object) -> Configuration:
     return Configuration(bundles, found["metadata"]["resourceVersion"])
 
 
-def _patch(wanted: Configuration) -> list[Object]:
+def _bundle_patch(wanted: Configuration) -> list[Object]:
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": wanted.version},
         *(

@@ -89,14 +89,16 @@ class ClusterError(WebhookError):
     """The API server refuses, answers nonsense, or cannot be reached. The message names address and path.
 
     Attributes:
-        status: of its answer; 0 if none came.
-        retry_after: how many seconds it wants to be left alone.
+        status: of its response; 0 if none came.
+        retry_after: seconds to wait before the next request.
+        reason: the message of its response; empty if there is none.
     """
 
-    def __init__(self, message: str, status: int = 0, retry_after: float = 0.0) -> None:
+    def __init__(self, message: str, status: int = 0, retry_after: float = 0.0, reason: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
+        self.reason = reason
 
 
 _JSON_TYPES = {

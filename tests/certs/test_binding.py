@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from certs import api as certs_api
-from certs import binding, ensure
+from certs import binding, cluster, ensure
 from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, ApiServer, Refused
 from tests.certs.conftest import Certs
 from webhook import names
@@ -170,5 +169,5 @@ def test_bind_reads_no_secret(api: ApiServer, certs: Certs):
 
 
 def test_webhook_and_certs_spell_the_same():
-    assert names.PROBE_MAP == certs_api.PROBE
+    assert names.PROBE_MAP == cluster.PROBE
     assert webhook_configurations.RULES_ANNOTATION == binding.RULES

@@ -1,15 +1,16 @@
 """The command itself: its usage, and the credentials that it finds."""
 
 import ssl
+from functools import partial
 from pathlib import Path
 
 import pytest
-from kubernetes.config import incluster_config
 
-from certs import pki
+from certs import __main__, pki
 from certs import pki as store
 from certs.__main__ import main
 from tests.certs.apiserver import TLS, TOKEN, ApiServer
+from webhook.kube.credentials import Credentials
 
 
 def test_the_service_account_of_a_pod(
@@ -20,8 +21,8 @@ def test_the_service_account_of_a_pod(
     (tmp_path / "token").write_text(TOKEN)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / store.CA))
+    (tmp_path / "namespace").write_text("vgpu-webhook\n")
+    monkeypatch.setattr(__main__, "Credentials", partial(Credentials, directory=tmp_path))
     with ApiServer(context) as api:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
@@ -29,7 +30,7 @@ def test_the_service_account_of_a_pod(
         assert TLS in api.objects
     (tmp_path / "token").unlink()
     assert main(["ensure"]) == 1
-    assert "no credentials for an API server in the pod's service account" in capsys.readouterr().err
+    assert f"{tmp_path}: no credentials for the API server: its token" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -185,4 +185,4 @@ def test_what_cannot_be_read_is_no_report(api: ApiServer, certs: Certs):
     certs.kubeconfig.unlink()
     ran = certs("show")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("certs show: no credentials")
+    assert ran.err.startswith(f"certs show: {certs.kubeconfig}: no credentials for the API server: ")

@@ -13,7 +13,7 @@ from webhook.doctor.reading import Object, namespace_of
 from webhook.doctor.scheduler_conf import SchedulerConf, scheduler_conf
 from webhook.doctor.workloads import SCHEDULER, Workload, workload_of
 from webhook.errors import ClusterError
-from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.client import NOT_FOUND, OK, Client
 from webhook.kube.credentials import Credentials
 from webhook.policy.policy import Policy
 
@@ -112,7 +112,7 @@ class _Gathering:
 
     def _miss(self, kind: Kind, namespace: str, error: ClusterError, unread: Unread) -> None:
         """Go on with the rest, unless nothing has come so far and nothing will."""
-        if error.status == _UNAUTHORIZED or (not error.status and not self._complete):
+        if error.status == _UNAUTHORIZED or (error.status in (0, OK) and not self._complete):
             raise error
         self._gaps[kind, namespace] = replace(unread, why=_why(error))
 

@@ -5,9 +5,11 @@ drop fields that they do not define. Objects stay the JSON that came in.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
@@ -29,11 +31,14 @@ MAX_BYTES = 256 << 20  # of one response, and of one line
 MAX_STATUS_BYTES = 64 << 10
 PAGE = 50  # objects: parsing a page stops all other threads, and takes ten times its size of memory
 
+OK = 200
 NOT_FOUND = 404
 GONE = 410
+JSON_PATCH, APPLY_PATCH = "application/json-patch+json", "application/apply-patch+yaml"
 
-_SUCCESS = (200, 201, 202)
+_SUCCESS = (OK, 201, 202)
 _UNAUTHORIZED = 401
+_JSON = "application/json"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 Object = dict[str, Any]
@@ -54,18 +59,35 @@ class Page:
     remaining: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """The body of a request."""
+
+    type: str
+    data: bytes
+
+
 class Client:
     """Sends requests to the API server. Use it from one thread; only `close` may be called from another.
 
     Paths are those of collections and objects: `/api/v1/nodes`, `/api/v1/namespaces/NAMESPACE/configmaps/NAME`.
+
+    Attributes:
+        clock: the API server's time as of its last response; None if it has not given one.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, quiet_seconds: float = QUIET_SECONDS) -> None:
         """Read the credentials; this sends nothing.
+
+        Args:
+            credentials: for the API server.
+            quiet_seconds: how long to wait for each byte of a response; watches wait for WATCH_QUIET_SECONDS.
 
         Raises:
             ConfigError: there are none.
         """
+        self.clock: datetime | None = None
+        self._quiet_seconds = quiet_seconds
         self._credentials = credentials
         self._rest: RESTClientObject | None = RESTClientObject(credentials.load())
         self._response: BaseHTTPResponse | None = None
@@ -85,7 +107,7 @@ class Client:
         Raises:
             ClusterError: the request failed, or the response is longer.
         """
-        with self._opened(path, _NONE, QUIET_SECONDS) as response:
+        with self._opened(path, _NONE) as response:
             return self._body(path, response, limit).decode(errors="replace")
 
     def list(self, path: str, query: Mapping[str, str] = _NONE, limit: int = PAGE) -> Iterator[Object]:
@@ -140,7 +162,7 @@ class Client:
         """
         options = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": resource_version}
         options["timeoutSeconds"] = str(max(1, int(seconds)))
-        with self._opened(path, {**query, **options}, WATCH_QUIET_SECONDS) as response:
+        with self._opened(path, {**query, **options}, quiet=WATCH_QUIET_SECONDS) as response:
             for line in self._lines(path, response):
                 event = self._parsed(path, line)
                 kind, found = event.get("type"), event.get("object")
@@ -150,21 +172,38 @@ class Client:
                     raise self._status_error(path, found, found.get("code"))
                 yield kind, found
 
-    def create(self, path: str, new: Object) -> None:
+    def create(self, path: str, new: Object, query: Mapping[str, str] = _NONE) -> None:
         """Add an object to a collection.
 
         Raises:
             ClusterError: the request failed; status 409 if an object of this name exists.
         """
-        self._change("POST", path, new)
+        self._change("POST", path, query, new)
 
-    def replace(self, path: str, new: Object) -> None:
+    def replace(self, path: str, new: Object, query: Mapping[str, str] = _NONE) -> None:
         """Replace an object with one that carries the resource version that was read.
 
         Raises:
             ClusterError: the request failed; status 409 if the object has changed since.
         """
-        self._change("PUT", path, new)
+        self._change("PUT", path, query, new)
+
+    def patch(self, path: str, change: object, content_type: str, query: Mapping[str, str] = _NONE) -> Sequence[str]:
+        """Patch an object.
+
+        Args:
+            path: of the object.
+            change: the operations of a JSON_PATCH, or the fields of an APPLY_PATCH.
+            content_type: of the change.
+            query: for example `fieldManager`, which server-side apply needs.
+
+        Returns:
+            The warnings of the API server and of its webhooks.
+
+        Raises:
+            ClusterError: the request failed; status 422 if a test of a JSON patch failed.
+        """
+        return self._change("PATCH", path, query, change, content_type)
 
     def delete(self, path: str) -> None:
         """Delete an object.
@@ -172,7 +211,7 @@ class Client:
         Raises:
             ClusterError: the request failed; status 404 if the object does not exist.
         """
-        self._change("DELETE", path, None)
+        self._change("DELETE", path, _NONE, None)
 
     def close(self) -> None:
         """End the current request from any thread: it raises ClusterError there, and so do all later ones."""
@@ -183,24 +222,35 @@ class Client:
                 response.shutdown()
 
     def _get(self, path: str, query: Mapping[str, str]) -> Object:
-        with self._opened(path, query, QUIET_SECONDS) as response:
+        with self._opened(path, query) as response:
             return self._parsed(path, self._body(path, response, MAX_BYTES))
 
-    def _change(self, method: str, path: str, new: Object | None) -> None:
-        body = None if new is None else orjson.dumps(new)
-        with self._opened(path, _NONE, QUIET_SECONDS, method, body) as response:
+    def _change(
+        self, method: str, path: str, query: Mapping[str, str], new: object, content_type: str = _JSON
+    ) -> Sequence[str]:
+        content = None if new is None else _Content(content_type, orjson.dumps(new))
+        with self._opened(path, query, method=method, content=content) as response:
             self._body(path, response, MAX_BYTES)  # to the end, so that the connection can be used again
+            return response.headers.getlist("Warning")
 
     @contextmanager
     def _opened(
-        self, path: str, query: Mapping[str, str], quiet: float, method: str = "GET", body: bytes | None = None
+        self,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        quiet: float | None = None,
+        method: str = "GET",
+        content: _Content | None = None,
     ) -> Iterator[BaseHTTPResponse]:
         """A successful response whose body is still to be read; `quiet` seconds may pass between two bytes of it."""
         response: BaseHTTPResponse | None = None
+        url = f"{path}?{urlencode(query)}" if query else path
         try:
-            response = self._response = self._send(f"{path}?{urlencode(query)}" if query else path, quiet, method, body)
+            response = self._response = self._send(method, url, content, quiet or self._quiet_seconds)
             if self._closed:
                 raise self._error(path, "closed")
+            self.clock = _time(response.headers.get("Date", ""))
             if response.status not in _SUCCESS:
                 raise self._http_error(path, response)
             yield response
@@ -211,12 +261,12 @@ class Client:
             if response is not None:
                 response.close()
 
-    def _send(self, url: str, quiet: float, method: str, body: bytes | None) -> BaseHTTPResponse:
+    def _send(self, method: str, url: str, content: _Content | None, quiet: float) -> BaseHTTPResponse:
         try:
             rest = self._rest = self._rest or RESTClientObject(self._credentials.load())
-            headers = {"Accept": "application/json", "User-Agent": "vgpu-webhook"}
-            if body is not None:
-                headers["Content-Type"] = "application/json"
+            headers = {"Accept": _JSON, "User-Agent": "vgpu-webhook"}
+            if content is not None:
+                headers["Content-Type"] = content.type
             for setting in rest.configuration.auth_settings().values():
                 headers[setting["key"]] = setting["value"]
         except (ConfigError, OSError) as error:  # the library reads a token's file again every minute
@@ -224,9 +274,9 @@ class Client:
         response: BaseHTTPResponse = rest.pool_manager.urlopen(
             method,
             rest.configuration.host.rstrip("/") + url,
-            body=body,
+            body=content.data if content else None,
             headers=headers,
-            timeout=Timeout(connect=CONNECT_SECONDS, read=quiet),
+            timeout=Timeout(connect=min(CONNECT_SECONDS, quiet), read=quiet),
             retries=False,
             preload_content=False,
         )
@@ -264,9 +314,9 @@ class Client:
         try:
             found = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise self._error(path, "the response is not JSON") from error
+            raise self._error(path, "the response is not JSON", OK) from error
         if not isinstance(found, dict):
-            raise self._error(path, "the response is not an object")
+            raise self._error(path, "the response is not an object", OK)
         return found
 
     def _http_error(self, path: str, response: BaseHTTPResponse) -> ClusterError:
@@ -281,13 +331,14 @@ class Client:
     def _status_error(self, path: str, status: Any, code: Any, retry_after: float = 0.0) -> ClusterError:
         """The error that a Kubernetes Status describes."""
         message = str(status.get("message") or "") if isinstance(status, dict) else ""
+        message = " ".join(message.split())[:300]
         number = code if isinstance(code, int) else 500
-        return self._error(path, f"{number} {' '.join(message.split())[:300]}".rstrip(), number, retry_after)
+        return self._error(path, f"{number} {message}".rstrip(), number, retry_after, message)
 
-    def _error(self, path: str, what: str, status: int = 0, retry_after: float = 0.0) -> ClusterError:
+    def _error(self, path: str, what: str, status: int = 0, retry_after: float = 0.0, reason: str = "") -> ClusterError:
         """An error that names address and path."""
         host = self._rest.configuration.host if self._rest else "the API server"
-        return ClusterError(f"{host}{path}: {what}", status, retry_after)
+        return ClusterError(f"{host}{path}: {what}", status, retry_after, reason)
 
 
 def _are_objects(items: Any) -> bool:
@@ -296,6 +347,13 @@ def _are_objects(items: Any) -> bool:
 
 def _seconds(retry_after: str) -> float:
     return min(float(retry_after), MAX_RETRY_AFTER) if retry_after.isascii() and retry_after.isdigit() else 0.0
+
+
+def _time(date: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(date)
+    except ValueError:
+        return None
 
 
 def _reason(error: BaseException) -> str:

@@ -45,7 +45,7 @@ class Credentials:
         """
         configuration = Configuration()
         try:
-            if self._in_cluster:
+            if self.in_cluster:
                 loader = InClusterConfigLoader(str(self.directory / "token"), str(self.directory / "ca.crt"))
                 loader.load_and_set(configuration)
             else:
@@ -62,7 +62,7 @@ class Credentials:
             ConfigError: as `load`.
         """
         try:
-            if self._in_cluster:
+            if self.in_cluster:
                 return (self.directory / "namespace").read_text().strip()
             contexts, current = list_kube_config_contexts(self._file)
             chosen: dict[str, Any] = next((c for c in contexts if c["name"] == self.context), current)
@@ -71,7 +71,8 @@ class Credentials:
             raise self._refusal(error) from error
 
     @property
-    def _in_cluster(self) -> bool:
+    def in_cluster(self) -> bool:
+        """Whether this is the service account of a pod."""
         return self.kubeconfig is None and SERVICE_HOST_ENV_NAME in os.environ
 
     @property
@@ -79,7 +80,7 @@ class Credentials:
         return str(self.kubeconfig) if self.kubeconfig else None
 
     def _refusal(self, error: Exception) -> ConfigError:
-        where = self.directory if self._in_cluster else self.kubeconfig or "the default kubeconfig"
+        where = self.directory if self.in_cluster else self.kubeconfig or "the default kubeconfig"
         hint = "" if self.kubeconfig else "; name a kubeconfig with --kubeconfig FILE"
         return ConfigError(f"{where}: no credentials for the API server: {self._reason(error)}{hint}")
 
@@ -88,7 +89,7 @@ class Credentials:
             return f"{error.filename}: {mistake_in_file(error)}"
         if named := _MISSING.fullmatch(str(error)):
             return f"{named[1]} does not exist, but the kubeconfig names it"
-        if self._in_cluster:
+        if self.in_cluster:
             return "its token or CA certificate is missing or empty"
         if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
             return "it is not YAML; give the file that kubectl uses"
