@@ -215,9 +215,7 @@ def test_a_denial_behind_a_thousand_notices_is_never_lost():
 
 HOSTILE = ["\n", "\r\n", "\u2028", "\x85", "\x00", '"', "\\", "☕" * 300, "x" * 300, "\u202e", "e\u0301" * 200]
 hostile = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=5), max_size=4).map("".join)
-LOUD = replace(
-    USUAL, levels=replace(USUAL.levels, overrides=dict.fromkeys(USUAL.levels.of("x").levels, Level.WARN), _known={})
-)
+LOUD = replace(USUAL, levels=replace(USUAL.levels, overrides=dict.fromkeys(USUAL.levels.of("x").levels, Level.WARN)))
 
 
 def _check_warnings(outcome: Outcome):

@@ -8,7 +8,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig, Roles
 from webhook.devices.families import Family, Role
 from webhook.pod import quantity
-from webhook.pod.view import REGULAR, Container, PodView
+from webhook.pod.view import OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 
@@ -90,6 +90,11 @@ class DevicePod:
                 own = amounts_of(container, self.roles)
                 if own:
                     self._note(container, own)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """The optional fields that the pod has; of an update all, since rules read the pod before it, too."""
+        return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
 
     def asks(self, family: Family) -> bool:
         """Tell whether some container asks for a family."""

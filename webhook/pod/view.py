@@ -14,6 +14,12 @@ REGULAR = "containers"
 INIT = "initContainers"
 EPHEMERAL = "ephemeralContainers"
 
+# Fields that many pods do not have. Rules that read nothing else are left out for these pods.
+ANNOTATIONS = frozenset({"annotations"})
+SPEC_FIELDS = frozenset({"hostIPC", "hostPID", "nodeName", "nodeSelector", "affinity", "volumes", INIT})
+CONTAINER_FIELDS = frozenset({"env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
+OPTIONAL_FIELDS = ANNOTATIONS | SPEC_FIELDS | CONTAINER_FIELDS
+
 MAX_ANNOTATION = 256 << 10  # the API server, too, refuses more, yet only after its mutating webhooks
 
 _EMPTY: Mapping[str, Any] = {}
@@ -213,3 +219,12 @@ class PodView:
         if not isinstance(value, str):
             raise Malformed(f"spec.{key}", "a string", value)
         return value
+
+
+def optional_fields(pod: PodView) -> frozenset[str]:
+    """The optional fields of a pod, of its specification and of any of its containers together."""
+    found = SPEC_FIELDS.intersection(pod.spec)
+    for container in pod.every_container():
+        if not CONTAINER_FIELDS.isdisjoint(container.raw):
+            found |= CONTAINER_FIELDS.intersection(container.raw)
+    return found | ANNOTATIONS if pod.annotations else found

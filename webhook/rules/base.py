@@ -164,6 +164,8 @@ class Validation:
         summary: what it refuses, for the rule table.
         check: the findings; none if all is well.
         families: it is asked only about pods that ask for one of these; None: about every pod.
+        fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
+        instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
     """
 
@@ -172,7 +174,17 @@ class Validation:
     summary: str
     check: Callable[[DevicePod, Context], Iterable[Finding]]
     families: frozenset[Family] | None = frozenset(Family)
+    fields: frozenset[str] = frozenset()
+    instead_of: str = ""
     fleet: bool = False
+
+    def may_find(self, families: Iterable[Family], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
+        """Tell whether it can find anything in a pod with these families and optional fields."""
+        return (
+            (self.families is None or not self.families.isdisjoint(families))
+            and (not self.fields or not self.fields.isdisjoint(fields))
+            and (not self.instead_of or self.instead_of in repairs_off)
+        )
 
 
 VGPU_ONLY = frozenset({Family.VGPU})

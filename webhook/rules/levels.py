@@ -9,20 +9,20 @@ One order decides what follows from a finding; each step can only make it milder
 5. `enforcement` decides what reaches the author.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
-from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod
 from webhook.rules.base import Enforcement, Level, Validation
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
 Active = tuple[tuple[Validation, Level], ...]
 
-_REMEMBERED = 1024  # namespaces; names come from strangers
+_REMEMBERED = 1024  # namespaces, and kinds of pods: anybody can make up more
 
 
 class Source(StrEnum):
@@ -89,16 +89,18 @@ class Effective:
     active: Active
     enforcement: Enforcement
     repairs_off: frozenset[str]
-    _by_families: dict[tuple[Family, ...], Active] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    def for_families(self, asked: Iterable[Family]) -> Active:
-        """The active validations that concern pods which ask for these families."""
-        key = tuple(asked)
-        found = self._by_families.get(key)
+    def for_pod(self, pod: DevicePod) -> Active:
+        """The active validations that may find something in a pod, decided once for all pods with the same fields."""
+        fields = pod.fields
+        key = (fields, *pod.asked)
+        found = self._known.get(key)
         if found is None:
-            wanted = frozenset(key)
-            found = self._by_families[key] = tuple(
-                entry for entry in self.active if entry[0].families is None or not entry[0].families.isdisjoint(wanted)
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = found = tuple(
+                [entry for entry in self.active if entry[0].may_find(pod.asked, fields, self.repairs_off)]
             )
         return found
 
@@ -120,7 +122,8 @@ class LevelTable:
     autoscaled: bool = False
     enforcement: Enforcement = Enforcement.ENFORCE
     repairs: Mapping[str, bool] = field(default_factory=dict)
-    _known: dict[str, Effective] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[str, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _by_decider: dict[int | None, Effective] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of(self, namespace: str) -> Effective:
         """What holds in a namespace."""
@@ -128,7 +131,10 @@ class LevelTable:
         if found is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = self._known[namespace] = self.at(self.decider(namespace))
+            decider = self.decider(namespace)
+            if decider not in self._by_decider:
+                self._by_decider[decider] = self.at(decider)
+            found = self._known[namespace] = self._by_decider[decider]
         return found
 
     def decider(self, namespace: str) -> int | None:
@@ -160,7 +166,7 @@ class LevelTable:
     def enforcing(self) -> "LevelTable":
         """The same, but enforced in every namespace."""
         entries = tuple(replace(entry, enforcement=None) for entry in self.namespaces)
-        return replace(self, namespaces=entries, enforcement=Enforcement.ENFORCE, _known={})
+        return replace(self, namespaces=entries, enforcement=Enforcement.ENFORCE)
 
     def at(self, decider: int | None) -> Effective:
         """What holds where one entry of `namespaces` decides, or none."""

@@ -11,6 +11,7 @@ from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.facts import near_mode
@@ -33,4 +34,5 @@ RULE = Validation(
     summary="`huawei.com/vnpu-mode` that is `hami-core` but for case, spaces or dashes: it is read as a hard split",
     check=check,
     families=frozenset({Family.ASCEND}),
+    fields=ANNOTATIONS,
 )

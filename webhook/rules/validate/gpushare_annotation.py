@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
@@ -28,4 +29,5 @@ RULE = Validation(
     summary="`gpu-unhealthy-ids` annotated on a pod: it excludes no card",
     check=check,
     families=EVERY_POD,
+    fields=ANNOTATIONS,
 )

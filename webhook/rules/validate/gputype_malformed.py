@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -41,4 +42,5 @@ RULE = Validation(
     summary="use/nouse-gputype that is empty, has an empty element or spaces around an element",
     check=check,
     families=VGPU_ONLY,
+    fields=ANNOTATIONS,
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -29,4 +30,5 @@ RULE = Validation(
     summary="both gputype annotations: the scheduler never reads nouse then",
     check=check,
     families=VGPU_ONLY,
+    fields=ANNOTATIONS,
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import clean_words
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -37,5 +38,6 @@ RULE = Validation(
     summary="a gputype word that matches no card type of the fleet",
     check=check,
     families=VGPU_ONLY,
+    fields=ANNOTATIONS,
     fleet=True,
 )

@@ -61,4 +61,5 @@ RULE = Validation(
     summary="hostPID, hostIPC, added SYS_ADMIN or the container runtime's socket in a vgpu pod",
     check=check,
     families=VGPU_ONLY,
+    fields=frozenset({"hostPID", "hostIPC", "volumes", "securityContext"}),
 )

@@ -8,6 +8,7 @@ Why:      the scheduler reads spec.containers only; the device plugin then finds
 from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod, families_of
+from webhook.pod.view import INIT
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
@@ -29,4 +30,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="a device in an init or restartable init container: it is never allocated",
     check=check,
+    fields=frozenset({INIT}),
 )

@@ -39,4 +39,5 @@ RULE = Validation(
     summary="an environment variable that switches the isolation off, ephemeral containers included",
     check=check,
     families=ISOLATED,
+    fields=frozenset({"env"}),
 )

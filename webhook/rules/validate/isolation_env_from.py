@@ -33,4 +33,5 @@ RULE = Validation(
     summary="`envFrom` that can set a variable which switches the isolation off",
     check=check,
     families=ISOLATED,
+    fields=frozenset({"envFrom"}),
 )

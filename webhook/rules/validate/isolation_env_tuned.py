@@ -40,4 +40,5 @@ RULE = Validation(
     summary="an environment variable that gives a container precedence over the other tenants of its card, or hides it",
     check=check,
     families=VGPU_ONLY,
+    fields=frozenset({"env"}),
 )

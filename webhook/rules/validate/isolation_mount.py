@@ -114,4 +114,5 @@ RULE = Validation(
     summary="a mount over the isolation's files, a hostPath to the cards, or a CDI annotation",
     check=check,
     families=VGPU_ONLY,
+    fields=frozenset({"volumeMounts", "volumeDevices", "volumes", "annotations"}),
 )

@@ -14,8 +14,6 @@ from webhook.rules.base import Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find each family name that stands in requests alone."""
-    if "limits-from-requests" not in context.repairs_off:
-        return
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
             yield Finding(
@@ -30,4 +28,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="a device that stands in requests alone while the repair `limits-from-requests` is off",
     check=check,
+    instead_of="limits-from-requests",
 )

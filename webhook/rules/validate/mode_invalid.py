@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.facts import MODES, near_mode
@@ -32,4 +33,5 @@ RULE = Validation(
     summary=f"`{names.VGPU_MODE}` that is not exactly `hami-core`, `mig` or `mps`",
     check=check,
     families=VGPU_ONLY,
+    fields=ANNOTATIONS,
 )

@@ -28,4 +28,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="a preset nodeName: the scheduler is bypassed",
     check=check,
+    fields=frozenset({"nodeName"}),
 )

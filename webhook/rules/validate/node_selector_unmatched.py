@@ -31,5 +31,6 @@ RULE = Validation(
     level=Level.WARN,
     summary="a nodeSelector or required node affinity that leaves no node with such devices",
     check=check,
+    fields=frozenset({"nodeSelector", "affinity"}),
     fleet=True,
 )

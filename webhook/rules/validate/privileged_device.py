@@ -29,4 +29,5 @@ RULE = Validation(
     summary="a privileged container in a pod that asks for a vGPU",
     check=check,
     families=VGPU_ONLY,
+    fields=frozenset({"securityContext"}),
 )

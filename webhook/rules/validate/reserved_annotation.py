@@ -10,6 +10,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
@@ -50,4 +51,5 @@ RULE = Validation(
     summary="an annotation that only the scheduler and the device plugins write",
     check=check,
     families=EVERY_POD,
+    fields=ANNOTATIONS,
 )

@@ -16,9 +16,7 @@ from webhook.rules.tolerations import covers, to_json
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a missing toleration that nothing adds."""
     wanted = context.settings.toleration
-    if "toleration" not in context.repairs_off or wanted is None:
-        return
-    if any(covers(own, wanted) for _, own in pod.view.tolerations()):
+    if wanted is None or any(covers(own, wanted) for _, own in pod.view.tolerations()):
         return
     yield Finding(
         "spec.tolerations",
@@ -33,4 +31,5 @@ RULE = Validation(
     summary="no toleration of the vGPU taint while the repair `toleration` is off",
     check=check,
     families=VGPU_ONLY,
+    instead_of="toleration",
 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -33,4 +34,5 @@ RULE = Validation(
     summary="GPU UUID annotations on a Volcano before 1.16, which ignores them",
     check=check,
     families=VGPU_ONLY,
+    fields=ANNOTATIONS,
 )

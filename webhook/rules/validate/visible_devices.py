@@ -41,4 +41,5 @@ RULE = Validation(
     summary="`NVIDIA_VISIBLE_DEVICES` other than none or void in a pod that requests no vGPU",
     check=check,
     families=EVERY_POD,
+    fields=frozenset({"env"}),
 )

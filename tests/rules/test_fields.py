@@ -1,0 +1,55 @@
+"""A rule that is left out for pods without some fields finds nothing in them."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.rules.test_cases import _cases, _request, _snapshot
+from webhook.devices.requests import DevicePod
+from webhook.errors import Malformed
+from webhook.pod.view import CONTAINER_FIELDS, OPTIONAL_FIELDS, SPEC_FIELDS, PodView
+from webhook.review import context_of
+from webhook.rules.registry import VALIDATIONS
+
+CONFIG = _snapshot({}).config
+SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
+
+
+@pytest.mark.parametrize("_rule, case", _cases())
+def test_a_finding_needs_one_of_the_rules_fields(_rule: str, case: dict[str, Any]):
+    request, snapshot = _request(case), _snapshot(case)
+    try:
+        pod = DevicePod(PodView(request.object or {}), snapshot.config)
+        context = context_of(request, snapshot)
+        loud = {rule.id for rule in SOME_FIELDS if list(rule.check(pod, context))}
+    except Malformed:
+        return
+    assert loud <= {rule.id for rule in SOME_FIELDS if not rule.fields.isdisjoint(pod.fields)}
+
+
+def test_rules_name_optional_fields_only():
+    assert {field for rule in VALIDATIONS for field in rule.fields} <= OPTIONAL_FIELDS
+
+
+def test_a_pod_has_the_optional_fields_of_all_its_containers():
+    containers = [{"name": field, field: []} for field in CONTAINER_FIELDS - {"securityContext"}]
+    pod = {"spec": {"containers": [{"name": "main"}], "ephemeralContainers": containers, "volumes": []}}
+    pod["metadata"] = {"annotations": {"a": "b"}}
+    assert DevicePod(PodView(pod), CONFIG).fields == {"annotations", "volumes"} | CONTAINER_FIELDS - {"securityContext"}
+
+
+def test_all_fields_count_as_there_on_update():
+    view = PodView({"spec": {}})
+    assert DevicePod(view, CONFIG).fields == frozenset()
+    assert DevicePod(view, CONFIG, view).fields == OPTIONAL_FIELDS
+
+
+def test_kinds_of_pods_are_remembered_only_so_many():
+    effective = _snapshot({}).levels.of("default")
+    for present in product((True, False), repeat=len(SPEC_FIELDS)):
+        for field in (*CONTAINER_FIELDS, *(f"{one} {two}" for one, two in product(CONTAINER_FIELDS, repeat=2))):
+            spec = {name: [] for name, there in zip(SPEC_FIELDS, present, strict=True) if there}
+            pod = DevicePod(PodView({"spec": {**spec, "containers": [{key: [] for key in field.split()}]}}), CONFIG)
+            assert effective.for_pod(pod)
+    assert len(effective._known) <= 1024
