@@ -1,9 +1,9 @@
-"""When the API server depends on the webhook. Pure.
+"""Makes the API server depend on the webhook. Pure.
 
 The API server never calls a webhook entry without rules. So the manifests leave the rules out of the entries and keep them
-in annotations of the configuration: an installation whose webhook never starts stops no pod. `ensure` and `bind` copy them
-into the entries once the API server has had an answer from the webhook. Entries then stay binding: `kubectl apply` and
-GitOps tools take nothing away that the manifests leave out.
+in annotations of the configuration: if the webhook never starts, no pod depends on it. `ensure` and `bind` copy the rules
+into the entries once the API server has had a response from the webhook. Entries then stay binding: `kubectl apply` and
+GitOps tools do not remove fields that the manifests leave out.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ def rules_by_entry(configuration: Object) -> dict[str, Any]:
 
 
 def unbound(configuration: Object) -> dict[int, str]:
-    """The names of the entries whose rules differ from those in the annotations, by their place.
+    """The names of the entries whose rules differ from those in the annotations, by index.
 
     Raises:
         CertsError: an annotation cannot be read.
@@ -66,7 +66,7 @@ def patch(configuration: Object, owner: Object) -> list[Object]:
     """The JSON patch that makes a configuration binding; empty if it is, or has no rules in annotations.
 
     Args:
-        configuration: as the API server has it; the patch fails on any other version.
+        configuration: as read; the patch fails if it has changed since.
         owner: an owner reference to the webhook's Namespace. When the Namespace is deleted, so is the configuration.
 
     Raises:
@@ -87,6 +87,6 @@ def patch(configuration: Object, owner: Object) -> list[Object]:
 
 
 def same_bundle(configurations: Iterable[Object]) -> bool:
-    """Whether all entries trust the same CAs, so that what one call shows holds for all."""
+    """Whether all entries trust the same CAs, so that one probe is enough for all."""
     entries = [entry for configuration in configurations for entry in configuration.get("webhooks") or []]
     return len({entry["clientConfig"].get("caBundle", "") for entry in entries}) <= 1

@@ -19,7 +19,7 @@ from certs import binding
 from certs.errors import Absent, CertsError, Conflict, Uncalled, explained
 from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action, apply
-from certs.state import Configuration, Secret, Sight, State
+from certs.state import ClusterState, Configuration, Observed, Secret
 from webhook.kube.client import APPLY_PATCH, JSON_PATCH, Client, Object
 
 _FIELD_MANAGER = "vgpu-webhook-certs"
@@ -30,14 +30,14 @@ _COLLECTIONS = {
     "ValidatingWebhookConfiguration": f"{_ADMISSION}/validatingwebhookconfigurations",
 }
 KINDS = tuple(_COLLECTIONS)
-FRESH_SECONDS = 60.0  # less than the serve lag: a Secret that others deleted cannot be made from what was true long ago
+FRESH_SECONDS = 60.0  # less than the serve lag, so that a deleted Secret is not created again from an outdated read
 
 _CERT_MANAGER = "cert-manager.io/"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What the objects are called."""
+    """The names of the objects."""
 
     namespace: str = "vgpu-webhook"
     serving: str = "vgpu-webhook-tls"
@@ -45,23 +45,23 @@ class Names:
     webhooks: str = "vgpu-webhook"
 
     def of(self, target: str) -> str:
-        """A target of a plan, as people call it."""
+        """A target of a plan, for people."""
         if target in KINDS:
             return f"{target} {self.webhooks}"
         return f"Secret {self.namespace}/{self.authority if target == AUTHORITY else self.serving}"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What was read.
+class Reading:
+    """All objects, as read from the API server.
 
     Attributes:
-        now: by the API server's clock, the one by which it will judge certificates.
+        now: by the clock of the API server, which it uses to verify certificates.
         objects: as they came, by target.
-        at: when reading began, by the monotonic clock, in seconds.
+        at: when the read began (time.monotonic).
     """
 
-    state: State
+    state: ClusterState
     now: datetime
     objects: Mapping[str, Object] = field(repr=False)
     at: float
@@ -74,7 +74,7 @@ class Cluster:
         self.names = names
         self._client = client
 
-    def read(self) -> Seen:
+    def read(self) -> Reading:
         """Read all objects.
 
         Raises:
@@ -85,18 +85,18 @@ class Cluster:
         objects = {target: one for target, one in found if one is not None}
         secrets = {target: _read_secret(one) for target, one in objects.items() if target not in KINDS}
         configurations = {kind: _read_configuration(objects[kind]) for kind in KINDS if kind in objects}
-        state = State(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
-        return Seen(state, self._client.clock or datetime.now(UTC), objects, began)
+        state = ClusterState(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
+        return Reading(state, self._client.clock or datetime.now(UTC), objects, began)
 
-    def objections(self, seen: Seen) -> Iterator[str]:
-        """Why nothing should be written: sentences that say what to do instead."""
+    def objections(self, reading: Reading) -> Iterator[str]:
+        """Reasons not to write; each is a sentence that says what to do instead."""
         here = datetime.now(UTC)
-        if abs(here - seen.now) > CLOCK_SKEW:
+        if abs(here - reading.now) > CLOCK_SKEW:
             yield (
-                f"the clock here says {here:%Y-%m-%d %H:%M}, the API server's {seen.now:%Y-%m-%d %H:%M} (UTC): "
+                f"the clock here says {here:%Y-%m-%d %H:%M}, the API server's {reading.now:%Y-%m-%d %H:%M} (UTC): "
                 "set right the one that is wrong"
             )
-        for target, found in seen.objects.items():
+        for target, found in reading.objects.items():
             name = self.names.of(target)
             if any(key.startswith(_CERT_MANAGER) for key in found["metadata"].get("annotations") or {}):
                 yield (
@@ -104,16 +104,16 @@ class Cluster:
                     "certificates, or remove the annotations and what makes it write there"
                 )
 
-    def write(self, seen: Seen, sight: Sight, action: Action) -> None:
-        """Do one action of the plan that was made for what was seen.
+    def write(self, reading: Reading, observed: Observed, action: Action) -> None:
+        """Do one action of the plan for what was read.
 
         Raises:
-            Conflict: the object is not as it was seen any more, or that was too long ago.
+            Conflict: the object has changed since, or was read too long ago.
             CertsError: it could not be written.
         """
-        if time.monotonic() - seen.at > FRESH_SECONDS:
+        if time.monotonic() - reading.at > FRESH_SECONDS:
             raise Conflict(f"cannot write {self.names.of(action.target)}: it was read too long ago")
-        after, held = apply(sight, action), seen.objects.get(action.target)
+        after, held = apply(observed, action), reading.objects.get(action.target)
         if action.target in KINDS:
             self._patch(action.target, _bundle_patch(after.configurations[action.target]))
             return
@@ -127,13 +127,13 @@ class Cluster:
             self._replace(action.target, {**held, "data": data})
 
     def bind(self) -> list[str]:
-        """Make the webhook configurations binding, if the API server gets an answer from the webhook.
+        """Make the webhook configurations binding, if the API server gets a response from the webhook.
 
         Returns:
-            What was bound, as sentences; empty if nothing was left to do.
+            A sentence for each configuration that was changed.
 
         Raises:
-            Uncalled: the API server got no answer; nothing was changed.
+            Uncalled: the API server got no response; nothing was changed.
             Conflict: a configuration was changed after it was read.
             CertsError: they could not be read or written.
         """
@@ -229,10 +229,10 @@ def _bundle_patch(wanted: Configuration) -> list[Object]:
 
 
 def _written(metadata: Object) -> datetime | None:
-    """When somebody last changed a Secret's data; when it was made, if the server keeps no record."""
+    """When a Secret's data last changed; without a record of that, when the Secret was created."""
     entries = metadata.get("managedFields") or []
     times = [entry.get("time") for entry in entries if "f:data" in (entry.get("fieldsV1") or {})]
-    known = [datetime.fromisoformat(told) for told in [*times, metadata.get("creationTimestamp")] if told]
+    known = [datetime.fromisoformat(text) for text in [*times, metadata.get("creationTimestamp")] if text]
     return max(known, default=None)
 
 

@@ -1,6 +1,6 @@
-"""A certificate authority of our own, and the serving certificates that it signs.
+"""Creates certificate authorities and serving certificates, and writes them to files.
 
-ECDSA P-256 throughout: small, fast handshakes, read by every API server.
+Keys are ECDSA P-256: small, fast handshakes, supported by every API server.
 """
 
 import os
@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_DAYS = 3650
 LEAF_DAYS = 90
-CLOCK_SKEW = timedelta(minutes=5)  # a peer whose clock lags must accept a certificate made just now
+CLOCK_SKEW = timedelta(minutes=5)  # a peer with a slow clock must accept a certificate made just now
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Pair:
 
 
 def make_ca(common_name: str, now: datetime | None = None, days: int = CA_DAYS) -> Pair:
-    """Make a self-signed authority that may sign leaves only.
+    """Make a self-signed authority that may sign only leaves.
 
     Args:
         common_name: shows in `openssl x509 -text`.
@@ -52,10 +52,10 @@ def make_leaf(ca: Pair, hosts: Sequence[str], now: datetime | None = None, days:
     """Make a serving certificate.
 
     Args:
-        ca: who signs.
+        ca: the authority that signs it.
         hosts: DNS names and IP addresses; the first is the common name.
         now: the instant to count from; UTC now if None.
-        days: how long it is valid; never longer than the authority.
+        days: how long it is valid; at most as long as the authority.
 
     Raises:
         ValueError: no hosts, or the authority's PEM cannot be read.
@@ -133,7 +133,7 @@ CA = "ca.crt"
 
 
 def write(directory: Path, leaf: Pair, ca_certificate: bytes) -> None:
-    """Write a serving pair and its authority; each file is replaced at once, keys are readable by the owner only.
+    """Write a serving pair and its authority; each file is replaced atomically, the key is readable only by its owner.
 
     Raises:
         OSError: the directory cannot be written.
@@ -145,7 +145,7 @@ def write(directory: Path, leaf: Pair, ca_certificate: bytes) -> None:
 
 
 def replace(path: Path, content: bytes, mode: int) -> None:
-    """Replace a file so that a reader sees the old content or the new, never a part."""
+    """Replace a file atomically."""
     fresh = path.with_name(f".{path.name}.new")
     fresh.unlink(missing_ok=True)
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -1,13 +1,13 @@
-"""What to do next about the certificates. Pure; certs/plan.py says what each deed makes of the state.
+"""Which actions are due, and what each makes of the state. Pure.
 
-Each deed writes one object, and each leaves every bundle trusting every leaf that a pod may still serve:
+Each action writes one object. After each action, every bundle trusts every leaf that a pod may still serve:
 
-- Bundles come before leaves: no leaf is signed by a CA that a published bundle lacks.
-- Bundles only grow, until the leaf of the one CA that is left has been out for the serve lag; then they shrink to it.
-- A leaf that works gives way to another CA's only after the publish lag: API servers learn of a bundle with a delay.
+- Bundles come before leaves: a CA signs a leaf only after every published bundle holds that CA.
+- Bundles only grow until the leaf of the one remaining CA has been served for the serve lag; then they shrink to that CA.
+- A working leaf is replaced by another CA's leaf only after the publish lag: API servers use a new bundle with a delay.
 
-So a CA changes in three steps: introduce (made, and added to every bundle), promote (signs the leaf), retire (the old one
-is forgotten). The same three heal damage: a leaf that works, but whose CA has no key any more, is an old CA's leaf.
+So a CA rotates in three steps: introduce (create it and add it to every bundle), promote (it signs the leaf), retire (drop
+the old one). The same steps repair damage: a working leaf whose CA has lost its key is treated as a leaf of an old CA.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,24 @@ from cryptography import x509
 
 from certs import pki, verify
 from certs.pki import CA
-from certs.state import INTRODUCE, PROMOTE, Authority, Ca, Configuration, Secret, Sight, State, make_ca, serving_data
+from certs.state import (
+    INTRODUCE,
+    PROMOTE,
+    Authority,
+    Ca,
+    ClusterState,
+    Configuration,
+    Observed,
+    Secret,
+    make_ca,
+    serving_data,
+)
 
-AUTHORITY, SERVING = "authority", "serving"  # the targets that are Secrets; the others are kinds of configurations
+AUTHORITY, SERVING = "authority", "serving"  # the two Secrets; the other targets are the kinds of configurations
 
 
-class Deed(StrEnum):
-    """The five things that can be done."""
+class ActionKind(StrEnum):
+    """The kinds of actions."""
 
     INTRODUCE = "introduce a CA"
     PUBLISH = "publish the bundle"
@@ -39,23 +50,24 @@ class Action:
     """One write to one object.
 
     Attributes:
+        kind: what it does.
         target: `authority`, `serving`, or the kind of a webhook configuration.
-        why: a clause for people.
+        why: the reason, a clause for people.
     """
 
-    deed: Deed
+    kind: ActionKind
     target: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is due now, in order; or, where nothing is, what comes next.
+    """What is due now, in order; if nothing is due, what comes next.
 
     Attributes:
-        actions: each writes another object. Once they are done, look again.
-        due: when something will be due without anybody's doing; None if nothing is under way.
-        waiting: what will be due then, and why not now.
+        actions: each writes another object. After them, read the state again.
+        due: when the next action becomes due; None if no rotation is in progress.
+        waiting: what becomes due then, and why not now.
     """
 
     actions: tuple[Action, ...]
@@ -63,90 +75,92 @@ class Plan:
     waiting: str = ""
 
 
-def plan(sight: Sight) -> Plan:
-    """Say what is due: the authority first, then the bundles, then the leaf, then the next step of a CA's change."""
+def plan(observed: Observed) -> Plan:
+    """Plan what is due: the authority first, then the bundles, then the leaf, then the next step of a CA rotation."""
     for phase in (_authority, _publish, _serve, _advance):
-        actions = tuple(phase(sight))
+        actions = tuple(phase(observed))
         if actions:
             return Plan(actions)
-    return _wait(sight)
+    return _wait(observed)
 
 
-def _authority(sight: Sight) -> Iterator[Action]:
-    why = _broken_change(sight) if sight.authority.next else _need_of_change(sight)
+def _authority(observed: Observed) -> Iterator[Action]:
+    why = _broken_change(observed) if observed.authority.next else _need_of_change(observed)
     if why:
-        yield Action(Deed.INTRODUCE, AUTHORITY, why)
-    elif sight.settled and sight.authority.former:
-        yield Action(Deed.RETIRE, AUTHORITY, "no pod serves a leaf of it any more")
+        yield Action(ActionKind.INTRODUCE, AUTHORITY, why)
+    elif observed.settled and observed.authority.former:
+        yield Action(ActionKind.RETIRE, AUTHORITY, "no pod serves a leaf of it any more")
 
 
-def _broken_change(sight: Sight) -> str | None:
-    problem = sight.authority.next.problem(sight.now) if sight.authority.next else None
+def _broken_change(observed: Observed) -> str | None:
+    problem = observed.authority.next.problem(observed.now) if observed.authority.next else None
     return f"the one that was to come cannot sign: {problem}" if problem else None
 
 
-def _need_of_change(sight: Sight) -> str | None:
-    current = sight.authority.current
+def _need_of_change(observed: Observed) -> str | None:
+    current = observed.authority.current
     if current is None:
         return "there is none yet"
-    problem = current.problem(sight.now)
+    problem = current.problem(observed.now)
     if problem or current.certificate is None:
         return f"the present one cannot sign: {problem}"
-    if verify.renewal_due(current.certificate, sight.now):
+    if verify.renewal_due(current.certificate, observed.now):
         return "a third of the present one's life is left"
-    if sight.wish.replace == verify.fingerprint(current.certificate):
+    if observed.desired.replace == verify.fingerprint(current.certificate):
         return "a new one was asked for"
-    if sight.works and not sight.signed_by(current):
+    if observed.works and not observed.signed_by(current):
         return "the leaf that is served was signed by a CA that is not kept here"
     return None
 
 
-def _publish(sight: Sight) -> Iterator[Action]:
-    for kind, configuration in sight.state.configurations.items():
-        if not all(_same(held, sight.bundle) for held in configuration.bundles):
-            yield Action(Deed.PUBLISH, kind, _difference(sight, configuration.bundles))
+def _publish(observed: Observed) -> Iterator[Action]:
+    for kind, configuration in observed.state.configurations.items():
+        if not all(_same(held, observed.bundle) for held in configuration.bundles):
+            yield Action(ActionKind.PUBLISH, kind, _difference(observed, configuration.bundles))
 
 
-def _serve(sight: Sight) -> Iterator[Action]:
-    why = _need_of_leaf(sight)
-    if why and sight.signer:
-        yield Action(Deed.SIGN, SERVING, why)
-    elif sight.state.serving and sight.works:
-        held = sight.state.serving.data.get(CA, b"")
-        if not _same(held, sight.bundle):
-            yield Action(Deed.PUBLISH, SERVING, _difference(sight, (held,)))
+def _serve(observed: Observed) -> Iterator[Action]:
+    why = _need_of_leaf(observed)
+    if why and observed.signer:
+        yield Action(ActionKind.SIGN, SERVING, why)
+    elif observed.state.serving and observed.works:
+        held = observed.state.serving.data.get(CA, b"")
+        if not _same(held, observed.bundle):
+            yield Action(ActionKind.PUBLISH, SERVING, _difference(observed, (held,)))
 
 
-def _need_of_leaf(sight: Sight) -> str | None:
-    certificate, signer = sight.leaf.certificate, sight.signer
-    if sight.trouble or certificate is None or signer is None or signer.certificate is None:
-        return sight.trouble
-    if verify.hosts(certificate) != frozenset(sight.wish.hosts):
+def _need_of_leaf(observed: Observed) -> str | None:
+    certificate, signer = observed.leaf.certificate, observed.signer
+    if observed.trouble or certificate is None or signer is None or signer.certificate is None:
+        return observed.trouble
+    if verify.hosts(certificate) != frozenset(observed.desired.hosts):
         return "it was made for other hosts"
     lasts_longer = signer.certificate.not_valid_after_utc > certificate.not_valid_after_utc
-    if verify.renewal_due(certificate, sight.now) and lasts_longer:
+    if verify.renewal_due(certificate, observed.now) and lasts_longer:
         return "a third of its life is left"
-    if not sight.signed_by(signer):
+    if not observed.signed_by(signer):
         return "another CA signs from now on"
     return None
 
 
-def _advance(sight: Sight) -> Iterator[Action]:
-    following = sight.authority.next
+def _advance(observed: Observed) -> Iterator[Action]:
+    following = observed.authority.next
     if following is None:
         return
-    if not sight.promoted:
-        yield Action(Deed.PROMOTE, AUTHORITY, "every bundle holds it")
-    elif sight.signed_by(following) and sight.served:
-        yield Action(Deed.RETIRE, AUTHORITY, "every pod has had the time to take the new leaf")
+    if not observed.promoted:
+        yield Action(ActionKind.PROMOTE, AUTHORITY, "every bundle holds it")
+    elif observed.signed_by(following) and observed.served:
+        yield Action(ActionKind.RETIRE, AUTHORITY, "every pod has had the time to take the new leaf")
 
 
-def _wait(sight: Sight) -> Plan:
-    since, following = sight.authority.since, sight.authority.next
-    if following and since and not sight.signed_by(following):
-        return Plan((), since + sight.wish.publish_lag, "the next CA signs the leaf, once API servers know the bundle")
-    if following or (sight.works and len(sight.known) > 1):
-        due = sight.leaf.issued + sight.wish.serve_lag
+def _wait(observed: Observed) -> Plan:
+    since, following = observed.authority.since, observed.authority.next
+    if following and since and not observed.signed_by(following):
+        return Plan(
+            (), since + observed.desired.publish_lag, "the next CA signs the leaf, once API servers know the bundle"
+        )
+    if following or (observed.works and len(observed.known) > 1):
+        due = observed.leaf.issued + observed.desired.serve_lag
         return Plan((), due, "the old CA is retired, once every pod serves the new leaf")
     return Plan(())
 
@@ -155,73 +169,85 @@ def _same(held: bytes, wanted: tuple[x509.Certificate, ...]) -> bool:
     return set(verify.certificates(held)) == set(wanted)
 
 
-def _difference(sight: Sight, held: tuple[bytes, ...]) -> str:
-    """What a bundle lacks, and what it holds in excess."""
+def _difference(observed: Observed, held: tuple[bytes, ...]) -> str:
+    """The certificates that a bundle lacks, and those that it should not hold."""
     found = {certificate for bundle in held for certificate in verify.certificates(bundle)}
-    lacking = [verify.fingerprint(one) for one in sight.bundle if not all(one in verify.certificates(b) for b in held)]
-    excess = sorted(verify.fingerprint(one) for one in found - set(sight.bundle))
-    told = [f"adds {', '.join(lacking)}"] * bool(lacking) + [f"drops {', '.join(excess)}"] * bool(excess)
-    return " and ".join(told)
+    lacking = [
+        verify.fingerprint(one) for one in observed.bundle if not all(one in verify.certificates(b) for b in held)
+    ]
+    excess = sorted(verify.fingerprint(one) for one in found - set(observed.bundle))
+    changes = [f"adds {', '.join(lacking)}"] * bool(lacking) + [f"drops {', '.join(excess)}"] * bool(excess)
+    return " and ".join(changes)
 
 
-def apply(sight: Sight, action: Action) -> State:
-    """Do one action of the plan that was made for this sight.
+def apply(observed: Observed, action: Action) -> ClusterState:
+    """Do one action of the plan for an observed state.
 
     Returns:
-        The state in which the action's target alone is another; it keeps its version.
+        The state with only the action's target changed; the target keeps its version.
     """
-    state = sight.state
+    state = observed.state
     if action.target == AUTHORITY:
-        return replace(state, authority=_written(sight, state.authority, _changed(sight, action.deed).data()))
+        return replace(state, authority=_written(observed, state.authority, _changed(observed, action.kind).data()))
     if action.target == SERVING:
-        return replace(state, serving=_written(sight, state.serving, _serving(sight, action.deed)))
+        return replace(state, serving=_written(observed, state.serving, _serving(observed, action.kind)))
     held = state.configurations[action.target]
-    fresh = Configuration((verify.bundle(sight.bundle),) * len(held.bundles), held.version)
+    fresh = Configuration((verify.bundle(observed.bundle),) * len(held.bundles), held.version)
     return replace(state, configurations={**state.configurations, action.target: fresh})
 
 
-def _written(sight: Sight, secret: Secret | None, data: dict[str, bytes]) -> Secret:
-    return Secret(data, secret.version if secret else "", sight.now)
+def _written(observed: Observed, secret: Secret | None, data: dict[str, bytes]) -> Secret:
+    return Secret(data, secret.version if secret else "", observed.now)
 
 
-def _changed(sight: Sight, deed: Deed) -> Authority:
-    authority = sight.authority
-    if deed is Deed.PROMOTE:
-        return replace(authority, step=PROMOTE, since=sight.now)
-    if deed is Deed.RETIRE:
+def _changed(observed: Observed, kind: ActionKind) -> Authority:
+    authority = observed.authority
+    if kind is ActionKind.PROMOTE:
+        return replace(authority, step=PROMOTE, since=observed.now)
+    if kind is ActionKind.RETIRE:
         return Authority(authority.next or authority.current)
-    kept = _kept(sight)
+    kept = _kept(observed)
     if kept is None:
-        return Authority(make_ca(sight.now), former=authority.certificates)
-    successor = _successor(sight, kept)
+        return Authority(make_ca(observed.now), former=authority.certificates)
+    successor = _successor(observed, kept)
     stay = (kept.certificate, successor.certificate)
     former = tuple(one for one in authority.certificates if one not in stay)
-    return Authority(kept, successor, INTRODUCE, sight.now, former)
+    return Authority(kept, successor, INTRODUCE, observed.now, former)
 
 
-def _kept(sight: Sight) -> Ca | None:
-    """The CA that a new one stands beside: the one whose leaf works, with its key or without; else one that signs."""
-    if sight.works and sight.issuer:
-        own = [ca for ca in (sight.authority.current, sight.authority.next) if ca and ca.certificate == sight.issuer]
-        return own[0] if own else Ca(sight.issuer)
-    return sight.authority.current if sight.signs(sight.authority.current) else None
+def _kept(observed: Observed) -> Ca | None:
+    """The CA that stays beside a new one: the issuer of a working leaf, even without its key; else one that can sign."""
+    if observed.works and observed.issuer:
+        own = [
+            ca
+            for ca in (observed.authority.current, observed.authority.next)
+            if ca and ca.certificate == observed.issuer
+        ]
+        return own[0] if own else Ca(observed.issuer)
+    return observed.authority.current if observed.signs(observed.authority.current) else None
 
 
-def _successor(sight: Sight, kept: Ca) -> Ca:
-    """A fresh CA; the present one, where it is good and only the leaf is a stranger's."""
-    current = sight.authority.current
-    if current and current.certificate and current != kept and sight.authority.next is None and sight.signs(current):
-        unwanted = sight.wish.replace == verify.fingerprint(current.certificate)
-        if not unwanted and not verify.renewal_due(current.certificate, sight.now):
+def _successor(observed: Observed, kept: Ca) -> Ca:
+    """The next CA: the current one if it is valid and only the leaf is from another CA; else a new one."""
+    current = observed.authority.current
+    if (
+        current
+        and current.certificate
+        and current != kept
+        and observed.authority.next is None
+        and observed.signs(current)
+    ):
+        unwanted = observed.desired.replace == verify.fingerprint(current.certificate)
+        if not unwanted and not verify.renewal_due(current.certificate, observed.now):
             return current
-    return make_ca(sight.now)
+    return make_ca(observed.now)
 
 
-def _serving(sight: Sight, deed: Deed) -> dict[str, bytes]:
-    held = sight.state.serving.data if sight.state.serving else {}
-    bundle = verify.bundle(sight.bundle)
-    if deed is Deed.PUBLISH:
+def _serving(observed: Observed, kind: ActionKind) -> dict[str, bytes]:
+    held = observed.state.serving.data if observed.state.serving else {}
+    bundle = verify.bundle(observed.bundle)
+    if kind is ActionKind.PUBLISH:
         return {**held, CA: bundle}
-    if sight.signer is None:
+    if observed.signer is None:
         raise ValueError("no CA can sign: the action belongs to another state")
-    return serving_data(held, pki.make_leaf(sight.signer.pair, sight.wish.hosts, sight.now), bundle)
+    return serving_data(held, pki.make_leaf(observed.signer.pair, observed.desired.hosts, observed.now), bundle)

@@ -1,4 +1,4 @@
-"""`show`: what is there, whether it fits together, and what `ensure` would do. Never a key."""
+"""`show`: the certificates, whether they fit together, and what `ensure` would do. It never prints a key."""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ from certs import binding, verify
 from certs.cluster import KINDS, Cluster
 from certs.pki import CA
 from certs.plan import AUTHORITY, SERVING, plan
-from certs.state import Ca, Sight, Wish, look
+from certs.state import Ca, Desired, Observed, observe
 
 Facts = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What was found.
+class CertificateReport:
+    """The report of `show`.
 
     Attributes:
         facts: as `-o json` prints them.
@@ -41,22 +41,22 @@ class Report:
         return "\n".join(_lines(self.facts))
 
 
-def look_around(cluster: Cluster, wish: Wish) -> Report:
-    """Read, and change nothing.
+def inspect(cluster: Cluster, desired: Desired) -> CertificateReport:
+    """Read the state; change nothing.
 
     Raises:
         CertsError: it could not be read.
     """
-    seen = cluster.read()
-    sight = look(seen.state, seen.now, wish)
-    found, named = plan(sight), cluster.names.of
-    bundles = [_bundle(sight, named(kind), kind) for kind in KINDS]
-    if sight.state.serving:
-        bundles.append(_published(sight, f"{named(SERVING)} {CA}", (sight.state.serving.data.get(CA, b""),)))
-    objections = list(cluster.objections(seen))
+    reading = cluster.read()
+    observed = observe(reading.state, reading.now, desired)
+    found, named = plan(observed), cluster.names.of
+    bundles = [_bundle(observed, named(kind), kind) for kind in KINDS]
+    if observed.state.serving:
+        bundles.append(_published(observed, f"{named(SERVING)} {CA}", (observed.state.serving.data.get(CA, b""),)))
+    objections = list(cluster.objections(reading))
     trusted = all(bundle["problem"] is None for bundle in bundles if bundle["there"])
-    waiting = {kind: list(binding.unbound(seen.objects[kind]).values()) for kind in KINDS if kind in seen.objects}
-    steps = [f"{named(action.target)}: {action.deed}: {action.why}" for action in found.actions]
+    waiting = {kind: list(binding.unbound(reading.objects[kind]).values()) for kind in KINDS if kind in reading.objects}
+    steps = [f"{named(action.target)}: {action.kind}: {action.why}" for action in found.actions]
     if found.due:
         steps.append(f"from {_moment(found.due)} on: {found.waiting}")
     steps += [
@@ -64,12 +64,14 @@ def look_around(cluster: Cluster, wish: Wish) -> Report:
         for kind, entries in waiting.items()
         if entries
     ]
-    return Report(
+    return CertificateReport(
         {
-            "inOrder": bool(sight.works and sight.able and trusted and not objections and not any(waiting.values())),
-            "now": _moment(seen.now),
-            "authority": {"where": named(AUTHORITY), **_authority(sight)},
-            "leaf": {"where": named(SERVING), **_leaf(sight)},
+            "inOrder": bool(
+                observed.works and observed.able and trusted and not objections and not any(waiting.values())
+            ),
+            "now": _moment(reading.now),
+            "authority": {"where": named(AUTHORITY), **_authority(observed)},
+            "leaf": {"where": named(SERVING), **_leaf(observed)},
             "bundles": bundles,
             "waiting": [name for entries in waiting.values() for name in entries],
             "problems": objections,
@@ -78,30 +80,30 @@ def look_around(cluster: Cluster, wish: Wish) -> Report:
     )
 
 
-def _authority(sight: Sight) -> Facts:
-    authority = sight.authority
+def _authority(observed: Observed) -> Facts:
+    authority = observed.authority
     return {
-        "current": _ca(sight, authority.current),
-        "next": _ca(sight, authority.next),
+        "current": _ca(observed, authority.current),
+        "next": _ca(observed, authority.next),
         "former": [verify.fingerprint(one) for one in authority.former],
         "step": authority.step or None,
         "since": _moment(authority.since) if authority.since else None,
     }
 
 
-def _ca(sight: Sight, ca: Ca | None) -> Facts | None:
+def _ca(observed: Observed, ca: Ca | None) -> Facts | None:
     if ca is None:
         return None
-    return {**_certificate(ca.certificate), "problem": ca.problem(sight.now)}
+    return {**_certificate(ca.certificate), "problem": ca.problem(observed.now)}
 
 
-def _leaf(sight: Sight) -> Facts:
-    certificate = sight.leaf.certificate
+def _leaf(observed: Observed) -> Facts:
+    certificate = observed.leaf.certificate
     return {
         **_certificate(certificate),
         "hosts": sorted(verify.hosts(certificate)) if certificate else [],
-        "issuer": verify.fingerprint(sight.issuer) if sight.issuer else None,
-        "problem": sight.trouble,
+        "issuer": verify.fingerprint(observed.issuer) if observed.issuer else None,
+        "problem": observed.trouble,
     }
 
 
@@ -111,23 +113,23 @@ def _certificate(certificate: x509.Certificate | None) -> Facts:
     return {"fingerprint": verify.fingerprint(certificate), "notAfter": _moment(certificate.not_valid_after_utc)}
 
 
-def _bundle(sight: Sight, where: str, kind: str) -> Facts:
-    configuration = sight.state.configurations.get(kind)
+def _bundle(observed: Observed, where: str, kind: str) -> Facts:
+    configuration = observed.state.configurations.get(kind)
     if configuration is None:
         return {"where": where, "there": False, "holds": [], "problem": None}
-    return _published(sight, where, configuration.bundles)
+    return _published(observed, where, configuration.bundles)
 
 
-def _published(sight: Sight, where: str, bundles: tuple[bytes, ...]) -> Facts:
-    """The bundles of one object; a certificate counts if all of them hold it."""
+def _published(observed: Observed, where: str, bundles: tuple[bytes, ...]) -> Facts:
+    """The bundles of one object; only certificates that all of them hold count."""
     held = [verify.certificates(bundle) for bundle in bundles]
     common = [one for one in (held[0] if held else ()) if all(one in others for others in held)]
     if not held:
         problem: str | None = "no webhook is in it"
-    elif sight.leaf.certificate is None:
+    elif observed.leaf.certificate is None:
         problem = "there is no leaf to trust"
     else:
-        problem = verify.trust_problem(common, sight.leaf.certificate, sight.wish.hosts[0], sight.now)
+        problem = verify.trust_problem(common, observed.leaf.certificate, observed.desired.hosts[0], observed.now)
     return {"where": where, "there": True, "holds": [verify.fingerprint(one) for one in common], "problem": problem}
 
 
@@ -138,14 +140,14 @@ def _moment(time: datetime) -> str:
 def _lines(facts: Facts) -> Iterator[str]:
     authority, leaf = facts["authority"], facts["leaf"]
     yield f"authority  {authority['where']}"
-    yield f"  current  {_told(authority['current'])}"
+    yield f"  current  {_format_certificate(authority['current'])}"
     if authority["next"]:
         since = f" since {authority['since']}" if authority["since"] else ""
-        yield f"  next     {_told(authority['next'])}, step {authority['step']}{since}"
+        yield f"  next     {_format_certificate(authority['next'])}, step {authority['step']}{since}"
     for fingerprint in authority["former"]:
         yield f"  former   {fingerprint}"
     yield f"serving    {leaf['where']}"
-    yield f"  leaf     {_told(leaf)}"
+    yield f"  leaf     {_format_certificate(leaf)}"
     if leaf["fingerprint"]:
         yield f"  issuer   {leaf['issuer'] or 'a CA that is not known here'}"
         yield f"  hosts    {', '.join(leaf['hosts']) or 'none'}"
@@ -153,8 +155,8 @@ def _lines(facts: Facts) -> Iterator[str]:
     width = max(len(bundle["where"]) for bundle in facts["bundles"])
     for bundle in facts["bundles"]:
         verdict = bundle["problem"] or "trusts the leaf"
-        told = f"{', '.join(bundle['holds']) or 'nothing'}  {verdict}" if bundle["there"] else "not there"
-        yield f"  {bundle['where']:<{width}}  {told}"
+        content = f"{', '.join(bundle['holds']) or 'nothing'}  {verdict}" if bundle["there"] else "not there"
+        yield f"  {bundle['where']:<{width}}  {content}"
     for name in facts["waiting"]:
         yield f"waiting    {name} is not called by its rules yet"
     for problem in facts["problems"]:
@@ -163,7 +165,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         yield f"{'' if at else 'next':<11}{step}"
 
 
-def _told(certificate: Facts | None) -> str:
+def _format_certificate(certificate: Facts | None) -> str:
     if certificate is None:
         return "none"
     if certificate["fingerprint"] is None:

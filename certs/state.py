@@ -1,7 +1,7 @@
-"""What stands in the cluster, as values: two Secrets and the webhook configurations.
+"""The state of the cluster as values: two Secrets and the webhook configurations.
 
-Raw on the outside (`State`: bytes as they were read), read on the inside (`Authority`, `Leaf`). What cannot be read has
-a `problem`, a sentence without a subject: "it expired on 2026-03-01".
+`ClusterState` holds the bytes as they were read, `Observed` what they mean (`Authority`, `Leaf`). What cannot be used has a
+`problem`, a clause such as "it expired on 2026-03-01".
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,8 +25,8 @@ class Secret:
 
     Attributes:
         data: decoded.
-        version: its resourceVersion; empty where there is none yet.
-        written: when its data was last written, by the API server's clock; None if that is not known.
+        version: its resourceVersion; empty if it does not exist yet.
+        written: when its data was last written, by the API server's clock; None if unknown.
     """
 
     data: Mapping[str, bytes] = field(repr=False)
@@ -36,15 +36,15 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A webhook configuration: `bundles` holds the caBundle of each webhook in it, in their order."""
+    """A webhook configuration: `bundles` holds the caBundle of each of its webhooks, in order."""
 
     bundles: tuple[bytes, ...]
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """All that matters. A Secret that does not exist is None, a configuration is left out.
+class ClusterState:
+    """All objects. A Secret that does not exist is None; a configuration that does not exist is left out.
 
     Attributes:
         configurations: by kind.
@@ -57,13 +57,13 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Ca:
-    """A CA in the authority Secret; `certificate` is None where a half of it, or rubbish, is all there is."""
+    """A CA in the authority Secret; `certificate` is None if it is missing or cannot be read."""
 
     certificate: x509.Certificate | None
     key: bytes = field(default=b"", repr=False)
 
     def problem(self, now: datetime) -> str | None:
-        """Why it cannot sign at an instant; None if it can."""
+        """Why it cannot sign at a time; None if it can."""
         if self.certificate is None:
             return "it cannot be read"
         return (
@@ -80,14 +80,14 @@ class Ca:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """What the authority Secret says.
+    """The content of the authority Secret.
 
     Attributes:
         current: the CA that signs; None if there is none.
-        next: the CA that is to follow it; None but while a CA changes.
-        step: how far the change is: `introduce` until every bundle holds the next CA, then `promote`; empty otherwise.
+        next: the CA that replaces it; None unless a rotation is in progress.
+        step: of the rotation: `introduce` until every bundle holds the next CA, then `promote`; empty without a rotation.
         since: when that step began; None if that cannot be read.
-        former: certificates of CAs that had to be replaced at once, and whose leaves may still be served.
+        former: certificates of CAs that were replaced at once, and whose leaves may still be served.
     """
 
     current: Ca | None
@@ -98,12 +98,12 @@ class Authority:
 
     @property
     def certificates(self) -> tuple[x509.Certificate, ...]:
-        """All that it holds, those of the two CAs first."""
+        """All certificates in it, those of the two CAs first."""
         return (*(ca.certificate for ca in (self.current, self.next) if ca and ca.certificate), *self.former)
 
     @classmethod
     def read(cls, secret: Secret | None) -> "Authority":
-        """Read the Secret; whatever is in it, there is an answer."""
+        """Read the Secret; content that cannot be read is left out."""
         data = secret.data if secret else {}
         current, successor = _read_ca(data, CURRENT), _read_ca(data, NEXT)
         former = verify.certificates(data.get(FORMER, b""))
@@ -113,7 +113,7 @@ class Authority:
         return cls(current, successor, PROMOTE if step == PROMOTE else INTRODUCE, _read_time(data), former)
 
     def data(self) -> dict[str, bytes]:
-        """What the Secret shall hold."""
+        """The entries of the Secret."""
         held: dict[str, bytes] = {}
         for role, ca in ((CURRENT, self.current), (NEXT, self.next)):
             if ca is not None:
@@ -131,8 +131,8 @@ class Leaf:
 
     Attributes:
         certificate: None if there is none that can be read.
-        problem: why it cannot be served at this instant, whoever signed it; None if it can.
-        issued: since when pods can have it: when it was signed or, later, when its Secret was written.
+        problem: why it cannot be served now, regardless of its issuer; None if it can.
+        issued: from when pods can have it: when it was signed or, if later, when its Secret was written.
     """
 
     certificate: x509.Certificate | None
@@ -158,12 +158,12 @@ class Leaf:
 
 
 def serving_data(held: Mapping[str, bytes], leaf: Pair, bundle: bytes) -> dict[str, bytes]:
-    """What the serving Secret shall hold; what somebody else keeps in it stays."""
+    """The entries of the serving Secret; entries of others stay."""
     return {**held, CERTIFICATE: leaf.certificate, KEY: leaf.key, CA: bundle}
 
 
 def make_ca(now: datetime) -> Ca:
-    """Make a CA whose name says when."""
+    """Make a CA with the date in its name."""
     pair = pki.make_ca(f"vgpu-webhook CA {now:%Y-%m-%d}", now)
     return Ca(verify.certificates(pair.certificate)[0], pair.key)
 
@@ -184,17 +184,19 @@ def _read_time(data: Mapping[str, bytes]) -> datetime | None:
 
 
 PUBLISH_LAG = timedelta(minutes=1)  # until every API server uses a changed caBundle
-SERVE_LAG = timedelta(hours=1)  # until every pod serves a changed Secret: kubelet's sync, and generous room
+SERVE_LAG = timedelta(
+    hours=1
+)  # until every pod serves a changed Secret: the sync of the kubelet, with a generous margin
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the operator wants.
+class Desired:
+    """The desired state.
 
     Attributes:
-        hosts: what the leaf is for; API servers use the first.
-        replace: the fingerprint of a CA that shall go; none if empty.
-        publish_lag, serve_lag: how long others may take to follow.
+        hosts: of the leaf; API servers use the first.
+        replace: the fingerprint of a CA to replace; empty for none.
+        publish_lag, serve_lag: how long API servers and pods may take to use a change.
     """
 
     hosts: tuple[str, ...]
@@ -204,19 +206,19 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
-    """A state, read.
+class Observed:
+    """The observed state: what the objects mean at a time.
 
     Attributes:
-        known: the certificates of all CAs that are found anywhere, the authority's first.
+        known: the certificates of all CAs found anywhere, the authority's first.
         issuer: the one of them that signed the leaf.
         able: the CAs of the authority that can sign now.
-        trouble: why a client that trusts all that is known would refuse the leaf; None if it works.
+        trouble: why a client that trusts all known CAs would refuse the leaf; None if the leaf works.
     """
 
-    state: State = field(repr=False)
+    state: ClusterState = field(repr=False)
     now: datetime
-    wish: Wish
+    desired: Desired
     authority: Authority
     leaf: Leaf
     known: tuple[x509.Certificate, ...]
@@ -239,19 +241,19 @@ class Sight:
 
     @property
     def promoted(self) -> bool:
-        """Whether every bundle is known to have held the next CA at some time; a date to come counts for nothing."""
+        """Whether every bundle has held the next CA at some time; a date in the future does not count."""
         since = self.authority.since
         return self.authority.step == PROMOTE and since is not None and since <= self.now + CLOCK_SKEW
 
     @property
     def ready(self) -> bool:
-        """Whether the next CA may sign the successor of a leaf that works."""
+        """Whether the next CA may replace a working leaf."""
         since = self.authority.since
-        return self.promoted and since is not None and self.now - since >= self.wish.publish_lag
+        return self.promoted and since is not None and self.now - since >= self.desired.publish_lag
 
     @property
     def signer(self) -> Ca | None:
-        """Who may sign a leaf now; None if it is better to wait. There is no way back from the next CA."""
+        """The CA that may sign a leaf now; None to wait. Once the next CA has signed, the current one no longer signs."""
         current, following = self.authority.current, self.authority.next
         if self.signs(following) and (self.ready or self.signed_by(following)):
             return following
@@ -261,34 +263,34 @@ class Sight:
 
     @property
     def served(self) -> bool:
-        """Whether the leaf has been out for the serve lag, so that no pod serves an older one."""
-        return self.works and self.now - self.leaf.issued >= self.wish.serve_lag
+        """Whether the leaf is older than the serve lag, so that no pod serves an older leaf."""
+        return self.works and self.now - self.leaf.issued >= self.desired.serve_lag
 
     @property
     def settled(self) -> bool:
-        """Whether nobody needs any other CA than the current one."""
+        """Whether no leaf needs another CA than the current one."""
         current = self.authority.current
         return self.authority.next is None and self.signs(current) and self.signed_by(current) and self.served
 
     @property
     def bundle(self) -> tuple[x509.Certificate, ...]:
-        """What every bundle shall hold."""
+        """The certificates that every bundle must hold."""
         return self.authority.certificates[:1] if self.settled else self.known
 
 
-def look(state: State, now: datetime, wish: Wish) -> Sight:
-    """Read a state."""
+def observe(state: ClusterState, now: datetime, desired: Desired) -> Observed:
+    """Interpret a state at a time."""
     authority, leaf = Authority.read(state.authority), Leaf.read(state.serving, now)
     known = tuple(dict.fromkeys([*authority.certificates, *_published(state)]))
     issuer = verify.issuer(leaf.certificate, known) if leaf.certificate else None
     trouble = leaf.problem
     if leaf.certificate and trouble is None:
-        trouble = verify.trust_problem(known, leaf.certificate, wish.hosts[0], now)
+        trouble = verify.trust_problem(known, leaf.certificate, desired.hosts[0], now)
     able = tuple(ca for ca in (authority.current, authority.next) if ca and ca.problem(now) is None)
-    return Sight(state, now, wish, authority, leaf, known, issuer, able, trouble)
+    return Observed(state, now, desired, authority, leaf, known, issuer, able, trouble)
 
 
-def _published(state: State) -> Iterator[x509.Certificate]:
+def _published(state: ClusterState) -> Iterator[x509.Certificate]:
     for configuration in state.configurations.values():
         for bundle in configuration.bundles:
             yield from verify.certificates(bundle)

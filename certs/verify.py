@@ -1,6 +1,6 @@
-"""What a certificate is good for, asked at an instant.
+"""Checks of certificates at a given time.
 
-Tolerant where it reads: a Secret may hold anything, and what cannot be read is no certificate.
+Reading is tolerant, as a Secret may hold anything: what cannot be parsed is left out.
 """
 
 import re
@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509 import verification
 
-RENEW_SHARE = 3  # renewed when a third of its life is left
+RENEW_SHARE = 3  # renew when a third of the lifetime is left
 
-# What the parser raises over certificates and keys that somebody else made.
+# What the parser raises on certificates and keys that other programs made.
 _UNREADABLE = (
     ValueError,
     TypeError,
@@ -31,7 +31,7 @@ _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----
 
 
 def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """The certificates of a bundle, each once; what stands between them, or cannot be read, is left out."""
+    """The certificates of a PEM bundle, each once; text between them and unreadable ones are left out."""
     found: dict[x509.Certificate, None] = {}
     for block in _BLOCK.findall(pem):
         try:
@@ -42,17 +42,17 @@ def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def bundle(authorities: Iterable[x509.Certificate]) -> bytes:
-    """The PEM of some certificates, in their order."""
+    """The PEM bundle of certificates, in order."""
     return b"".join(one.public_bytes(serialization.Encoding.PEM) for one in authorities)
 
 
 def fingerprint(certificate: x509.Certificate) -> str:
-    """Enough of the SHA-256 to tell certificates apart."""
+    """The first 16 hex digits of the SHA-256."""
     return certificate.fingerprint(hashes.SHA256()).hex()[:16]
 
 
 def key_problem(certificate: x509.Certificate, key: bytes) -> str | None:
-    """Why a PEM key is not the one of a certificate; None if it is."""
+    """Why a PEM key does not belong to a certificate; None if it does."""
     try:
         private = serialization.load_pem_private_key(key, password=None)
         matches = private.public_key() == certificate.public_key()
@@ -62,7 +62,7 @@ def key_problem(certificate: x509.Certificate, key: bytes) -> str | None:
 
 
 def validity_problem(certificate: x509.Certificate, now: datetime) -> str | None:
-    """Why a certificate does not hold at an instant; None if it does."""
+    """Why a certificate is not valid at a time; None if it is."""
     if now < certificate.not_valid_before_utc:
         return f"it holds only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} on"
     if now >= certificate.not_valid_after_utc:
@@ -71,7 +71,7 @@ def validity_problem(certificate: x509.Certificate, now: datetime) -> str | None
 
 
 def authority_problem(certificate: x509.Certificate) -> str | None:
-    """Why a certificate is not that of an authority such as we make; None if it is."""
+    """Why a certificate is not one of a CA with an ECDSA key; None if it is."""
     try:
         constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
         key = certificate.public_key()
@@ -83,13 +83,13 @@ def authority_problem(certificate: x509.Certificate) -> str | None:
 
 
 def renewal_due(certificate: x509.Certificate, now: datetime) -> bool:
-    """Whether a third of its life, or less, is left."""
+    """Whether a third or less of its lifetime is left."""
     end = certificate.not_valid_after_utc
     return end - now <= (end - certificate.not_valid_before_utc) / RENEW_SHARE
 
 
 def hosts(certificate: x509.Certificate) -> frozenset[str]:
-    """The DNS names and IP addresses that it was made for."""
+    """The DNS names and IP addresses in the certificate."""
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except _UNREADABLE:
@@ -103,11 +103,11 @@ def hosts(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def issuer(leaf: x509.Certificate, authorities: Iterable[x509.Certificate]) -> x509.Certificate | None:
-    """The one of some authorities that signed a certificate."""
+    """The authority that signed a certificate; None if none of these did."""
     return next((authority for authority in authorities if _signed(authority, leaf)), None)
 
 
-@lru_cache(maxsize=1024)  # asked again and again of the same few
+@lru_cache(maxsize=1024)  # called often with the same few certificates
 def _signed(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
     try:
         leaf.verify_directly_issued_by(authority)
@@ -119,7 +119,7 @@ def _signed(authority: x509.Certificate, leaf: x509.Certificate) -> bool:
 def trust_problem(
     authorities: Iterable[x509.Certificate], leaf: x509.Certificate, host: str, now: datetime
 ) -> str | None:
-    """Why a client that trusts some authorities would refuse a server; None if it would not."""
+    """Why a client that trusts these authorities would refuse the leaf; None if it would accept it."""
     trusted = list(authorities)
     if not trusted:
         return "it holds no certificate"

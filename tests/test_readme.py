@@ -78,7 +78,7 @@ COMMANDS = {f"{program} {shlex.join(words)}": (program, words) for program, word
 @pytest.mark.parametrize("program,words", COMMANDS.values(), ids=COMMANDS)
 def test_the_options_of_shown_commands_exist(program, words):
     command, *rest = words
-    nested = rest[:1] if command == "policy" else []
+    nested = rest[:1] if command in ("policy", "certs") else []
     ran = run_once(shlex.join([*program.split(), command, *nested, "--help"]))
     assert ran.returncode == 0, ran.stderr
     options = [word.partition("=")[0] for word in rest if re.match(r"--?[a-zA-Z]", word)]

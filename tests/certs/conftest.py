@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from certs.__main__ import main
+from certs.command import main
 from tests.certs.apiserver import ApiServer
 from tests.certs.planning import installed
 from tests.certs.world import World

@@ -2,19 +2,19 @@
 
 from datetime import timedelta
 
-from certs.plan import AUTHORITY, SERVING, Deed
-from certs.state import SERVE_LAG, Configuration, Secret, Sight, Wish, look
+from certs.plan import AUTHORITY, SERVING, ActionKind
+from certs.state import SERVE_LAG, Configuration, Desired, Observed, Secret, observe
 from tests.certs.world import HOSTS, KINDS, World, run
 
-WISH = Wish(HOSTS)
+DESIRED = Desired(HOSTS)
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)
 
-INTRODUCED = (Deed.INTRODUCE, AUTHORITY)
-PROMOTED = (Deed.PROMOTE, AUTHORITY)
-RETIRED = (Deed.RETIRE, AUTHORITY)
-SIGNED = (Deed.SIGN, SERVING)
-PUBLISHED = [(Deed.PUBLISH, kind) for kind in KINDS]
-MOUNTED = (Deed.PUBLISH, SERVING)
+INTRODUCED = (ActionKind.INTRODUCE, AUTHORITY)
+PROMOTED = (ActionKind.PROMOTE, AUTHORITY)
+RETIRED = (ActionKind.RETIRE, AUTHORITY)
+SIGNED = (ActionKind.SIGN, SERVING)
+PUBLISHED = [(ActionKind.PUBLISH, kind) for kind in KINDS]
+MOUNTED = (ActionKind.PUBLISH, SERVING)
 
 
 def installed() -> World:
@@ -22,18 +22,18 @@ def installed() -> World:
     made = World()
     for kind in KINDS:
         made.put(kind, Configuration((b"", b"")), ours=False)
-    assert deeds(made) == [INTRODUCED, *PUBLISHED, SIGNED]
+    assert run_actions(made) == [INTRODUCED, *PUBLISHED, SIGNED]
     made.time += SERVE_LAG
-    assert deeds(made) == []
+    assert run_actions(made) == []
     return made
 
 
-def deeds(world: World, wish: Wish = WISH, *, rotate: bool = False) -> list[tuple[Deed, str]]:
-    return [(action.deed, action.target) for action in run(world, wish, rotate=rotate)]
+def run_actions(world: World, desired: Desired = DESIRED, *, rotate: bool = False) -> list[tuple[ActionKind, str]]:
+    return [(action.kind, action.target) for action in run(world, desired, rotate=rotate)]
 
 
-def sight(world: World, wish: Wish = WISH) -> Sight:
-    return look(world.state, world.now, wish)
+def observed(world: World, desired: Desired = DESIRED) -> Observed:
+    return observe(world.state, world.now, desired)
 
 
 def edit(world: World, target: str, **entries: bytes | None) -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from certs import __main__, pki
+from certs import command, pki
 from certs import pki as store
-from certs.__main__ import main
+from certs.command import main
 from tests.certs.apiserver import TLS, TOKEN, ApiServer
+from tests.certs.conftest import Certs
+from webhook.cli.main import main as vgpu_webhook
 from webhook.kube.credentials import Credentials
 
 
@@ -22,7 +24,7 @@ def test_the_service_account_of_a_pod(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
     (tmp_path / "namespace").write_text("vgpu-webhook\n")
-    monkeypatch.setattr(__main__, "Credentials", partial(Credentials, directory=tmp_path))
+    monkeypatch.setattr(command, "Credentials", partial(Credentials, directory=tmp_path))
     with ApiServer(context) as api:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
@@ -54,3 +56,21 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
         main(arguments)
     assert left.value.code == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_the_command_of_vgpu_webhook_is_the_same(api: ApiServer, certs: Certs, capsys: pytest.CaptureFixture[str]):
+    place = ["--kubeconfig", str(certs.kubeconfig)]
+    assert vgpu_webhook(["certs", "ensure", *place]) == 0
+    assert TLS in api.objects
+    capsys.readouterr()
+    assert vgpu_webhook(["certs", "show", *place]) == 0
+    shown = capsys.readouterr().out
+    assert shown == certs("show").out
+    assert vgpu_webhook(["certs", "show", "--kubeconfig", "nowhere"]) == 1
+
+
+def test_the_command_of_vgpu_webhook_suggests_the_right_word(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as left:
+        vgpu_webhook(["certs", "shwo"])
+    assert left.value.code == 2
+    assert capsys.readouterr().err == "vgpu-webhook certs: COMMAND: 'shwo' cannot be chosen; did you mean 'show'?\n"

@@ -8,10 +8,11 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from certs import pki
-from certs.plan import AUTHORITY, SERVING, Deed, Plan, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Secret, Wish, look
+from certs.plan import AUTHORITY, SERVING, ActionKind, Plan, plan
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Desired, Secret, observe
 from tests.certs.planning import (
     DAY,
+    DESIRED,
     HOUR,
     INTRODUCED,
     MOUNTED,
@@ -19,10 +20,9 @@ from tests.certs.planning import (
     PUBLISHED,
     RETIRED,
     SIGNED,
-    WISH,
-    deeds,
     edit,
-    sight,
+    observed,
+    run_actions,
 )
 from tests.certs.world import HOSTS, KINDS, World, ensure, run
 
@@ -42,8 +42,8 @@ FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
 def test_a_broken_leaf_is_signed_anew(world: World, entries: dict[str, bytes | None], why: str):
     before = world.get(AUTHORITY)
     edit(world, SERVING, **entries, other=b"somebody else's entry")
-    (action,) = run(world, WISH)
-    assert (action.deed, action.why) == (Deed.SIGN, why)
+    (action,) = run(world, DESIRED)
+    assert (action.kind, action.why) == (ActionKind.SIGN, why)
     assert world.get(AUTHORITY) == before
     assert world.get(SERVING).data["other"] == b"somebody else's entry"
 
@@ -53,7 +53,7 @@ def test_a_broken_leaf_is_signed_anew(world: World, entries: dict[str, bytes | N
 def test_a_bundle_is_put_right(world: World, kind: str, bundle: bytes):
     right = world.get(kind).bundles
     world.put(kind, Configuration((right[0], bundle)), ours=False)
-    assert deeds(world) == [(Deed.PUBLISH, kind)]
+    assert run_actions(world) == [(ActionKind.PUBLISH, kind)]
     assert world.get(kind).bundles == right
 
 
@@ -75,116 +75,116 @@ def rsa_ca() -> dict[str, bytes]:
     ],
 )
 def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, entries: dict[str, bytes], why: str):
-    (old,) = sight(world).known
+    (old,) = observed(world).known
     edit(world, AUTHORITY, **entries)
-    actions = run(world, WISH)
+    actions = run(world, DESIRED)
     assert actions[0].why == f"the present one cannot sign: {why}"
-    found = sight(world)
+    found = observed(world)
     assert found.authority.current.certificate == old, "what works is kept, with its key or without"
     assert found.issuer == old
     world.time += PUBLISH_LAG
-    assert deeds(world)[0] == SIGNED
+    assert run_actions(world)[0] == SIGNED
     world.time += SERVE_LAG
-    assert deeds(world)[0] == RETIRED
-    assert len(sight(world).known) == 1
+    assert run_actions(world)[0] == RETIRED
+    assert len(observed(world).known) == 1
 
 
 def test_a_lost_authority_is_followed_by_a_new_one_in_three_steps(world: World):
-    (old,) = sight(world).known
+    (old,) = observed(world).known
     world.put(AUTHORITY, None, ours=False)
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
     assert Authority.read(world.get(AUTHORITY)).current.certificate == old
 
 
 def test_where_nothing_works_nothing_is_waited_for(world: World):
     world.time += 3651 * DAY
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, SIGNED]
-    assert len(sight(world).known) == 2, "API servers may see the old bundle for a while"
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, SIGNED]
+    assert len(observed(world).known) == 2, "API servers may see the old bundle for a while"
     world.time += SERVE_LAG
-    assert deeds(world) == [RETIRED, *PUBLISHED, MOUNTED]
-    assert len(sight(world).known) == 1
+    assert run_actions(world) == [RETIRED, *PUBLISHED, MOUNTED]
+    assert len(observed(world).known) == 1
 
 
 def test_a_broken_successor_is_made_anew(world: World):
-    deeds(world, rotate=True)
-    before = sight(world).authority
+    run_actions(world, rotate=True)
+    before = observed(world).authority
     edit(world, AUTHORITY, next_key=b"rubbish")
-    assert deeds(world)[0] == INTRODUCED
-    after = sight(world).authority
+    assert run_actions(world)[0] == INTRODUCED
+    after = observed(world).authority
     assert after.current == before.current
     assert after.next != before.next
     assert after.former == (before.next.certificate,)
 
 
 def test_a_strangers_leaf_that_works_is_followed_by_ours_without_a_gap(world: World):
-    ours = sight(world).authority.current
+    ours = observed(world).authority.current
     held = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
     world.put(SERVING, Secret(held), ours=False)
-    assert deeds(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
-    assert sight(world).authority.next == ours, "a CA that is good is not replaced"
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
+    assert observed(world).authority.next == ours, "a CA that is good is not replaced"
     world.time += PUBLISH_LAG
-    assert deeds(world) == [SIGNED]
+    assert run_actions(world) == [SIGNED]
     world.time += SERVE_LAG
-    deeds(world)
-    assert sight(world).known == (ours.certificate,)
+    run_actions(world)
+    assert observed(world).known == (ours.certificate,)
 
 
 def test_there_is_no_way_back_from_the_next_ca(world: World):
     """Another process may be retiring the old one at this moment."""
-    deeds(world, rotate=True)
+    run_actions(world, rotate=True)
     world.time += PUBLISH_LAG
-    deeds(world)
+    run_actions(world)
     world.jump -= PUBLISH_LAG
-    found = sight(world, Wish((*HOSTS, "vgpu-webhook")))
-    assert plan(found).actions[0].deed is Deed.SIGN
+    found = observed(world, Desired((*HOSTS, "vgpu-webhook")))
+    assert plan(found).actions[0].kind is ActionKind.SIGN
     assert found.signer == found.authority.next
 
 
 @pytest.mark.parametrize("back", [timedelta(minutes=4), timedelta(minutes=6), HOUR, 40 * DAY])
 def test_clocks_that_are_set_back(world: World, back: timedelta):
     world.time += 80 * DAY
-    deeds(world)
-    deeds(world, rotate=True)
+    run_actions(world)
+    run_actions(world, rotate=True)
     world.jump -= back
     for _ in range(3):
-        deeds(world)
-        assert sight(world).works
+        run_actions(world)
+        assert observed(world).works
         world.time += SERVE_LAG
-    deeds(world)
-    assert plan(sight(world)) == Plan(())
-    assert len(sight(world).known) == 1
+    run_actions(world)
+    assert plan(observed(world)) == Plan(())
+    assert len(observed(world).known) == 1
 
 
 def test_a_secret_that_was_written_in_the_future_is_written_again(world: World):
     """Else the old CA would stay until then."""
     held = world.get(SERVING)
     ahead = replace(world.state, serving=replace(held, written=world.now + DAY))
-    (action,) = plan(look(ahead, world.now, WISH)).actions
-    assert (action.deed, action.why) == (Deed.SIGN, "it is dated 2026-03-02 13:00, which is yet to come")
+    (action,) = plan(observe(ahead, world.now, DESIRED)).actions
+    assert (action.kind, action.why) == (ActionKind.SIGN, "it is dated 2026-03-02 13:00, which is yet to come")
 
 
 def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
-    deeds(world, rotate=True)
+    run_actions(world, rotate=True)
     for since in (b"", b"yesterday", b"9999-12-31T23:59:59+00:00"):
         edit(world, AUTHORITY, since=since)
-        assert deeds(world) == [PROMOTED]
-        assert sight(world).authority.since == world.now
+        assert run_actions(world) == [PROMOTED]
+        assert observed(world).authority.since == world.now
     edit(world, AUTHORITY, since=f"{world.now:%Y-%m-%d %H:%M:%S}".encode())
-    assert deeds(world) == []
+    assert run_actions(world) == []
 
 
 def test_a_lost_secret_does_not_come_back_from_what_was_true_long_ago(world: World):
     """A run reads that the leaf is lost, and sleeps; others change the CA; the leaf is lost again; the run wakes up."""
     world.put(SERVING, None, ours=False)
-    sleeper = ensure(world, WISH)
+    sleeper = ensure(world, DESIRED)
     for _ in range(5):
         next(sleeper)
-    deeds(world, rotate=True)
+    run_actions(world, rotate=True)
     for lag in (PUBLISH_LAG, SERVE_LAG):
         world.time += lag
-        deeds(world)
-    (new,) = sight(world).known
+        run_actions(world)
+    (new,) = observed(world).known
     world.put(SERVING, None, ours=False)
     for _ in sleeper:
         pass
-    assert sight(world).issuer == new
+    assert observed(world).issuer == new

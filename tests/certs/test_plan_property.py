@@ -16,14 +16,14 @@ from hypothesis.stateful import (
 
 from certs import pki, verify
 from certs.plan import AUTHORITY, SERVING, Plan, plan
-from certs.state import SERVE_LAG, Configuration, Secret, Wish, look
+from certs.state import SERVE_LAG, Configuration, Desired, Secret, observe
 from tests.certs.world import FRESH, HOSTS, KINDS, MANY, START, World, ensure
 
 FOREIGN_CA = pki.make_ca("somebody else's CA", START - timedelta(days=1))
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, START - timedelta(days=1))
 RUBBISH = [b"", b"rubbish", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", FOREIGN_CA.certificate]
 
-WISHES = st.sampled_from([Wish(HOSTS), Wish((*HOSTS, "other.vgpu-webhook.svc"))])
+DESIRED_STATES = st.sampled_from([Desired(HOSTS), Desired((*HOSTS, "other.vgpu-webhook.svc"))])
 MOMENTS = [timedelta(seconds=1), timedelta(seconds=40), timedelta(minutes=2), timedelta(minutes=59), timedelta(hours=1)]
 AGES = [timedelta(days=1), timedelta(days=31), timedelta(days=61), timedelta(days=100), timedelta(days=2500)]
 PROCESSES = st.integers(0, 1)
@@ -51,13 +51,13 @@ class Cluster(RuleBasedStateMachine):
             self.world.put(kind, Configuration((b"", b"")), ours=False)
         self.world.outsiders = 0
         if installed:
-            self.run(Wish(HOSTS), rotate=False)
+            self.run(Desired(HOSTS), rotate=False)
             self.world.time += 2 * SERVE_LAG
 
-    @rule(process=PROCESSES, wish=WISHES, rotate=st.booleans(), steps=STEPS)
-    def begin(self, process, wish, rotate, steps):
+    @rule(process=PROCESSES, desired=DESIRED_STATES, rotate=st.booleans(), steps=STEPS)
+    def begin(self, process, desired, rotate, steps):
         """Begin a run; one that went on is killed."""
-        self.running[process] = ensure(self.world, wish, rotate=rotate, fresh=self.fresh)
+        self.running[process] = ensure(self.world, desired, rotate=rotate, fresh=self.fresh)
         self.go_on(process, steps)
 
     @rule(process=PROCESSES, steps=STEPS)
@@ -67,32 +67,32 @@ class Cluster(RuleBasedStateMachine):
                 self.running[process] = None
             self.trusted()
 
-    @rule(wish=WISHES, rotate=st.booleans())
-    def run(self, wish, rotate):
+    @rule(desired=DESIRED_STATES, rotate=st.booleans())
+    def run(self, desired, rotate):
         """A whole run: all is in order afterwards."""
         before = self.world.writes
-        for _ in ensure(self.world, wish, rotate=rotate):
+        for _ in ensure(self.world, desired, rotate=rotate):
             self.trusted()
             assert self.world.writes - before < MANY
-        sight = look(self.world.state, self.world.now, wish)
-        assert plan(sight).actions == ()
-        assert sight.works, sight.trouble
+        observed = observe(self.world.state, self.world.now, desired)
+        assert plan(observed).actions == ()
+        assert observed.works, observed.trouble
         published = [b for found in self.world.state.configurations.values() for b in found.bundles]
         for bundle in [*published, self.world.state.serving.data["ca.crt"]]:
             trusted = verify.certificates(bundle)
-            assert verify.trust_problem(trusted, sight.leaf.certificate, HOSTS[0], self.world.now) is None
+            assert verify.trust_problem(trusted, observed.leaf.certificate, HOSTS[0], self.world.now) is None
 
-    @rule(wish=WISHES, rotate=st.booleans(), hours=st.integers(1, 3))
-    def run_every_hour(self, wish, rotate, hours):
+    @rule(desired=DESIRED_STATES, rotate=st.booleans(), hours=st.integers(1, 3))
+    def run_every_hour(self, desired, rotate, hours):
         for hour in range(hours):
-            self.run(wish, rotate=rotate and hour == 0)
+            self.run(desired, rotate=rotate and hour == 0)
             self.world.time += SERVE_LAG
             self.trusted()
 
-    @rule(wish=WISHES, rotate=st.booleans(), steps=STEPS, others=WISHES, changes=st.integers(1, 2))
-    def overtaken(self, wish, rotate, steps, others, changes):
+    @rule(desired=DESIRED_STATES, rotate=st.booleans(), steps=STEPS, others=DESIRED_STATES, changes=st.integers(1, 2))
+    def overtaken(self, desired, rotate, steps, others, changes):
         """A run sleeps somewhere, others change the CA, it goes on."""
-        self.begin(0, wish, rotate, steps)
+        self.begin(0, desired, rotate, steps)
         for _ in range(changes):
             self.run_every_hour(others, rotate=True, hours=3)
         self.go_on(0, 100)
@@ -104,14 +104,14 @@ class Cluster(RuleBasedStateMachine):
     def teardown(self):
         """Whatever it was, it is over after some hours: one CA, and every bundle holds it alone."""
         for _ in range(6):
-            self.run_every_hour(Wish(HOSTS), rotate=False, hours=1)
-        sight = look(self.world.state, self.world.now, Wish(HOSTS))
-        assert sight.authority.next is None
-        assert sight.able == (sight.authority.current,)
-        assert sight.known == (sight.authority.current.certificate,)
-        assert verify.hosts(sight.leaf.certificate) == frozenset(HOSTS)
-        assert not any(verify.renewal_due(one, self.world.now) for one in (*sight.known, sight.leaf.certificate))
-        assert plan(sight) == Plan(())
+            self.run_every_hour(Desired(HOSTS), rotate=False, hours=1)
+        observed = observe(self.world.state, self.world.now, Desired(HOSTS))
+        assert observed.authority.next is None
+        assert observed.able == (observed.authority.current,)
+        assert observed.known == (observed.authority.current.certificate,)
+        assert verify.hosts(observed.leaf.certificate) == frozenset(HOSTS)
+        assert not any(verify.renewal_due(one, self.world.now) for one in (*observed.known, observed.leaf.certificate))
+        assert plan(observed) == Plan(())
 
     @invariant()
     def trusted(self):

@@ -60,9 +60,9 @@ class ApiServers:
     def __init__(self, api: ApiServer) -> None:
         self._api, self._held, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
         self.seen: set[int] = set()
-        self.look()
+        self.observe()
 
-    def look(self) -> None:
+    def observe(self) -> None:
         """Note what is published."""
         now = time.monotonic()
         for bundle in [*self._api.bundles(MUTATING), *self._api.bundles(VALIDATING)]:
@@ -153,7 +153,7 @@ def test_no_request_is_lost(aged: ApiServer, certs: Certs, tmp_path: Path):
     try:
         until(listening)
         threads = [threading.Thread(target=load.ask, args=(stop,)) for _ in range(CLIENTS)]
-        with meanwhile(repeating(kubelet.follow, stop), repeating(servers.look, stop), *threads, stop=stop):
+        with meanwhile(repeating(kubelet.follow, stop), repeating(servers.observe, stop), *threads, stop=stop):
             assert ended(certs.start("ensure")).code == 0
             until(lambda: len(load.leaves) == 2)
             lags = ["--publish-lag", str(PUBLISH_LAG), "--serve-lag", str(SERVE_LAG)]

@@ -114,7 +114,7 @@ def test_the_readme_shows_what_is_shown(api: ApiServer, certs: Certs):
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     certs("ensure")
     certs("ensure", "--rotate-ca")
-    (block,) = re.findall(r"^```text\n\$ python -m certs show\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
     assert anonymous(block) == anonymous(certs("show").out)
 
 

@@ -15,7 +15,7 @@ CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(ensure, "PAUSE_AT_MOST", 0.01)
+    monkeypatch.setattr(ensure, "MAX_PAUSE", 0.01)
 
 
 def refuse(api: ApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:

@@ -12,7 +12,7 @@ from cryptography import x509
 
 from certs import verify
 from certs.plan import AUTHORITY, SERVING, Action, apply, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, Configuration, Secret, State, Wish, look
+from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, ClusterState, Configuration, Desired, Secret, observe
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -62,7 +62,7 @@ class World:
         return self.history[target][-1].value if target in self.history else None
 
     @property
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """All objects at once."""
         return assemble({target: self.get(target) for target in self.history})
 
@@ -76,7 +76,7 @@ class World:
         self.history.setdefault(target, []).append(Change(self.time, value, ours, pair(value)))
         if not ours:
             self.outsiders += 1
-            known = look(self.state, self.now, Wish(HOSTS)).known
+            known = observe(self.state, self.now, Desired(HOSTS)).known
             self.lost |= {leaf for leaf in self.served() if verify.issuer(leaf, known) is None}
 
     def served(self) -> set[x509.Certificate]:
@@ -104,16 +104,16 @@ def pair(value: Versioned) -> x509.Certificate | None:
     return found[0] if found and verify.key_problem(found[0], value.data.get("tls.key", b"")) is None else None
 
 
-def assemble(objects: Mapping[str, Versioned]) -> State:
+def assemble(objects: Mapping[str, Versioned]) -> ClusterState:
     """A state of objects that were perhaps read one after another."""
     authority, serving = objects.get(AUTHORITY), objects.get(SERVING)
     assert not isinstance(authority, Configuration)
     assert not isinstance(serving, Configuration)
     configurations = {kind: found for kind in KINDS if isinstance(found := objects.get(kind), Configuration)}
-    return State(authority, serving, configurations)
+    return ClusterState(authority, serving, configurations)
 
 
-def ensure(world: World, wish: Wish, *, rotate: bool = False, fresh: timedelta = FRESH) -> Iterator[None]:
+def ensure(world: World, desired: Desired, *, rotate: bool = False, fresh: timedelta = FRESH) -> Iterator[None]:
     """What `ensure` does; pauses before each read and each write, so that anything can happen there."""
     resolved = not rotate
     while True:
@@ -123,38 +123,38 @@ def ensure(world: World, wish: Wish, *, rotate: bool = False, fresh: timedelta =
             objects[target] = world.get(target)
         state, now = assemble(objects), world.now
         if not resolved:
-            wish, resolved = replace(wish, replace=replaced(state)), True
-        sight = look(state, now, wish)
-        actions = plan(sight).actions
+            desired, resolved = replace(desired, replace=replaced(state)), True
+        observed = observe(state, now, desired)
+        actions = plan(observed).actions
         if not actions:
             return
         for action in actions:
-            after = apply(sight, action)
+            after = apply(observed, action)
             yield
             if world.time - began > fresh or world.get(action.target) != objects[action.target]:
                 break
-            if action.target == SERVING and not look(world.state, world.now, wish).works:
+            if action.target == SERVING and not observe(world.state, world.now, desired).works:
                 world.urgent_until = world.time + PUBLISH_LAG
             world.put(action.target, changed(after, action.target), ours=True)
             world.done.append(action)
 
 
-def run(world: World, wish: Wish, *, rotate: bool = False) -> list[Action]:
+def run(world: World, desired: Desired, *, rotate: bool = False) -> list[Action]:
     """A whole run that nobody disturbs; returns what it did."""
     before = len(world.done)
-    for _ in ensure(world, wish, rotate=rotate):
+    for _ in ensure(world, desired, rotate=rotate):
         assert len(world.done) - before < MANY, "it goes on for ever"
     return world.done[before:]
 
 
-def changed(state: State, target: str) -> Versioned:
+def changed(state: ClusterState, target: str) -> Versioned:
     """One object of a state."""
     if target == AUTHORITY:
         return state.authority
     return state.serving if target == SERVING else state.configurations[target]
 
 
-def replaced(state: State) -> str:
+def replaced(state: ClusterState) -> str:
     """The fingerprint of the CA that `--rotate-ca` means."""
     authority = Authority.read(state.authority)
     current = authority.current.certificate if authority.current else None

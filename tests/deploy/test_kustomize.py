@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.__main__ import _hosts
+from certs.command import service_hosts
 from tests.deploy.files import DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
 
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -78,7 +78,7 @@ def test_cert_manager_makes_the_certificates_that_our_jobs_would_make():
         assert one(found, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"] == source
     (tls,) = [v for v in pod_specs(found)["Deployment"]["volumes"] if v["name"] == "tls"]
     assert certificate["spec"]["secretName"] == tls["secret"]["secretName"]
-    assert set(certificate["spec"]["dnsNames"]) < set(_hosts("vgpu-webhook", "vgpu-webhook"))
+    assert set(certificate["spec"]["dnsNames"]) < set(service_hosts("vgpu-webhook", "vgpu-webhook"))
     assert "vgpu-webhook.vgpu-webhook.svc" in certificate["spec"]["dnsNames"]
     issuers = {document["metadata"]["name"]: document["spec"] for document in found if document["kind"] == "Issuer"}
     authority = one(found, "Certificate", "vgpu-webhook-ca")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from certs.__main__ import _hosts
+from certs.command import service_hosts
 from tests.deploy.files import DEPLOY, documents, one
 from webhook.server.metrics import PREFIX, Metrics
 
@@ -83,6 +83,8 @@ def test_the_service_is_scraped_as_it_serves():
     (endpoint,) = monitor["endpoints"]
     assert [endpoint["port"]] == [port["name"] for port in service["spec"]["ports"]]
     assert (endpoint["scheme"], endpoint["path"]) == ("https", "/metrics")
-    assert endpoint["tlsConfig"]["serverName"] in _hosts("any-name", "any-namespace"), "whatever the Service is called"
+    assert endpoint["tlsConfig"]["serverName"] in service_hosts("any-name", "any-namespace"), (
+        "whatever the Service is called"
+    )
     assert monitor["jobLabel"] == "app.kubernetes.io/name", "the job of the alerts and of the dashboard"
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}

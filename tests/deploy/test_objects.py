@@ -1,13 +1,14 @@
 """The objects of the default agree with each other and with the programs that they run."""
 
 import tomllib
+from argparse import ArgumentParser
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 
-from certs import __main__ as certificates
+from certs import command as certificates
 from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, one, pod_specs
 from webhook import names
 from webhook.cli import serve
@@ -188,12 +189,12 @@ def test_all_pods_run_the_same_image():
 def test_the_jobs_run_a_command_that_exists(kind: str, monkeypatch: pytest.MonkeyPatch):
     only = container(PODS[kind])
     assert only["command"] == ["python", "-m", "certs"]
-    base = certificates._parser().parse_args(only["args"])
+    base = certificates.parser(ArgumentParser()).parse_args(only["args"])
     assert (base.command, base.name, base.namespace) == ("bind", NAMESPACE, None), "the pod's own namespace"
     grace = one(FOUND, kind, "vgpu-webhook-certs")["spec"]
     deadline = grace.get("jobTemplate", {}).get("spec", grace)["activeDeadlineSeconds"]
     assert base.wait + 3 * certificates.CALL_SECONDS <= deadline
-    ensure = certificates._parser().parse_args(["ensure", *only["args"][1:]])
+    ensure = certificates.parser(ArgumentParser()).parse_args(["ensure", *only["args"][1:]])
     assert (ensure.command, ensure.wait) == ("ensure", base.wait), "what the component for our own certificates runs"
 
 

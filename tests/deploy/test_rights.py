@@ -52,7 +52,7 @@ def test_the_account_of_the_certificates_has_what_its_command_lists():
         (None, f"{group}/validatingwebhookconfigurations", ours, frozenset({"get", "patch", "delete"})),
     }
     assert rights(certs) == granted
-    table = importlib.import_module("certs.__main__").__doc__ or ""
+    table = importlib.import_module("certs.command").__doc__ or ""
     rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| ") and "resource" not in row]
     listed = {
         (row[1] if row[0].strip('| "') == "" else f"{row[0].strip('| ')}/{row[1]}", frozenset(row[3].split(", ")))

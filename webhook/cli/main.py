@@ -23,6 +23,7 @@ COMMANDS = {
     "policy": "say what a policy file comes to, or print the default one or its schema",
     "manifests": "print the webhook configurations for a cluster's resource names",
     "doctor": "say what is wrong with the cluster around the webhook, live or from files",
+    "certs": "create, renew, repair or show the webhook's certificates in a cluster",
     "serve": "serve the admission webhook",
     "console": "serve pages about the webhook: playground, fleet, decisions, rules, health",
     "demo": "start a standalone webhook and its console, send it three pods, show what happens",
