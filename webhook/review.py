@@ -20,7 +20,7 @@ from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.rules.base import ENFORCE, Context, Enforcement, Finding, Level, Mutation, Settings
+from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
 from webhook.rules.levels import Active, Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
 from webhook.texts import shorten
@@ -47,7 +47,8 @@ class Repair:
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
         for rule in mutations:
-            if rule.families is None or not rule.families.isdisjoint(self.pod.asked):
+            families, asked = rule.families, self.pod.asked
+            if families is EVERY_POD or (asked if families is ANY_FAMILY else not families.isdisjoint(asked)):
                 self._run(rule)
 
     @property

@@ -13,9 +13,9 @@ from markupsafe import Markup
 
 from tests import strategies
 from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, shapes_explained, vgpus
-from webhook.console.api.fleet_shapes import draw
 from webhook.console.pictures.card import COLOURS
 from webhook.console.pictures.node import MAX_BYTES, svg
+from webhook.devices import registry
 from webhook.devices.drawing import DrawnCard, DrawnNode, DrawnPart
 
 CSS = (files("webhook") / "console" / "static" / "drawing.css").read_text(encoding="utf-8")
@@ -94,9 +94,9 @@ def test_whatever_is_explained_is_drawn(raw, nodes):
     fleet = fleet_of(nodes)
     for one in shapes_explained(raw, fleet):
         check(ET.fromstring(svg(one.drawing, "n")))
-    for shapes in fleet.by_family.values():
-        for shape in shapes:
-            check(ET.fromstring(svg(draw(shape, CONFIG), "n")))
+    for family in registry.FAMILIES:
+        for shape in fleet.by_family[family.id]:
+            check(ET.fromstring(svg(family.draw(shape, CONFIG), "n")))
 
 
 @pytest.mark.parametrize("name", ["'" * 10_000, "<&>" * 5000, BIDI * 3000, "\U0001f525" * 5000, "\x00" * 5000])

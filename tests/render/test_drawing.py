@@ -22,12 +22,13 @@ from tests.render.drawings import (
     vgpus,
 )
 from webhook.console.api.explain_shape_answers import ExplainedShape
-from webhook.console.api.fleet_shapes import draw
+from webhook.devices import registry
 from webhook.devices.ascend.fleet import AscendShape
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterShape
+from webhook.devices.vgpu.drawing import draw_shape
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.render.explanation import to_value
 
@@ -138,9 +139,9 @@ def test_no_two_containers_share_an_npu_and_each_has_what_is_booked(raw, fleet):
 @given(strategies.mixed_fleets())
 def test_every_shape_has_an_empty_drawing(nodes):
     fleet = fleet_of(nodes)
-    for shapes in fleet.by_family.values():
-        for shape in shapes:
-            drawing = draw(shape, CONFIG)
+    for family in registry.FAMILIES:
+        for shape in fleet.by_family[family.id]:
+            drawing = family.draw(shape, CONFIG)
             assert not given_away(drawing)
             assert drawing.note == ""
             assert not any(card.refusal for card in drawing.cards)
@@ -174,7 +175,7 @@ def test_memory_is_counted_in_mebibytes():
     (one,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
     (card,) = one.drawing.cards
     assert (card.memory, card.parts[0].memory) == (one.shape.cards[0].memory * 10, 300)
-    assert draw(one.shape, config).cards[0].memory == card.memory
+    assert draw_shape(one.shape, config).cards[0].memory == card.memory
     (one,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
     assert one.drawing.cards[0].refusal == f"memory: 30000 MiB wanted, {card.memory} free"
 

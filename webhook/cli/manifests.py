@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from webhook.cli.parser import Parser
-from webhook.devices.config import as_read_by
+from webhook.devices.config_file import as_read_by
 from webhook.manifests.configurations import NAME, Place, as_json, as_yaml, configurations
 from webhook.settings.files import SettingsFiles
 

@@ -3,17 +3,14 @@
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import names
-from webhook.devices.families import Family, Role
-from webhook.devices.target import Target
+from webhook.devices.families import Role
 
-Roles = Mapping[str, tuple[Family, Role]]
+Roles = Mapping[str, tuple[str, Role]]  # resource name -> family id and role
 
 MAX_NAME = 317  # characters of a resource name that the API server accepts: a domain of 253, a slash, a name of 63
 
@@ -167,66 +164,3 @@ class DeviceConfig:
         """The names that mean something on a pod with such labels: MindCluster serves labelled pods only."""
         served = labels.get(names.RING_CONTROLLER) == names.RING_CONTROLLER_310P
         return self.roles if served else self._unlabelled
-
-
-def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
-    """The whole device config of two sections."""
-    roles = _roles(vgpu, ascend)
-    unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] is not Family.MINDCLUSTER}
-    registers = [names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in ascend.chips]
-    return DeviceConfig(
-        vgpu=vgpu,
-        ascend=ascend,
-        roles=MappingProxyType(roles),
-        resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
-        node_annotations=frozenset(
-            {names.NODE_VGPU_REGISTER, names.GPU_UNHEALTHY_IDS, names.NODE_VNPU_HAMI_CORE, *registers}
-        ),
-        _unlabelled=MappingProxyType(unlabelled),
-    )
-
-
-def as_read_by(config: DeviceConfig, target: Target) -> DeviceConfig:
-    """What a version of the scheduler makes of a device config: before 1.13 it knew the well-known vGPU names only."""
-    if target.reads_names:
-        return config
-    known = VgpuConfig()
-    vgpu = replace(
-        config.vgpu,
-        number_name=known.number_name,
-        memory_name=known.memory_name,
-        cores_name=known.cores_name,
-        percentage_name=known.percentage_name,
-    )
-    return device_config(vgpu, config.ascend)
-
-
-def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[Family, Role]]:
-    roles: dict[str, tuple[Family, Role]] = {
-        names.GPUSHARE_NUMBER: (Family.GPUSHARE, Role.NUMBER),
-        names.GPUSHARE_MEMORY: (Family.GPUSHARE, Role.MEMORY),
-        names.NPU_CORE: (Family.MINDCLUSTER, Role.CORES),
-    }
-    for chip in ascend.chips:
-        roles[chip.number_name] = (Family.ASCEND, Role.NUMBER)
-        roles[chip.cores_name] = (Family.ASCEND, Role.CORES)
-        if chip.memory_name:
-            roles[chip.memory_name] = (Family.ASCEND, Role.MEMORY)
-    roles[vgpu.percentage_name] = (Family.VGPU, Role.PERCENTAGE)
-    roles[vgpu.cores_name] = (Family.VGPU, Role.CORES)
-    roles[vgpu.memory_name] = (Family.VGPU, Role.MEMORY)
-    roles[vgpu.number_name] = (Family.VGPU, Role.NUMBER)
-    return roles
-
-
-def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:
-    """The usual prefixes; of a name that has none of them, the domain and the first word."""
-    found = set(names.RESOURCE_PREFIXES)
-    for name in roles:
-        if not name.startswith(names.RESOURCE_PREFIXES):
-            first = _FIRST_WORD.match(name)
-            found.add(first[0] if first else name)
-    return tuple(sorted(found))
-
-
-_FIRST_WORD = re.compile(r"[^/]+/[A-Za-z]+")

@@ -4,6 +4,9 @@ Read as Volcano reads the ConfigMap `volcano-vgpu-device-config`: unknown keys a
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
+import re
+from collections.abc import Iterable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -12,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from webhook import names
+from webhook.devices import registry
 from webhook.devices.config import (
     AscendConfig,
     Chip,
@@ -19,9 +23,11 @@ from webhook.devices.config import (
     Geometry,
     Instance,
     MigModels,
+    ResourceNames,
     VgpuConfig,
-    device_config,
 )
+from webhook.devices.families import Family, Role
+from webhook.devices.target import Target
 from webhook.errors import ConfigError, Mistakes, json_type
 from webhook.mistakes import mistake_in_value
 
@@ -164,3 +170,57 @@ def _chip(entry: _Vnpu) -> Chip:
         capacity=entry.memory_capacity,
         templates=tuple(sorted(template.memory for template in entry.templates)),
     )
+
+
+# --- the whole of it ------------------------------------------------------------------------------------------------
+
+
+def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
+    """The whole device config of two sections."""
+    roles = _roles(vgpu, ascend)
+    unlabelled = {name: meaning for name, meaning in roles.items() if meaning[0] != Family.MINDCLUSTER}
+    return DeviceConfig(
+        vgpu=vgpu,
+        ascend=ascend,
+        roles=MappingProxyType(roles),
+        resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
+        node_annotations=frozenset(key for family in registry.FAMILIES for key in family.annotations(ascend)),
+        _unlabelled=MappingProxyType(unlabelled),
+    )
+
+
+def as_read_by(config: DeviceConfig, target: Target) -> DeviceConfig:
+    """What a version of the scheduler makes of a device config: before 1.13 it knew the well-known vGPU names only."""
+    if target.reads_names:
+        return config
+    known = VgpuConfig()
+    vgpu = replace(
+        config.vgpu,
+        number_name=known.number_name,
+        memory_name=known.memory_name,
+        cores_name=known.cores_name,
+        percentage_name=known.percentage_name,
+    )
+    return device_config(vgpu, config.ascend)
+
+
+def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[str, Role]]:
+    """Every resource name. Of equal names, a configured one wins over a fixed one, an earlier family over a later one."""
+    fixed = [family for family in registry.FAMILIES if not family.configured]
+    configured = [family for family in reversed(registry.FAMILIES) if family.configured]
+    return {
+        name: (family.id, role) for family in (*fixed, *configured) for name, role in family.roles(vgpu, ascend).items()
+    }
+
+
+def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:
+    """The usual prefixes; of a name that has none of them, the domain and the first word."""
+    found = set(names.RESOURCE_PREFIXES)
+    for name in roles:
+        if not name.startswith(names.RESOURCE_PREFIXES):
+            first = _FIRST_WORD.match(name)
+            found.add(first[0] if first else name)
+    return tuple(sorted(found))
+
+
+_FIRST_WORD = re.compile(r"[^/]+/[A-Za-z]+")

@@ -6,16 +6,19 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from types import MappingProxyType
+from typing import cast
 
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape, build_ascend_fleet
+from webhook.devices import registry
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
-from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
-from webhook.devices.mindcluster.fleet import MindclusterFleet, build_mindcluster_fleet
+from webhook.devices.family import FleetPart
+from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
+from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import Shape
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape, build_vgpu_fleet
+from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Fleet:
     """Every node with devices.
 
     Attributes:
-        vgpu, gpushare, ascend, mindcluster: what the families have there.
+        parts: what each family has there, by its id.
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
         other_names: resources of some node that look like a family's but that the device config does not name.
@@ -44,32 +47,45 @@ class Fleet:
         digest: changes when a shape does; labels and numbers of nodes do not enter.
     """
 
-    vgpu: VgpuFleet
-    gpushare: GpushareFleet
-    ascend: AscendFleet
-    mindcluster: MindclusterFleet
+    parts: Mapping[str, FleetPart]
     index: Index
     complete: bool = True
     other_names: frozenset[str] = frozenset()
-    by_family: Mapping[Family, tuple[Shape, ...]] = field(init=False)
+    by_family: Mapping[str, tuple[Shape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        by_family: dict[Family, tuple[Shape, ...]] = {
-            Family.VGPU: self.vgpu.shapes,
-            Family.GPUSHARE: self.gpushare.shapes,
-            Family.ASCEND: self.ascend.every_shape,
-            Family.MINDCLUSTER: self.mindcluster.shapes,
-        }
+        by_family = {family: part.every_shape for family, part in self.parts.items()}
         shapes = by_family.values()
         members = reduce(or_, (shape.members for some in shapes for shape in some), 0)
-        text = repr([[shape.content for shape in some] for some in shapes]) + repr(sorted(self.vgpu.slots))
+        text = repr([[shape.content for shape in some] for some in shapes])
+        text += "".join(part.identities for part in self.parts.values())
         text += "".join(sorted(self.other_names))
         derive(self, "by_family", MappingProxyType(by_family))
         derive(self, "nodes", members.bit_count())
         derive(self, "digest", hashlib.sha256(text.encode()).hexdigest()[:12])
+
+    @property
+    def vgpu(self) -> VgpuFleet:
+        """The nodes with vGPUs, for the rules about them."""
+        return cast("VgpuFleet", self.parts[Family.VGPU])
+
+    @property
+    def gpushare(self) -> GpushareFleet:
+        """The nodes with gpushare cards, for the rules about them."""
+        return cast("GpushareFleet", self.parts[Family.GPUSHARE])
+
+    @property
+    def ascend(self) -> AscendFleet:
+        """The nodes with Ascend NPUs, for the rules about them."""
+        return cast("AscendFleet", self.parts[Family.ASCEND])
+
+    @property
+    def mindcluster(self) -> MindclusterFleet:
+        """The nodes with AI cores of MindCluster, for the rules about them."""
+        return cast("MindclusterFleet", self.parts[Family.MINDCLUSTER])
 
 
 def build_fleet(
@@ -87,10 +103,10 @@ def build_fleet(
     declared = declared or Declared()
     index = Index(known)
     return Fleet(
-        vgpu=build_vgpu_fleet(known, index, config.vgpu, target, declared.vgpu),
-        gpushare=build_gpushare_fleet(known, index, declared.gpushare),
-        ascend=build_ascend_fleet(known, index, config.ascend, declared.ascend),
-        mindcluster=build_mindcluster_fleet(known, index),
+        parts={
+            family.id: family.build(known, index, config, target, getattr(declared, family.id, ()))
+            for family in registry.FAMILIES
+        },
         index=index,
         complete=nodes is not None,
         other_names=frozenset(

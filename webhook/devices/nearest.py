@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from webhook.devices.families import Family, Role
+from webhook.devices.families import Role
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Unknown
@@ -121,9 +121,9 @@ def loosened(nodes: NodeSelector | None) -> Iterator[tuple[str, NodeSelector | N
     yield nodes.words, None
 
 
-def amounts_of_regular(pod: DevicePod, family: Family) -> list[Amount]:
+def amounts_of_regular(pod: DevicePod, family: str) -> list[Amount]:
     """What the regular containers ask of a family."""
-    return [amount for amount in pod.amounts if amount.family is family and amount.container.kind == REGULAR]
+    return [amount for amount in pod.amounts if amount.family == family and amount.container.kind == REGULAR]
 
 
 def with_value(pod: DevicePod, amount: Amount, value: int) -> DevicePod:

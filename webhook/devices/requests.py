@@ -26,7 +26,7 @@ class Amount(NamedTuple):
 
     container: Container
     resource: str
-    family: Family
+    family: str
     role: Role
     raw: Any
     value: int | None
@@ -81,7 +81,7 @@ class DevicePod:
         self.roles = config.roles_for(view.labels)
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
-        self.asked: dict[Family, list[Container]] = {}
+        self.asked: dict[str, list[Container]] = {}
         self.memo: dict[str, Any] = {}
         self.amounts: list[Amount] = []
         self.vgpu: list[Ask] = []
@@ -96,7 +96,7 @@ class DevicePod:
         """The optional fields that the pod has; of an update all, since rules read the pod before it, too."""
         return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
 
-    def asks(self, family: Family) -> bool:
+    def asks(self, family: str) -> bool:
         """Tell whether some container asks for a family."""
         return family in self.asked
 
@@ -110,7 +110,7 @@ class DevicePod:
                 askers = self.asked.setdefault(family, [])
                 if not askers or askers[-1] is not container:
                     askers.append(container)
-            if family is Family.VGPU:
+            if family == Family.VGPU:
                 vgpu[role] = value
         if vgpu and container.kind == REGULAR:
             self.vgpu.append(Ask(container, vgpu))
@@ -152,12 +152,12 @@ def _new_ephemeral(view: PodView, previous: PodView) -> tuple[Container, ...]:
     return tuple([container for container in view.ephemeral_containers if container.name not in known])
 
 
-def families_of(container: Container, roles: Roles) -> set[Family]:
+def families_of(container: Container, roles: Roles) -> set[str]:
     """The families that a container asks for."""
     return {amount.family for amount in amounts_of(container, roles)}
 
 
-def requested_families(container: Container, roles: Roles) -> set[Family]:
+def requested_families(container: Container, roles: Roles) -> set[str]:
     """The families of which a container requests more than nothing: by a count or, without one, by any other amount."""
     amounts = amounts_of(container, roles)
     counted = {amount.family for amount in amounts if amount.role is Role.NUMBER}

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
+from webhook.devices import registry
 from webhook.devices.config import DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.fleet import Fleet
@@ -79,8 +80,8 @@ def _unnamed(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> Itera
 
 def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
     known = fleet if fleet is not None and fleet.complete else None
-    families = [family for family in Family if known is not None and known.by_family[family]]
-    candidates = _candidates(config, families or list(Family))
+    families = [family.id for family in registry.FAMILIES if known is not None and known.by_family[family.id]]
+    candidates = _candidates(config, families or [family.id for family in registry.FAMILIES])
     found = []
     for number, (container, resource) in enumerate(unnamed):
         meant = _nearest(resource, candidates) if number < MAX_COMPARED else None
@@ -99,7 +100,7 @@ def _is_strange(resource: str, meant: str | None) -> bool:
 # --- the name that was meant -----------------------------------------------------------------------------------------
 
 
-def _candidates(config: DeviceConfig, families: list[Family]) -> dict[tuple[str, str], str]:
+def _candidates(config: DeviceConfig, families: list[str]) -> dict[tuple[str, str], str]:
     """The known names by how they, and their likely variants, are spelt: the domain and the word behind it."""
     roles = [(name, role, name) for name, (family, role) in config.roles.items() if family in families]
     if Family.VGPU in families:

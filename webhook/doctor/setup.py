@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from webhook import names
-from webhook.devices.config import DeviceConfig, as_read_by
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import as_read_by
 from webhook.devices.target import Target
 from webhook.doctor.device_config import DeviceConfigMap, read_by_scheduler
 from webhook.doctor.facts import Facts, Kind, Unread

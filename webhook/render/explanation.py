@@ -1,23 +1,17 @@
 """An explanation for the terminal and as JSON."""
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from webhook.devices.ascend.explain import explain as explain_ascend
-from webhook.devices.explanation import PlacementRequest, PodExplanation, Sentence, ShapeExplanation
-from webhook.devices.families import Family
-from webhook.devices.fleet import Fleet
-from webhook.devices.gpushare.explain import explain as explain_gpushare
-from webhook.devices.mindcluster.explain import explain as explain_mindcluster
+from webhook.devices import registry
+from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.requests import DevicePod
-from webhook.devices.vgpu.explain import explain as explain_vgpu
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.rules.base import Context
-from webhook.rules.facts import asked, selector, written_selector
+from webhook.rules.facts import placement_request
 
 SHOWN_GATED = 3
 
@@ -39,33 +33,10 @@ def explain_pods(pods: tuple[tuple[str, DevicePod], ...], context: Context) -> l
     return [
         explained
         for path, pod in pods
-        for family in Family
-        if pod.asks(family)
-        for explained in _explain(path, pod, family, context, fleet)
+        for family in registry.FAMILIES
+        if pod.asks(family.id)
+        for explained in family.explain(placement_request(pod, context, fleet, family.id, path), fleet.parts[family.id])
     ]
-
-
-def _explain(path: str, pod: DevicePod, family: Family, context: Context, fleet: Fleet) -> Iterator[PodExplanation]:
-    request = PlacementRequest(
-        path=path,
-        pod=pod,
-        family=family,
-        config=context.config,
-        target=context.settings.target,
-        index=fleet.index,
-        written=written_selector(pod),
-        nodes=selector(pod, context, family),
-        denies=context.denies,
-    )
-    match family:
-        case Family.VGPU:
-            return explain_vgpu(request, fleet.vgpu, asked(pod, context))
-        case Family.GPUSHARE:
-            return explain_gpushare(request, fleet.gpushare)
-        case Family.ASCEND:
-            return explain_ascend(request, fleet.ascend)
-        case Family.MINDCLUSTER:
-            return explain_mindcluster(request, fleet.mindcluster)
 
 
 # --- for the terminal -----------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What a rule is, what it is given, and what it may say."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -135,6 +135,18 @@ class Notice:
     detail: str
 
 
+VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
+ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
+EVERY_POD = None
+
+
+def concerns(families: frozenset[str] | None, asked: Collection[str]) -> bool:
+    """Tell whether a rule for some families reads a pod that requests devices of others."""
+    if families is EVERY_POD:
+        return True
+    return bool(asked) if families is ANY_FAMILY else not families.isdisjoint(asked)
+
+
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """A repair.
@@ -143,14 +155,14 @@ class Mutation:
         id: kebab-case, stable.
         summary: what it does, for the rule table.
         propose: the edits, and notices where the author's own words change.
-        families: it is asked only about pods that ask for one of these; None: about every pod.
+        families: it is asked only about pods that ask for one of these, by default of any; None: about every pod.
         enabled: whether device config and policy want it at all.
     """
 
     id: str
     summary: str
     propose: Callable[[DevicePod, Context], Iterable[Edit | Notice]]
-    families: frozenset[Family] | None = frozenset(Family)
+    families: frozenset[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
 
 
@@ -163,7 +175,7 @@ class Validation:
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
         check: the findings; none if all is well.
-        families: it is asked only about pods that ask for one of these; None: about every pod.
+        families: it is asked only about pods that ask for one of these, by default of any; None: about every pod.
         fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
@@ -173,19 +185,15 @@ class Validation:
     level: Level
     summary: str
     check: Callable[[DevicePod, Context], Iterable[Finding]]
-    families: frozenset[Family] | None = frozenset(Family)
+    families: frozenset[str] | None = ANY_FAMILY
     fields: frozenset[str] = frozenset()
     instead_of: str = ""
     fleet: bool = False
 
-    def may_find(self, families: Iterable[Family], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
+    def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Tell whether it can find anything in a pod with these families and optional fields."""
         return (
-            (self.families is None or not self.families.isdisjoint(families))
+            concerns(self.families, families)
             and (not self.fields or not self.fields.isdisjoint(fields))
             and (not self.instead_of or self.instead_of in repairs_off)
         )
-
-
-VGPU_ONLY = frozenset({Family.VGPU})
-EVERY_POD = None

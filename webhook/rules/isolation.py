@@ -6,7 +6,7 @@ from functools import cache
 from webhook import names
 from webhook.devices.families import Family
 
-_NAMES = {
+_NAMES: dict[str, tuple[str, ...]] = {
     Family.VGPU: (
         "CUDA_DISABLE_CONTROL",
         "CUDA_DISABLE_CONTROL_DP",
@@ -27,7 +27,7 @@ _NAMES = {
         "NPU_LOCAL_SHM_PATH",
     ),
 }
-_PREFIXES: dict[Family, tuple[str, ...]] = {
+_PREFIXES: dict[str, tuple[str, ...]] = {
     Family.VGPU: ("CUDA_DEVICE_MEMORY_LIMIT_", "CUDA_DEVICE_SM_LIMIT"),  # every variable that begins with one of them
     Family.ASCEND: (),
 }
@@ -45,7 +45,7 @@ def overriding(families: frozenset[Family]) -> tuple[frozenset[str], tuple[str, 
     )
 
 
-def first_behind(prefix: str, families: Iterable[Family]) -> str | None:
+def first_behind(prefix: str, families: Iterable[str]) -> str | None:
     """A variable that overrides the isolation and consists of a prefix and at least one character; None if none does."""
     for family in families:
         if family in ISOLATED:
@@ -57,7 +57,7 @@ def first_behind(prefix: str, families: Iterable[Family]) -> str | None:
     return None
 
 
-def _behind(family: Family) -> dict[str, str]:
+def _behind(family: str) -> dict[str, str]:
     """The first variable that begins with each beginning of one, and goes on."""
     found: dict[str, str] = {}
     for name in (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family])):
@@ -66,4 +66,4 @@ def _behind(family: Family) -> dict[str, str]:
     return found
 
 
-_BEHIND = {family: _behind(family) for family in ISOLATED}
+_BEHIND: dict[str, dict[str, str]] = {family: _behind(family) for family in ISOLATED}

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from webhook import names
+from webhook.devices import registry
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Cause, Shortfall
@@ -47,7 +48,7 @@ def _left(shortfall: Shortfall, pod: DevicePod, context: Context, before: str = 
     return wording.left(selector(pod, context, _family(shortfall, context)), before)
 
 
-def _family(shortfall: Shortfall, context: Context) -> Family:
+def _family(shortfall: Shortfall, context: Context) -> str:
     return Family.ASCEND if shortfall.resource == names.VNPU_MODE else context.config.roles[shortfall.resource][0]
 
 
@@ -64,8 +65,8 @@ def _no_eligible_card(shortfall: Shortfall, pod: DevicePod, context: Context) ->
 def _instead(shortfall: Shortfall, context: Context) -> str:
     """What the fleet has of the family."""
     fleet, family = context.fleet, _family(shortfall, context)
-    if fleet is None or family is not Family.ASCEND:
-        return " with a healthy card" if family is Family.GPUSHARE else ""
+    if fleet is None or family != Family.ASCEND:
+        return " with a healthy card" if family == Family.GPUSHARE else ""
     for node, missing in fleet.ascend.gated:
         if missing == shortfall.resource:
             return f"; node {node} registers some, but its allocatable is missing or 0"
@@ -111,7 +112,8 @@ def _fits_no_node(shortfall: Shortfall, pod: DevicePod, context: Context) -> str
 
 
 def _devices(shortfall: Shortfall, context: Context) -> str:
-    return "healthy card" if _family(shortfall, context) is Family.GPUSHARE else "NPU"
+    family = _family(shortfall, context)
+    return next(each.device for each in registry.FAMILIES if each.id == family)
 
 
 _SENTENCES = {

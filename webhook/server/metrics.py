@@ -14,7 +14,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.registry import Collector
 
-from webhook.devices.families import Family
+from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
 from webhook.wire.models import Request
@@ -97,7 +97,7 @@ class Metrics(Collector):
     def fleet(self, fleet: Fleet | None) -> None:
         """Note the size of the fleet; an unknown one counts as empty."""
         by_family = fleet.by_family if fleet else {}
-        for family in Family:
+        for family in (family.id for family in registry.FAMILIES):
             real = [shape for shape in by_family.get(family, ()) if not shape.declared]
             self._gauges["fleet_nodes"][(family,)] = sum(shape.nodes for shape in real)
             self._gauges["fleet_shapes"][(family,)] = len(real)

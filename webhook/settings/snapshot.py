@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.devices.config import DeviceConfig, as_read_by
-from webhook.devices.config_file import parse_device_config
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.policy.policy import Policy

@@ -9,14 +9,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from webhook.console.api.fleet_answers import FamilyFleet, FleetAnswer, SkippedNodes, TypeTotal
-from webhook.console.api.fleet_shapes import MAX_NAME, Devices, FleetShape, added, devices_of, draw, fleet_shape, unit
+from webhook.console.api.fleet_answers import FamilyFleet, FamilyId, FleetAnswer, SkippedNodes, TypeTotal
+from webhook.console.api.fleet_shapes import MAX_NAME, FleetShape, added, devices_of, fleet_shape
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.sources import sources
 from webhook.console.state import State
+from webhook.devices import registry
 from webhook.devices.bits import bits, lowest
 from webhook.devices.config import DeviceConfig
-from webhook.devices.families import Family
+from webhook.devices.family import DeviceFamily, Devices
 from webhook.devices.fleet import Fleet
 from webhook.devices.shapes import Shape
 from webhook.texts import shorten
@@ -31,7 +32,7 @@ _EVERYBODY = -1  # as bits: all nodes
 class FleetQuestion(Question):
     """Which nodes are asked for."""
 
-    family: Annotated[Family | None, Field(description="one family of devices only")] = None
+    family: Annotated[FamilyId | None, Field(description="one family of devices only")] = None
     name: Annotated[
         str,
         Field(
@@ -50,7 +51,7 @@ def fleet(state: State, question: FleetQuestion) -> FleetAnswer:
     families: tuple[FamilyFleet, ...] = ()
     if found is not None:
         look = _Look(found, snapshot.config, question)
-        wanted = [question.family] if question.family else list(Family)
+        wanted = [family for family in registry.FAMILIES if question.family in (None, family.id)]
         families = tuple(told for family in wanted if (told := look.family(family)) is not None)
     return FleetAnswer(
         known=found is not None,
@@ -73,39 +74,40 @@ class _Look:
         names = found.index.names
         self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if name else _EVERYBODY
 
-    def family(self, family: Family) -> FamilyFleet | None:
+    def family(self, family: DeviceFamily) -> FamilyFleet | None:
         """One family; None if nothing of it is left."""
-        left = [(shape, nodes) for shape in self._fleet.by_family[family] if (nodes := self._nodes(shape))]
+        left = [(shape, nodes) for shape in self._fleet.by_family[family.id] if (nodes := self._nodes(shape, family))]
         skipped = self._skipped(family)
         if not left and not skipped:
             return None
         left.sort(key=lambda pair: (pair[0].declared, -pair[1]))
-        real = [(shape, nodes, devices_of(shape, self._config)) for shape, nodes in left if not shape.declared]
+        real = [(shape, nodes, devices_of(shape, family, self._config)) for shape, nodes in left if not shape.declared]
         types = _types(real)
         return FamilyFleet(
-            family=family,
-            unit=unit(family),
+            family=family.id,
+            unit=family.unit,
             nodes=sum(nodes for _, nodes, _ in real),
             devices=sum(shape.devices * nodes for shape, nodes, _ in real),
             memory=added((each.memory, each.count * nodes) for _, nodes, kinds in real for each in kinds),
             slices=added((each.split, each.count * nodes) for _, nodes, kinds in real for each in kinds),
             declared=sum(nodes for shape, nodes in left if shape.declared),
-            shapes=tuple(self._shapes(left)),
+            shapes=tuple(self._shapes(left, family)),
             more_shapes=max(len(left) - self._question.limit, 0),
             types=tuple(types[:MAX_TYPES]),
             more_types=max(len(types) - MAX_TYPES, 0),
             skipped=skipped,
         )
 
-    def _shapes(self, left: list[tuple[Shape, int]]) -> Iterator[FleetShape]:
+    def _shapes(self, left: list[tuple[Shape, int]], family: DeviceFamily) -> Iterator[FleetShape]:
         for place, (shape, nodes) in enumerate(left[: self._question.limit]):
-            drawing = draw(shape, self._config) if place < MAX_DRAWN else None
-            yield fleet_shape(shape, self._names(shape), nodes, self._config, drawing)
+            found = fleet_shape(shape, family, self._names(shape), nodes, self._config)
+            drawn = place < MAX_DRAWN
+            yield found.model_copy(update={"drawing": family.draw(shape, self._config)}) if drawn else found
 
-    def _nodes(self, shape: Shape) -> int:
+    def _nodes(self, shape: Shape, family: DeviceFamily) -> int:
         """How many nodes of a shape are asked for."""
         wanted = self._question.type.lower()
-        if wanted and not any(wanted in each.type.lower() for each in devices_of(shape, self._config)):
+        if wanted and not any(wanted in each.type.lower() for each in devices_of(shape, family, self._config)):
             return 0
         if shape.declared:
             return shape.nodes if any(map(self._is_named, shape.names)) else 0
@@ -125,10 +127,9 @@ class _Look:
     def _is_named(self, name: str) -> bool:
         return self._named(name[:MAX_NAME].lower()) is not None
 
-    def _skipped(self, family: Family) -> tuple[SkippedNodes, ...]:
-        gated = {Family.VGPU: self._fleet.vgpu.gated, Family.ASCEND: self._fleet.ascend.gated}.get(family, ())
+    def _skipped(self, family: DeviceFamily) -> tuple[SkippedNodes, ...]:
         lacking: dict[str, list[str]] = {}
-        for node, resource in gated:
+        for node, resource in self._fleet.parts[family.id].gated:
             if not self._question.type and self._is_named(node):
                 lacking.setdefault(resource, []).append(node)
         return tuple(

@@ -1,9 +1,27 @@
 """What is told of the fleet."""
 
+from typing import Annotated
+
+from pydantic import AfterValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
 from webhook.console.api.fleet_shapes import FleetShape
 from webhook.console.api.operation import Answer
 from webhook.console.api.sources import Source
-from webhook.devices.families import Family
+from webhook.devices import registry
+
+
+def _known(family: str) -> str:
+    known = [each.id for each in registry.FAMILIES]
+    if family not in known:
+        *others, last = [f"'{each}'" for each in known]
+        expected = f"{', '.join(others)} or {last}"
+        raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+    return family
+
+
+_IDS = WithJsonSchema({"type": "string", "enum": [str(family.id) for family in registry.FAMILIES]})
+FamilyId = Annotated[str, AfterValidator(_known), _IDS]
 
 
 class TypeTotal(Answer):
@@ -51,7 +69,7 @@ class FamilyFleet(Answer):
         skipped: nodes whose devices the scheduler ignores, by what they lack.
     """
 
-    family: Family
+    family: FamilyId
     unit: str
     nodes: int
     devices: int

@@ -6,14 +6,7 @@ from webhook.console.api.fleet import OPERATIONS
 from webhook.console.pages.units import ago, mebibytes
 from webhook.console.pictures.node import svg
 from webhook.console.state import State
-from webhook.devices.families import Family
-
-WORDS = {
-    Family.VGPU: ("NVIDIA cards in slices", "card", "cards"),
-    Family.GPUSHARE: ("NVIDIA cards, gpushare", "healthy card", "healthy cards"),
-    Family.ASCEND: ("Ascend NPUs", "NPU", "NPUs"),
-    Family.MINDCLUSTER: ("Ascend AI cores, MindCluster", "chip", "chips"),
-}
+from webhook.devices import registry
 
 
 def add(pages: Blueprint, state: State) -> None:
@@ -29,7 +22,7 @@ def add(pages: Blueprint, state: State) -> None:
             found=found,
             asked=values,
             filtered=bool(values.keys() & {"family", "name", "type"}),
-            words=WORDS,
+            families={family.id: family for family in registry.FAMILIES},
             svg=svg,
             mebibytes=mebibytes,
             ago=ago,

@@ -18,6 +18,7 @@ from webhook.console.pages.playground_examples import START, Example, choices, e
 from webhook.console.pages.playground_folds import blocks
 from webhook.console.pictures.node import svg
 from webhook.console.state import State
+from webhook.devices import registry
 from webhook.devices.drawing import DrawnNode
 from webhook.errors import WebhookError
 from webhook.render.yaml import to_json
@@ -41,12 +42,6 @@ PLACEMENTS = {
     "tight": ("fits tightly", "warn", "▲"),
     "never": ("never", "bad", "✕"),
     "unknown": ("unknown", "", "?"),
-}
-FAMILIES = {
-    "vgpu": "vGPU nodes",
-    "gpushare": "gpushare nodes",
-    "ascend": "Ascend nodes",
-    "mindcluster": "MindCluster nodes",
 }
 
 
@@ -102,7 +97,7 @@ def _page(values: Mapping[str, Any], chosen: Example | None, answers: Mapping[st
             choices=choices(),
             verdict_of=_verdict,
             placements=PLACEMENTS,
-            families=FAMILIES,
+            families={family.id: family.nodes for family in registry.FAMILIES},
             blocks=blocks,
             svg=svg,
             picture=_picture,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices import wording
 from webhook.devices.ascend.drawing import draw
-from webhook.devices.ascend.feasibility import NpuAsk, assign, booked, is_hami_core, judge, npu_asks
+from webhook.devices.ascend.feasibility import NpuAsk, assign, booked, by_chip, is_hami_core, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import Chip
 from webhook.devices.drawing import DrawnNode, DrawnPart, drawn_name
@@ -129,16 +129,14 @@ CHOOSES = "one possibility: the scheduler chooses which NPUs"
 
 def explain(request: PlacementRequest, fleet: AscendFleet) -> Iterator[PodExplanation]:
     """Explain a pod to the shapes of a fleet, for each kind of NPU that it requests."""
-    by_chip: dict[Chip, list[NpuAsk]] = {}
-    for ask in npu_asks(request.pod, request.config.ascend) if request.usable else ():
-        by_chip.setdefault(ask.chip, []).append(ask)
-    for chip, asks in by_chip.items():
+    chips = by_chip(request.pod, request.config.ascend) if request.usable else {}
+    for chip, asks in chips.items():
         asked = Question(asks, request.nodes, is_hami_core(request.pod.view))
         found = answers(asked, fleet, oversize_refused=request.denies("ascend-memory-oversize"))
         explained = [_explanation(answer, asked, chip, request) for answer in found]
         skipped = [(node, missing) for node, missing in fleet.gated if missing == chip.number_name]
         yield request.explanation(explained, fleet.shapes.get(chip.word, ()), _missing(chip, fleet), skipped, chip.word)
-    if not by_chip:
+    if not chips:
         yield request.explanation(None, fleet.every_shape, "")
 
 

@@ -49,6 +49,23 @@ def npu_asks(pod: DevicePod, config: AscendConfig) -> list[NpuAsk]:
     return list(_asks(pod, config))
 
 
+def npus(pod: DevicePod, config: AscendConfig) -> list[NpuAsk]:
+    """The same, worked out once a pod."""
+    memo = pod.memo
+    if "npus" not in memo:
+        memo["npus"] = npu_asks(pod, config) if pod.asks(Family.ASCEND) else []
+    found: list[NpuAsk] = memo["npus"]
+    return found
+
+
+def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuAsk]]:
+    """The same for each kind of NPU."""
+    found: dict[Chip, list[NpuAsk]] = {}
+    for ask in npus(pod, config):
+        found.setdefault(ask.chip, []).append(ask)
+    return found
+
+
 def is_hami_core(pod: PodView) -> bool:
     """Tell whether NPUs are shared in software, not cut by templates: the annotation must say so to the letter."""
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE

@@ -81,6 +81,11 @@ class AscendFleet:
         """The shapes of all chips."""
         return tuple(shape for shapes in self.shapes.values() for shape in shapes)
 
+    @property
+    def identities(self) -> str:
+        """What the fleet's digest covers beside the shapes: nothing."""
+        return ""
+
 
 def build_ascend_fleet(
     nodes: Iterable[Node], index: Index, config: AscendConfig, declared: Iterable[AscendShape] = ()

@@ -51,6 +51,21 @@ class GpushareFleet:
     shapes: tuple[GpushareShape, ...]
     index: Index
 
+    @property
+    def every_shape(self) -> tuple[GpushareShape, ...]:
+        """The distinct shapes."""
+        return self.shapes
+
+    @property
+    def gated(self) -> tuple[tuple[str, str], ...]:
+        """None: the scheduler sees every node that offers such devices."""
+        return ()
+
+    @property
+    def identities(self) -> str:
+        """What the fleet's digest covers beside the shapes: nothing."""
+        return ""
+
 
 def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable[GpushareShape] = ()) -> GpushareFleet:
     """Collapse the nodes that have both gpushare names in their capacity into shapes."""

@@ -51,6 +51,21 @@ class MindclusterFleet:
     index: Index
 
     @property
+    def every_shape(self) -> tuple[MindclusterShape, ...]:
+        """The distinct shapes."""
+        return self.shapes
+
+    @property
+    def gated(self) -> tuple[tuple[str, str], ...]:
+        """None: the scheduler sees every node that offers such devices."""
+        return ()
+
+    @property
+    def identities(self) -> str:
+        """What the fleet's digest covers beside the shapes: nothing."""
+        return ""
+
+    @property
     def chip_cores(self) -> frozenset[int]:
         """How many AI cores a chip may have."""
         return frozenset(shape.chip_cores for shape in self.shapes) or frozenset({CHIP_CORES})

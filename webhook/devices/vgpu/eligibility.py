@@ -1,7 +1,7 @@
 """Which nodes and cards a pod's words leave of the fleet."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from webhook import names
 from webhook.devices.selectors import NodeSelector
@@ -247,3 +247,30 @@ class _Left:
 
 def _candidate(shape: VgpuShape, node: str, cards: Sequence[Card]) -> Candidate:
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
+
+
+# --- what the author meant ------------------------------------------------------------------------------------------
+
+MODES = (names.MODE_HAMI_CORE, names.MODE_MIG, names.MODE_MPS)
+
+
+def corrected(found: Constraints, view: PodView, denies: Callable[[str], bool]) -> Constraints:
+    """Constraints as the author meant them, where a static rule refuses the annotation."""
+    if found.mode is not None and found.mode not in MODES and denies("mode-invalid"):
+        meant = near_mode(found.mode)
+        found = replace(found, mode=meant)
+    if denies("gputype-malformed"):
+        use, nouse = view.annotation(names.USE_GPUTYPE), view.annotation(names.NOUSE_GPUTYPE)
+        found = replace(found, use_types=_meant(use), nouse_types=_meant(nouse))
+    return found
+
+
+def _meant(text: str | None) -> tuple[str, ...] | None:
+    words = clean_words(text) if text else []
+    return type_words(",".join(words)) if words else None
+
+
+def near_mode(text: str) -> str | None:
+    """The mode that a misspelt word means; None if it is no near miss in case, spaces or dashes."""
+    plain = text.strip().lower().replace("_", "-").replace(" ", "-")
+    return next((mode for mode in MODES if plain in (mode, mode.replace("-", ""))), None)

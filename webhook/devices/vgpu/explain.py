@@ -26,8 +26,8 @@ from webhook.devices.nearest import MAX_CONTAINERS, Change, Enquiry, Lower, loos
 from webhook.devices.target import Target
 from webhook.devices.verdict import Feasibility, Fits, FitsTightly, Never
 from webhook.devices.vgpu.drawing import draw_shape, draw_slices, draw_stuck
-from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, Constraints, eligible
-from webhook.devices.vgpu.feasibility import Question, judge, offers
+from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, Constraints, corrected, eligible, read_constraints
+from webhook.devices.vgpu.feasibility import Question, capped, judge, offers, question
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import POLICIES, Place, Placement, Reason, Slices, Stuck, walk
 from webhook.devices.vgpu.slices import CARD_CORES
@@ -163,12 +163,22 @@ class VgpuExplanation(ShapeExplanation):
     refusal: CardRefusal | None = None
 
 
-def explain(request: PlacementRequest, fleet: VgpuFleet, asked: Question | None) -> Iterator[PodExplanation]:
-    """Explain a pod to the shapes of a fleet; the question is None if a quantity is not usable."""
+def explain(request: PlacementRequest, fleet: VgpuFleet) -> Iterator[PodExplanation]:
+    """Explain a pod to the shapes of a fleet."""
+    asked = _question(request)
     explained = None
     if asked is not None and asked.needs:
         explained = [_explanation(answer, asked, request) for answer in answers(asked, fleet, request.target)]
     yield request.explanation(explained, fleet.shapes, "no node of the fleet registers vGPU cards", fleet.gated)
+
+
+def _question(request: PlacementRequest) -> Question | None:
+    """The question that the rules ask; None if a quantity is not usable."""
+    words = corrected(
+        read_constraints(request.pod.view, request.target, request.nodes), request.pod.view, request.denies
+    )
+    found = question(request.pod.vgpu, words, request.target)
+    return None if found is None else capped(found, request.denies)
 
 
 def answers(asked: Question, fleet: VgpuFleet, target: Target) -> Iterator[VgpuAnswer]:

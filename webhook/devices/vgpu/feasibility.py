@@ -1,7 +1,7 @@
 """Can any node of the fleet, empty, ever take this pod's vGPUs?"""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from webhook.devices.families import Role
 from webhook.devices.requests import Ask
@@ -10,7 +10,7 @@ from webhook.devices.verdict import Cause, Feasibility, Fits, FitsTightly, Never
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import EMPTY, Budget, Need, enough_slices, takes
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, enough_slices, takes
 
 WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
 MAX_REFUSED = 16  # nodes remembered while others are judged
@@ -46,6 +46,16 @@ def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Q
     served = tuple([ask for ask in asks if ask.number is not None or ask.memory is not None])
     needs = tuple([Need(ask.number or 1, ask.memory or None, ask.cores or 0) for ask in served])
     return Question(served, needs, _totals(asks, target), constraints, target.follows_policy)
+
+
+def capped(asked: Question, denies: Callable[[str], bool]) -> Question:
+    """The question with at most 100 cores a card, where a static rule refuses more."""
+    if all([need.cores <= CARD_CORES for need in asked.needs]) or not denies("cores-range"):
+        return asked
+    needs = tuple([replace(need, cores=min(need.cores, CARD_CORES)) for need in asked.needs])
+    excess = sum(before.cores - after.cores for before, after in zip(asked.needs, needs, strict=True))
+    totals = {role: amount - excess if role is Role.CORES else amount for role, amount in asked.totals.items()}
+    return replace(asked, needs=needs, totals=totals)
 
 
 def judge(asked: Question, fleet: VgpuFleet, budget: Budget | None = None) -> Feasibility:

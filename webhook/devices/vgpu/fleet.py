@@ -185,6 +185,16 @@ class VgpuFleet:
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def every_shape(self) -> tuple[VgpuShape, ...]:
+        """The distinct shapes."""
+        return self.shapes
+
+    @property
+    def identities(self) -> str:
+        """The UUIDs of the cards, which the fleet's digest covers beside the shapes."""
+        return repr(sorted(self.slots))
+
+    @property
     def declares(self) -> bool:
         """Whether nodes may come that are not there yet."""
         return any(shape.declared for shape in self.shapes)

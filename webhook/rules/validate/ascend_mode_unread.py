@@ -11,10 +11,10 @@ from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
+from webhook.devices.vgpu.eligibility import near_mode
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import near_mode
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
+from webhook.devices.vgpu.eligibility import MODES, near_mode
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.facts import MODES, near_mode
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:

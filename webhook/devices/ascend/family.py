@@ -1,0 +1,73 @@
+"""The record of the Ascend family."""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.ascend.drawing import draw
+from webhook.devices.ascend.explain import explain
+from webhook.devices.ascend.feasibility import by_chip, is_hami_core, judge
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape, build_ascend_fleet
+from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
+from webhook.devices.explanation import PlacementRequest
+from webhook.devices.families import Family, Role
+from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.verdict import Fits, Shortfall, Unknown
+
+TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
+
+
+def _roles(_vgpu: VgpuConfig, config: AscendConfig) -> dict[str, Role]:
+    roles = {}
+    for chip in config.chips:
+        roles[chip.number_name] = Role.NUMBER
+        roles[chip.cores_name] = Role.CORES
+        if chip.memory_name:
+            roles[chip.memory_name] = Role.MEMORY
+    return roles
+
+
+def _judge(request: PlacementRequest, fleet: AscendFleet) -> Iterator[Fits | Shortfall | Unknown]:
+    hami_core, parts_refused = is_hami_core(request.pod.view), request.denies("ascend-partial-several")
+    for asks in by_chip(request.pod, request.config.ascend).values():
+        yield judge(asks, request.nodes, fleet, hami_core=hami_core, parts_refused=parts_refused)
+
+
+def _kinds(shape: AscendShape, _config: DeviceConfig) -> list[Devices]:
+    return [
+        Devices(
+            type=shape.word,
+            memory=max(npu.memory, 0),
+            split=max(npu.split, 0),
+            cores=None if shape.declared else max(npu.cores, 0),
+            count=count,
+        )
+        for npu, count in shape.kinds
+    ]
+
+
+def _offered(shape: AscendShape, config: DeviceConfig) -> dict[str, int]:
+    chip = next((chip.number_name for chip in config.ascend.chips if chip.word == shape.word), shape.word)
+    return {chip: shape.offered}
+
+
+FAMILY = DeviceFamily(
+    id=Family.ASCEND,
+    title="Ascend NPUs",
+    nodes="Ascend nodes",
+    device="NPU",
+    devices="NPUs",
+    unit="MiB",
+    roles=_roles,
+    configured=True,
+    annotations=lambda config: (
+        names.NODE_VNPU_HAMI_CORE,
+        *(names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in config.chips),
+    ),
+    build=lambda nodes, index, config, _target, declared: build_ascend_fleet(nodes, index, config.ascend, declared),
+    judge=_judge,
+    explain=explain,
+    draw=lambda shape, _config: draw(shape),
+    kinds=_kinds,
+    offered=_offered,
+    mode=lambda shape: names.MODE_HAMI_CORE if shape.hami_core else TEMPLATES,
+)

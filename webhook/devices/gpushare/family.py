@@ -1,0 +1,44 @@
+"""The record of the gpushare family."""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.config import DeviceConfig
+from webhook.devices.explanation import PlacementRequest
+from webhook.devices.families import Family, Role
+from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.gpushare.drawing import draw
+from webhook.devices.gpushare.explain import explain
+from webhook.devices.gpushare.feasibility import judge
+from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
+from webhook.devices.verdict import Fits, Shortfall, Unknown
+
+_ROLES = {names.GPUSHARE_NUMBER: Role.NUMBER, names.GPUSHARE_MEMORY: Role.MEMORY}
+
+
+def _judge(request: PlacementRequest, fleet: GpushareFleet) -> Iterator[Fits | Shortfall | Unknown]:
+    yield judge(request.pod, request.nodes, fleet)
+
+
+def _kinds(shape: GpushareShape, _config: DeviceConfig) -> list[Devices]:
+    return [Devices(type="healthy cards", memory=shape.memory, count=shape.cards)] if shape.cards else []
+
+
+FAMILY = DeviceFamily(
+    id=Family.GPUSHARE,
+    title="NVIDIA cards, gpushare",
+    nodes="gpushare nodes",
+    device="healthy card",
+    devices="healthy cards",
+    roles=lambda _vgpu, _ascend: _ROLES,
+    annotations=lambda _config: (names.GPU_UNHEALTHY_IDS,),
+    build=lambda nodes, index, _config, _target, declared: build_gpushare_fleet(nodes, index, declared),
+    judge=_judge,
+    explain=explain,
+    draw=lambda shape, _config: draw(shape),
+    kinds=_kinds,
+    offered=lambda shape, _config: {
+        names.GPUSHARE_NUMBER: shape.offered_number,
+        names.GPUSHARE_MEMORY: shape.offered_memory,
+    },
+)
