@@ -24,7 +24,7 @@ from tests.certs.planning import (
     observed,
     run_actions,
 )
-from tests.certs.world import HOSTS, KINDS, World, ensure, run
+from tests.certs.world import FRESH, HOSTS, KINDS, Process, World, run
 
 FOREIGN_CA = pki.make_ca("somebody else's CA", World().time)
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
@@ -176,15 +176,15 @@ def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
 def test_a_lost_secret_does_not_come_back_from_what_was_true_long_ago(world: World):
     """A run reads that the leaf is lost, and sleeps; others change the CA; the leaf is lost again; the run wakes up."""
     world.put(SERVING, None, ours=False)
-    sleeper = ensure(world, DESIRED)
+    sleeper = Process(world, DESIRED, rotate=False, fresh=FRESH)
     for _ in range(5):
-        next(sleeper)
+        assert sleeper.step()
     run_actions(world, rotate=True)
     for lag in (PUBLISH_LAG, SERVE_LAG):
         world.time += lag
         run_actions(world)
     (new,) = observed(world).known
     world.put(SERVING, None, ours=False)
-    for _ in sleeper:
+    while sleeper.step():
         pass
     assert observed(world).issuer == new

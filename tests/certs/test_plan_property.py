@@ -14,10 +14,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from certs import pki, verify
+from certs import ensure, pki, verify
 from certs.plan import AUTHORITY, SERVING, Plan, plan
 from certs.state import SERVE_LAG, Configuration, Desired, Secret, observe
-from tests.certs.world import FRESH, HOSTS, KINDS, MANY, START, World, ensure
+from tests.certs.world import FRESH, HOSTS, KINDS, START, Process, World, run
 
 FOREIGN_CA = pki.make_ca("somebody else's CA", START - timedelta(days=1))
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, START - timedelta(days=1))
@@ -57,23 +57,27 @@ class Cluster(RuleBasedStateMachine):
     @rule(process=PROCESSES, desired=DESIRED_STATES, rotate=st.booleans(), steps=STEPS)
     def begin(self, process, desired, rotate, steps):
         """Begin a run; one that went on is killed."""
-        self.running[process] = ensure(self.world, desired, rotate=rotate, fresh=self.fresh)
+        self.kill(process)
+        self.running[process] = Process(self.world, desired, rotate=rotate, fresh=self.fresh)
         self.go_on(process, steps)
 
     @rule(process=PROCESSES, steps=STEPS)
     def go_on(self, process, steps):
         for _ in range(steps):
-            if self.running[process] and next(self.running[process], "over") == "over":
+            if self.running[process] and not self.running[process].step():
                 self.running[process] = None
             self.trusted()
+
+    def kill(self, process):
+        if self.running[process]:
+            self.running[process].kill()
+            self.running[process] = None
 
     @rule(desired=DESIRED_STATES, rotate=st.booleans())
     def run(self, desired, rotate):
         """A whole run: all is in order afterwards."""
-        before = self.world.writes
-        for _ in ensure(self.world, desired, rotate=rotate):
-            self.trusted()
-            assert self.world.writes - before < MANY
+        run(self.world, desired, rotate=rotate, pause=self.trusted)
+        self.trusted()
         observed = observe(self.world.state, self.world.now, desired)
         assert plan(observed).actions == ()
         assert observed.works, observed.trouble
@@ -103,6 +107,8 @@ class Cluster(RuleBasedStateMachine):
 
     def teardown(self):
         """Whatever it was, it is over after some hours: one CA, and every bundle holds it alone."""
+        self.kill(0)
+        self.kill(1)
         for _ in range(6):
             self.run_every_hour(Desired(HOSTS), rotate=False, hours=1)
         observed = observe(self.world.state, self.world.now, Desired(HOSTS))
@@ -174,5 +180,6 @@ class HostileCluster(Cluster):
 
 
 @pytest.mark.parametrize("machine, examples", [(Cluster, 40), (HostileCluster, 60)], ids=["interrupted", "hostile"])
-def test_every_leaf_that_is_served_is_trusted(machine, examples):
+def test_every_leaf_that_is_served_is_trusted(machine, examples, monkeypatch):
+    monkeypatch.setattr(ensure, "PAUSE_SECONDS", 0.0)
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=15, deadline=None))

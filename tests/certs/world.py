@@ -4,15 +4,20 @@ Pods and API servers are not simulated but bounded: after each change of the Sec
 those before it, until the lag is over. What must hold, must hold for each of them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from math import inf
+from threading import Semaphore, Thread
 
 from cryptography import x509
 
 from certs import verify
-from certs.plan import AUTHORITY, SERVING, Action, apply, plan
-from certs.state import PUBLISH_LAG, SERVE_LAG, Authority, ClusterState, Configuration, Desired, Secret, observe
+from certs.cluster import Cluster, Names, Reading
+from certs.ensure import ensure
+from certs.errors import CertsError, Conflict
+from certs.plan import AUTHORITY, SERVING, Action, apply
+from certs.state import PUBLISH_LAG, SERVE_LAG, ClusterState, Configuration, Desired, Observed, Secret, observe
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -113,37 +118,103 @@ def assemble(objects: Mapping[str, Versioned]) -> ClusterState:
     return ClusterState(authority, serving, configurations)
 
 
-def ensure(world: World, desired: Desired, *, rotate: bool = False, fresh: timedelta = FRESH) -> Iterator[None]:
-    """What `ensure` does; pauses before each read and each write, so that anything can happen there."""
-    resolved = not rotate
-    while True:
-        began, objects = world.time, {}
+class WorldCluster(Cluster):
+    """The world as `certs.ensure` reads and writes it; calls `pause` before each read and each write of an object.
+
+    Attributes:
+        pause: anything can happen there.
+        fresh: for how long a process acts upon what it read.
+    """
+
+    def __init__(self, world: World, desired: Desired, pause: Callable[[], None], fresh: timedelta = FRESH) -> None:
+        self.names = Names()
+        self.pause, self.fresh = pause, fresh
+        self._world, self._desired = world, desired
+        self._began, self._objects = world.time, dict[str, Versioned]()
+
+    def read(self) -> Reading:
+        self._began = self._world.time
         for target in (SERVING, *KINDS, AUTHORITY):
-            yield
-            objects[target] = world.get(target)
-        state, now = assemble(objects), world.now
-        if not resolved:
-            desired, resolved = replace(desired, replace=replaced(state)), True
-        observed = observe(state, now, desired)
-        actions = plan(observed).actions
-        if not actions:
-            return
-        for action in actions:
-            after = apply(observed, action)
-            yield
-            if world.time - began > fresh or world.get(action.target) != objects[action.target]:
-                break
-            if action.target == SERVING and not observe(world.state, world.now, desired).works:
-                world.urgent_until = world.time + PUBLISH_LAG
-            world.put(action.target, changed(after, action.target), ours=True)
-            world.done.append(action)
+            self.pause()
+            self._objects[target] = self._world.get(target)
+        return Reading(assemble(self._objects), self._world.now, {}, 0.0)
+
+    def objections(self, reading: Reading) -> Iterator[str]:
+        return iter(())
+
+    def write(self, reading: Reading, observed: Observed, action: Action) -> None:
+        world, target = self._world, action.target
+        after = apply(observed, action)
+        self.pause()
+        if world.time - self._began > self.fresh or world.get(target) != self._objects[target]:
+            raise Conflict(f"{target} has changed")
+        if target == SERVING and not observe(world.state, world.now, self._desired).works:
+            world.urgent_until = world.time + PUBLISH_LAG
+        world.put(target, changed(after, target), ours=True)
+        world.done.append(action)
 
 
-def run(world: World, desired: Desired, *, rotate: bool = False) -> list[Action]:
-    """A whole run that nobody disturbs; returns what it did."""
+class Killed(BaseException):
+    """Ends the thread of a process."""
+
+
+class Process:
+    """A run of `certs.ensure` that goes on by one read or write at a time, in a thread of its own."""
+
+    def __init__(self, world: World, desired: Desired, *, rotate: bool, fresh: timedelta) -> None:
+        self._cluster = WorldCluster(world, desired, self._pause, fresh)
+        self._arguments = desired, rotate
+        self._go, self._paused = Semaphore(0), Semaphore(0)
+        self._killed = self._over = False
+        self._error: BaseException | None = None
+        Thread(target=self._run, daemon=True).start()
+
+    def step(self) -> bool:
+        """Go on to before the next read or write; False if the run is over."""
+        if not self._over:
+            self._go.release()
+            self._paused.acquire()
+        if self._error is not None:
+            raise self._error
+        return not self._over
+
+    def kill(self) -> None:
+        """End it where it is."""
+        self._killed = True
+        self.step()
+
+    def _pause(self) -> None:
+        self._paused.release()
+        self._go.acquire()
+        if self._killed:
+            raise Killed
+
+    def _run(self) -> None:
+        desired, rotate = self._arguments
+        self._go.acquire()
+        try:
+            if not self._killed:
+                ensure(self._cluster, desired, rotate=rotate, until=-inf, report=ignore)
+        except (CertsError, Killed):  # as when others were faster again and again
+            pass
+        except BaseException as error:  # noqa: BLE001  # raised in the test's thread
+            self._error = error
+        finally:
+            self._over = True
+            self._paused.release()
+
+
+def ignore(*_: object) -> None:
+    """For what nobody looks at."""
+
+
+def run(
+    world: World, desired: Desired, *, rotate: bool = False, pause: Callable[[], None] = lambda: None
+) -> list[Action]:
+    """A whole run that nobody disturbs; returns what it did. `pause` is called before each read and write."""
     before = len(world.done)
-    for _ in ensure(world, desired, rotate=rotate):
-        assert len(world.done) - before < MANY, "it goes on for ever"
+    ensure(WorldCluster(world, desired, pause), desired, rotate=rotate, until=-inf, report=ignore)
+    assert len(world.done) - before < MANY, "it goes on for ever"
     return world.done[before:]
 
 
@@ -152,10 +223,3 @@ def changed(state: ClusterState, target: str) -> Versioned:
     if target == AUTHORITY:
         return state.authority
     return state.serving if target == SERVING else state.configurations[target]
-
-
-def replaced(state: ClusterState) -> str:
-    """The fingerprint of the CA that `--rotate-ca` means."""
-    authority = Authority.read(state.authority)
-    current = authority.current.certificate if authority.current else None
-    return verify.fingerprint(current) if current and authority.next is None else ""
