@@ -8,10 +8,10 @@ import pytest
 
 from certs.pki import make_ca
 from tests.cli.conftest import shell
-from tests.cluster.apiserver import ApiServer
-from tests.cluster.faults import status
 from tests.doctor.cluster import HEALTHY, base64, healthy, secret
 from tests.doctor.test_live import put
+from tests.kube.apiserver import ApiServer
+from tests.kube.faults import status
 from webhook.doctor.registry import CHECKS
 
 HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"

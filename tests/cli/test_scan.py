@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, shell, vgpus
-from tests.cluster.apihttp import Handler
-from tests.cluster.apiserver import ApiServer, config_map
+from tests.kube.apihttp import Handler
+from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
 
 FLEET = FLEETS / "mixed.yaml"

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.cluster.apiserver import ApiServer
-from tests.cluster.faults import drop, status
 from tests.doctor.cluster import NOW, READY, RENDER, facts_of, healthy
 from tests.doctor.test_checks import lines_of
+from tests.kube.apiserver import ApiServer
+from tests.kube.faults import drop, status
 from webhook.doctor import live
 from webhook.doctor.check import Status
 from webhook.doctor.facts import Answer, Kind, Unread

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer
-from tests.cluster.faults import drop, status
+from tests.kube.apiserver import NODES, ApiServer
+from tests.kube.faults import drop, status
 from tests.server.conftest import Start
 from tests.server.live import QUICK, Live, gpu_node, put_policy
 from tests.server.program import Authority, until

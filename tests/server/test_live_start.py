@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer
-from tests.cluster.faults import hang
+from tests.kube.apiserver import NODES, ApiServer
+from tests.kube.faults import hang
 from tests.server.conftest import Start
 from tests.server.live import Live, gpu_node, put_device_config, put_policy
 from tests.server.program import Authority, until

@@ -21,8 +21,8 @@ from typing import Any, Self
 
 import yaml
 
-from tests.cluster.apihttp import Seen, Server
-from tests.cluster.faults import Fault
+from tests.kube.apihttp import Seen, Server
+from tests.kube.faults import Fault
 from tests.server.program import Authority
 
 NODES = "/api/v1/nodes"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer
-from tests.cluster.faults import drop, garbage, hang, sends, status
+from tests.kube.apiserver import NODES, ApiServer
+from tests.kube.faults import drop, garbage, hang, sends, status
 from tests.server.program import until
 from webhook.kube import reflector as module
 from webhook.kube.client import Client

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.apiserver import config_map
+from tests.kube.apiserver import config_map
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 from webhook.policy.policy import default_policy

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from certs.pki import replace
-from tests.cluster.apiserver import NODES, ApiServer, config_maps
-from tests.cluster.faults import hang
+from tests.kube.apiserver import NODES, ApiServer, config_maps
+from tests.kube.faults import hang
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.errors import ConfigError

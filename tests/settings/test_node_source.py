@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.cluster.apiserver import NODES, ApiServer
+from tests.kube.apiserver import NODES, ApiServer
 from tests.server.live import gpu_node
 from tests.server.program import until
 from webhook.kube.client import Client

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apiserver import ApiServer
+from tests.kube.apiserver import ApiServer
 from tests.server.program import Authority
 from webhook.kube.credentials import Credentials
 
