@@ -14,15 +14,17 @@ import webhook.review
 from tests import strategies
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from webhook import names
+from webhook.audit.log import Exchange, line
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import Budget
-from webhook.errors import Malformed, RequestError, TooLarge
+from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
+from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.templates import WORKLOADS
-from webhook.review import Snapshot, mutate, review, validate
+from webhook.review import Snapshot, describe, mutate, review, validate
 from webhook.rules.base import Level
-from webhook.wire.codec import decode, encode
+from webhook.wire.codec import MAX_MARKS, decode, encode
 
 # --- any JSON -------------------------------------------------------------------------------------------------------
 
@@ -397,11 +399,54 @@ TOO_LARGE = [
 )
 def test_a_pod_that_is_too_large_is_refused_unread(pod: dict[str, Any], says: str, asked: dict[str, Any]):
     """What is not looked at could go around a rule, so nothing of it is admitted."""
-    for endpoint in (mutate, validate) if not asked else (validate,):
-        with pytest.raises(TooLarge) as refused:
-            endpoint(request(pod, **asked), USUAL)
-        assert str(refused.value).startswith(f"the pod is too large: {says}")
-        assert str(refused.value).endswith("are reviewed; make several pods")
+    assert mutate(request(pod, **asked), USUAL).word == "untouched"
+    outcome = validate(request(pod, **asked), USUAL)
+    assert outcome.word == "denied"
+    (found,) = outcome.violations
+    assert found.rule == "pod-too-large"
+    assert found.message.startswith(f"the pod is too large: {says}")
+    assert found.message.endswith("are reviewed; make several pods")
+
+
+@pytest.mark.parametrize("enforcement, warned", [("warn", True), ("audit", False)])
+def test_a_pod_that_is_too_large_is_recorded_where_nothing_is_enforced(enforcement: str, warned: bool):
+    used = snapshot("every-family", enforcement=enforcement)
+    outcome = review(request(crowd(MAX_CONTAINERS + 1)), used)
+    assert (outcome.allowed, outcome.word) == (True, "would-be-denied")
+    assert bool(outcome.warnings) == warned
+    record = orjson.loads(line(Exchange("validate", 1), request(crowd(MAX_CONTAINERS + 1)), outcome, used))
+    assert [finding["rule"] for finding in record["findings"]] == ["pod-too-large"]
+    assert record["request"] == {"omitted": "too large"}
+
+
+def review_of_many_values(**request: Any) -> bytes:
+    """As an API server spells a pod that has more values than are read."""
+    asked = {"uid": "u", "kind": {"group": "", "kind": "Pod"}, "namespace": "team-a", "operation": "CREATE"} | request
+    asked["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_MARKS}
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": asked})
+
+
+@pytest.mark.parametrize(
+    "asked, word",
+    [
+        ({}, "denied"),
+        ({"namespace": "observed"}, "would-be-denied"),
+        ({"namespace": "kube-system"}, "untouched"),
+        ({"operation": "DELETE"}, "untouched"),
+        ({"kind": {"group": "apps", "kind": "Deployment"}}, "untouched"),
+    ],
+)
+def test_a_pod_of_too_many_values_is_refused_with_its_uid_under_any_failure_policy(asked: dict[str, Any], word: str):
+    entries = [{"match": ["observed"], "enforcement": "warn"}, {"match": ["kube-*"], "exempt": True}]
+    decoded = decode(review_of_many_values(**asked))
+    outcome = review(decoded, snapshot("every-family", namespaces=entries))
+    answer = json.loads(encode(decoded, outcome.answer()))["response"]
+    assert outcome.word == word
+    assert (answer["uid"], answer["allowed"]) == ("u", word != "denied")
+    if word == "denied":
+        assert "managedFields aside; make several pods" in answer["status"]["message"]
+    if "kind" in asked:
+        assert "not reviewed now, but when the pods are created" in answer["warnings"][0]
 
 
 def test_a_rule_sees_the_last_entry_of_the_largest_pod():
@@ -420,3 +465,12 @@ def test_a_foreign_value_of_megabytes_is_not_spelled():
     outcome = validate(request({"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}), USUAL)
     assert time.process_time() - started < 0.1
     assert '"[[1, 1, 1,' in outcome.message()
+
+
+def test_a_repair_with_a_value_of_megabytes_is_described_without_encoding_it():
+    """Where repairs are not made, the sentence about one shows what it would have put into the pod."""
+    huge = [[1] * 1000] * 2000
+    started = time.process_time()
+    told = describe([Edit(("spec", "x"), huge)])
+    assert time.process_time() - started < 0.05
+    assert told == f"spec.x becomes [[{'1,' * 38}1…"

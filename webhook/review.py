@@ -1,7 +1,6 @@
 """The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import Budget
-from webhook.errors import Malformed, TooLarge
+from webhook.errors import Malformed
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
@@ -23,10 +22,12 @@ from webhook.pod.view import PodView
 from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
 from webhook.rules.levels import Active, Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
-from webhook.texts import shorten
+from webhook.texts import COMPACT, shorten_json
 from webhook.wire.models import Request
 
 SHOWN = 80  # characters of a value
+NOT_REVIEWED = "not-reviewed"  # stands where a rule's id does: templates that are too large
+POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
 
 
 class Repair:
@@ -83,8 +84,7 @@ def describe(edits: Sequence[Edit]) -> str:
     path = field_path(first.path)
     what = f"{path} is removed"
     if first.value is not REMOVE:
-        text = json.dumps(first.value, separators=(",", ":"), ensure_ascii=False)
-        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten(text, SHOWN)}"
+        what = f"{path} {'gets' if first.path[-1] == APPEND else 'becomes'} {shorten_json(first.value, SHOWN, COMPACT)}"
     twin = tuple("requests" if key == "limits" else key for key in first.path)
     if [edit.path for edit in more] == [twin]:
         return f"{what}, in requests too"
@@ -187,9 +187,9 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     effective = snapshot.levels.of(request.namespace)
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
+    if _excess(request):
+        return _untouched(request, "mutate")  # `validate` refuses it
     raw = _object(request)
-    if _too_large(raw, request, effective):
-        return _untouched(request, "mutate")
     context = _context(request, snapshot, effective)
     received = PodView(raw)
     repair = Repair(received, context, snapshot.repairs(effective))
@@ -266,15 +266,12 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
         rules = {"": UPDATE_RULES, "ephemeralcontainers": EPHEMERAL_RULES}.get(request.sub_resource)
         if rules is None:
             return _untouched(request, "validate")
-        old = request.old_object or {}
-        if _too_large(old, request, effective):
-            return _untouched(request, "validate")
-        previous = PodView(old)
+        previous = PodView(request.old_object or {})
     elif request.sub_resource:
         return _untouched(request, "validate")
+    if excess := _excess(request):
+        return _too_large(request, effective, excess)
     raw = _object(request)
-    if _too_large(raw, request, effective):
-        return _untouched(request, "validate")
     context = _context(request, snapshot, effective)
     view = PodView(raw)
     if effective.enforcement is ENFORCE or request.operation != "CREATE":
@@ -298,6 +295,9 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
 
 
 def _validate_workload(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    if request.unread:
+        notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
+        return _untouched(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
@@ -309,7 +309,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     notices: list[tuple[str, str]] = []
     reviewable, notice = _reviewable_templates(templates)
     if notice:
-        notices.append(("not-reviewed", notice))
+        notices.append((NOT_REVIEWED, notice))
     judged: dict[bytes, _Judged] = {}
     for template in reviewable:
         key = _content(template) if len(templates) > 1 else b""
@@ -380,18 +380,24 @@ def _reviewable_templates(templates: Sequence[Template]) -> tuple[Sequence[Templ
     return templates, ""
 
 
-def _too_large(pod: Mapping[str, Any], request: Request, effective: Effective) -> bool:
-    """Tell whether a pod is too large to be reviewed, where nothing is refused.
+def _excess(request: Request) -> str:
+    """What of a pod, or of its previous version, is too much to be reviewed, for people; empty if nothing is."""
+    for pod in (request.object, request.old_object):
+        if pod is not None and not is_surely_small(pod, request.size) and (problem := Size().add(pod)):
+            return problem
+    return request.unread
 
-    Raises:
-        TooLarge: it is, and its namespace enforces. No part of it is judged, since the rest could go around a rule.
-    """
-    if is_surely_small(pod, request.size):
-        return False
-    problem = Size().add(pod)
-    if problem and effective.enforcement is ENFORCE:
-        raise TooLarge(f"the pod is too large: {problem}; make several pods")
-    return bool(problem)
+
+def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
+    """Refuse a pod unread: no part of it is reviewed, since the rest could go around a rule."""
+    message = f"the pod is too large: {excess}; make several pods"
+    return Outcome(
+        id=_decision_id(request, "validate"),
+        allowed=effective.enforcement is not ENFORCE,
+        violations=(Violation(POD_TOO_LARGE, Level.DENY, "", message),),
+        object=request.object or {},
+        enforcement=effective.enforcement,
+    )
 
 
 def _kind(request: Request) -> str | None:

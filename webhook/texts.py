@@ -1,11 +1,27 @@
 """Foreign text in places of limited size."""
 
+import json
+from typing import Any
+
 import orjson
+
+LOOSE = json.JSONEncoder(default=str)
+COMPACT = json.JSONEncoder(default=str, ensure_ascii=False, separators=(",", ":"))
 
 
 def shorten(text: str, most: int) -> str:
     """The text, or as much of its beginning as makes `most` characters with the `…` behind it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def shorten_json(value: Any, most: int, encoder: json.JSONEncoder = LOOSE) -> str:
+    """A value as JSON, or as much of its beginning; the rest may be megabytes, and is not encoded."""
+    text = ""
+    for part in encoder.iterencode(value):
+        text += part
+        if len(text) > most:
+            break
+    return shorten(text, most)
 
 
 def cut(text: str, most: int) -> str:

@@ -151,14 +151,54 @@ def test_a_body_of_ordinary_values_in_go_spelling_needs_no_second_parser(monkeyp
 @pytest.mark.parametrize("value", ["{}", "[]", "1", '{"a":1}', '""'])
 def test_too_many_values_are_not_parsed(value: str):
     many = with_object("[" + ",".join([value] * MAX_MARKS) + "]")
-    with pytest.raises(TooLarge, match="too many values: more than 500000 commas, colons and brackets; send fewer"):
-        decode(many)
+    decoded = decode(orjson.dumps(orjson.loads(many)))
+    assert decoded.uid == UID
+    assert decoded.object is None
+    assert decoded.unread == "it has more than 360000 commas, colons and brackets, managedFields aside"
+    with pytest.raises(TooLarge, match=r"more than 360000 commas, colons and brackets, .*; send fewer values"):
+        decode(many)  # not spelled as an API server spells, so what stands before the object is not found
     assert decode(with_object('"' + "x" * MAX_MARKS * 2 + '"')).object
+
+
+ETCD_BYTES = 3 << 19  # of one object in etcd, where the metadata is part of it and managedFields are kept as JSON
+
+
+def test_the_densest_update_that_etcd_can_hold_is_read():
+    """Variables from fields have the most values for their bytes of all that rules count one by one."""
+    source = {"fieldRef": {"apiVersion": "v1", "fieldPath": "a"}}
+    protobuf_bytes = (
+        2 * 5 + len("E10000v1a") + 4 * 2
+    )  # of one variable: tags and lengths, texts, and the messages around
+    managed = {".": {}, "f:name": {}, "f:valueFrom": {".": {}, "f:fieldRef": {}}}
+    entry_bytes = protobuf_bytes + len(orjson.dumps({'k:{"name":"E10000"}': managed}))
+    env = [{"name": f"E{number}", "valueFrom": source} for number in range(10_000, 10_000 + ETCD_BYTES // entry_bytes)]
+    owned = {f'k:{{"name":"{variable["name"]}"}}': managed for variable in env}
+    fields = [{"manager": "kubectl", "fieldsType": "FieldsV1", "fieldsV1": {"f:env": owned}}]
+    pod = {"metadata": {"managedFields": fields}, "spec": {"containers": [{"name": "c", "env": env}]}}
+    assert len(orjson.dumps(pod)) > ETCD_BYTES
+    large = orjson.dumps(review(operation="UPDATE", object=pod, oldObject=pod))
+    marks = sum(map(large.count, codec._MARKS))
+    assert marks > MAX_MARKS, "managedFields count, if they are not left out"
+    decoded = decode(large)
+    assert decoded.unread == ""
+    assert decoded.object == decoded.old_object == pod | {"metadata": {"managedFields": []}}
+
+
+@pytest.mark.parametrize("fields", ['["]",["a"]]', '["\\\\"]', '["[x]"]', '["\\"]'])
+def test_managed_fields_whose_end_is_not_sure_stay(fields: str):
+    raw = with_object(f'{{"managedFields":{fields},"b":"{"x" * MAX_MARKS}"}}')
+    assert codec._without_managed_fields(raw) == raw
+
+
+def test_managed_fields_in_texts_stay_and_real_ones_go():
+    text = json.dumps('"managedFields":[1]')
+    raw = with_object(f'{{"a":{text},"managedFields":[{{"f:a":{{}}}}],"b":1}}')
+    assert codec._without_managed_fields(raw) == raw.replace(b'[{"f:a":{}}]', b"[]")
 
 
 def test_fewer_values_are_compared_key_by_key():
     many = with_object("[" + ",".join(["1"] * MAX_MARKS_IN_DOUBT) + "]")
-    with pytest.raises(TooLarge, match="more than 150000"):
+    with pytest.raises(TooLarge, match="2097152 bytes or 100000 commas"):
         decode(many)
     assert decode(orjson.dumps(orjson.loads(many))).object
 

@@ -191,6 +191,8 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _received(request: Request, outcome: Outcome, resources: Container[str]) -> dict[str, Any]:
     """What a later replay needs of the request."""
+    if outcome.touched and not outcome.received:
+        return {"omitted": "too large"}
     try:
         return _excerpts(request, outcome, resources)
     except Malformed as error:  # in a field that no rule had to read for this pod

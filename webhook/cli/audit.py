@@ -25,6 +25,7 @@ from webhook.outcome import WORDS
 from webhook.render.audit import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
+from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 from webhook.texts import visible
 
@@ -106,7 +107,7 @@ def has_filters(arguments: argparse.Namespace) -> bool:
 
 
 def _rules(glob: str) -> str:
-    known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS]]
+    known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
     if any(fnmatchcase(rule, glob) for rule in known):
         return glob
     near = get_close_matches(glob, known, 1)

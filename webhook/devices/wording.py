@@ -5,25 +5,15 @@ from typing import Any
 
 from webhook.devices.config import DeviceConfig
 from webhook.pod.view import Container
-from webhook.texts import shorten
+from webhook.texts import shorten, shorten_json
 
 SHOWN = 60  # characters of a foreign value
 
 
 def quoted(value: Any) -> str:
     """A foreign value, quoted, on one line, cut."""
-    text = shorten(value if isinstance(value, str) else _spelled(value), SHOWN)
+    text = shorten(value, SHOWN) if isinstance(value, str) else shorten_json(value, SHOWN)
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
-
-
-def _spelled(value: Any) -> str:
-    """The beginning of a value as JSON; the rest may be megabytes, and is not spelled."""
-    spelled = ""
-    for part in json.JSONEncoder(default=str).iterencode(value):
-        spelled += part
-        if len(spelled) > SHOWN:
-            break
-    return spelled
 
 
 def container(who: Container) -> str:

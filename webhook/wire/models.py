@@ -67,6 +67,7 @@ class Request:
         dry_run: nothing will be stored.
         object, old_object: as JSON; None where the operation has none.
         size: bytes of the body; 0 if it did not come as one.
+        unread: why the objects are too large to be read, and so None; empty if they were read.
     """
 
     uid: str
@@ -82,3 +83,4 @@ class Request:
     object: dict[str, Any] | None
     old_object: dict[str, Any] | None
     size: int = 0
+    unread: str = ""
