@@ -394,7 +394,7 @@ def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=effective.enforcement is not ENFORCE,
-        violations=(Violation(POD_TOO_LARGE, Level.DENY, "", message),),
+        violations=(Violation(POD_TOO_LARGE, Level.DENY, "spec", message),),
         object=request.object or {},
         enforcement=effective.enforcement,
     )

@@ -1,8 +1,11 @@
 """No body holds the event loop, and none is slow; every answer says what to do."""
 
 import asyncio
+import contextlib
 import gc
 import json
+import os
+import resource
 import time
 from typing import Any
 
@@ -10,11 +13,13 @@ import orjson
 import pytest
 
 from tests.bench.engine import DATA
-from tests.hostile_bodies import bodies, containers, pod
+from tests.hostile_bodies import bodies, containers, pod, with_value
 from webhook import names
 from webhook.audit.log import AuditLog
 from webhook.policy.policy import parse_policy
 from webhook.server.admission import AT_ONCE_BYTES, MAX_WAITING, Admission
+from webhook.server.answering import free
+from webhook.server.body import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import State
@@ -145,6 +150,44 @@ def test_too_many_large_reviews_wait_outside(admission: Admission):
         assert sorted(status for status, _ in answers) == [200] * MAX_WAITING + [429] * 2
 
     asyncio.run(all_of_them())
+
+
+MAX_GROWTH = 200 << 20  # bytes of one body's review; a pod has 512 MiB, 100 of them for the process, 96 for connections
+
+
+def peak_growth(body: bytes) -> int:
+    """How much memory the review of a body takes at its peak, in bytes, in a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        with contextlib.suppress(BaseException):
+            codec.decode(body)
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        os.write(writer, b"%d" % ((after - before) << 10))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        grown = int(pipe.read())
+    os.waitpid(child, 0)
+    return grown
+
+
+def test_no_body_takes_much_memory_to_parse():
+    """One is parsed at a time; the others that wait are only bytes, at most 8 MiB each."""
+    fill = MAX_BODY - 4096
+    wide = with_value(b'"' + b"x" * (fill - 4) + "\U0001f600".encode() + b'"')
+    keys = codec.MAX_MARKS // 2 - 100
+    many_keys = with_value(b"{" + b",".join(b'"abcdefgh%d":""' % number for number in range(keys)) + b"}")
+    worst = {name: peak_growth(body) for name, body in [*BODIES, ("wide", wide), ("most keys", many_keys)]}
+    assert max(worst.values()) < MAX_GROWTH, sorted(worst.items(), key=lambda each: -each[1])[:5]
+
+
+def test_what_was_large_is_taken_apart():
+    inner: dict[str, Any] = {"a": [1, {"b": 2}]}
+    document = {"c": inner, "d": "text"}
+    free(document, None, {})
+    assert document == inner == {}
 
 
 def test_the_event_loop_gets_back_nothing_large(admission: Admission):

@@ -10,7 +10,7 @@ from webhook.render import explanation
 from webhook.render.explanation import to_value
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
-from webhook.review import Snapshot
+from webhook.review import POD_TOO_LARGE, Snapshot
 from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
 from webhook.texts import shorten, visible
@@ -175,7 +175,9 @@ def _word(reviewed: Reviewed) -> str:
 def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
     """What to do next."""
     outcome = reviewed.outcome
-    if not outcome.allowed:
+    if POD_TOO_LARGE in [violation.rule for violation in outcome.denials]:
+        yield "make several pods of it: a pod of this size is not reviewed, and so not admitted"
+    elif not outcome.allowed:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
         yield f"put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
         yield from _explain_advice(rules, explained=explained)

@@ -24,6 +24,8 @@ _MARKS = (b",", b":", b"{", b"[")
 # Longer bodies are refused there, too: 32-bit characters make strings four times as long.
 MAX_BYTES_IN_DOUBT = 2 << 20
 
+MAX_ESCAPES = 500_000  # that are replaced; a body with more of them is in doubt
+
 _MANAGED_FIELDS = b'"managedFields":['
 
 # Go escapes these characters in strings, and orjson does not.
@@ -229,7 +231,7 @@ def _without_escapes(body: bytes) -> bytes:
     stay as many as they are. An escape behind another backslash is none, but then what comes out is no JSON.
     """
     plain = body.rstrip()
-    if b"\\u" in plain:
+    if b"\\u" in plain and plain.count(b"\\u") <= MAX_ESCAPES:
         for escape, character in _ESCAPED_BY_GO.items():
             plain = plain.replace(escape, character)
     return plain
