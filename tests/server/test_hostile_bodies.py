@@ -152,7 +152,7 @@ def test_too_many_large_reviews_wait_outside(admission: Admission):
     asyncio.run(all_of_them())
 
 
-MAX_GROWTH = 200 << 20  # bytes of one body's review; a pod has 512 MiB, 100 of them for the process, 96 for connections
+MAX_GROWTH = 100 << 20  # bytes; a pod has 512 MiB: 100 for the process, 96 for connections, 8 for each body that waits
 
 
 def peak_growth(body: bytes) -> int:
