@@ -204,7 +204,7 @@ def test_declared_shapes():
         {"name": "core", "nodes": 5, "cards": cards},
         {"name": "mig", "mode": "mig", "cards": cards},
     ]
-    core, mig = parse({"fleet": {"declared": declared}}).declared(config).vgpu
+    core, mig = parse({"fleet": {"declared": declared}}).declared(config)["vgpu"]
     assert (core.mode, core.names, core.nodes, core.declared) == ("hami-core", ("core",), 5, True)
     assert [(c.type, c.memory, c.split, c.geometries) for c in core.cards] == [
         ("NVIDIA-A100", 100, 7, None), ("NVIDIA-A100", 100, 7, None), ("NVIDIA-T4", 50, 10, None),

@@ -21,7 +21,7 @@ from tests.strategies import (
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family
-from webhook.devices.fleet import Declared, build_fleet
+from webhook.devices.fleet import build_fleet
 from webhook.devices.gpushare.fleet import GpushareShape
 from webhook.devices.nodes import Index, read_node
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
@@ -57,7 +57,7 @@ ONE_EACH = {
 
 def fleet(*items, declared=None):
     known = [node for item in items if (node := read_node(item, CONFIG)) is not None]
-    return build_fleet(known, CONFIG, MASTER, declared)
+    return build_fleet(known, CONFIG, MASTER, declared or {})
 
 
 def members(shape, index):
@@ -234,7 +234,7 @@ def test_a_declared_node_may_have_every_label():
         names=("scaled",), nodes=3, declared=True, cards=4, memory=16000, offered_number=4, offered_memory=64000
     )
     assert shape.node_left(ZONE_A, Index([])) == "scaled"
-    built = fleet(declared=Declared(gpushare=(shape,)))
+    built = fleet(declared={"gpushare": (shape,)})
     assert built.by_family[Family.GPUSHARE] == (shape,)
     assert built.nodes == 0
 

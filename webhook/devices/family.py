@@ -19,6 +19,8 @@ from webhook.devices.shapes import Shape
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Shortfall, Unknown
 
+MAX_DECLARED = 1024  # cards of one declared node
+
 
 class FleetPart(Protocol):
     """The nodes that have devices of one family."""
@@ -69,6 +71,7 @@ class DeviceFamily:
         configured: whether those names depend on the device config.
         annotations: those of a node that register its devices.
         build: the nodes with such devices, as shapes.
+        declare: the shapes of an entry of the policy's `fleet.declared`, whose schema lists the families that have any.
         judge: what no node can give a pod; None if rules of the family find that out themselves.
         explain: a pod explained to each shape.
         draw: an empty node of a shape.
@@ -87,6 +90,7 @@ class DeviceFamily:
     configured: bool = False
     annotations: Callable[[AscendConfig], Iterable[str]] = lambda _config: ()
     build: Callable[[Sequence[Node], Index, DeviceConfig, Target, tuple[Any, ...]], FleetPart]
+    declare: Callable[[Any, DeviceConfig], Iterable[Shape]] = lambda _nodes, _config: ()
     judge: Callable[[PlacementRequest, Any], Iterator[Fits | Shortfall | Unknown]] | None = None
     explain: Callable[[PlacementRequest, Any], Iterator[PodExplanation]]
     draw: Callable[[Any, DeviceConfig], DrawnNode]

@@ -9,28 +9,16 @@ from types import MappingProxyType
 from typing import cast
 
 from webhook.devices import registry
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape
+from webhook.devices.ascend.fleet import AscendFleet
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.family import FleetPart
-from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
+from webhook.devices.gpushare.fleet import GpushareFleet
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import Shape
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """Shapes that may be scaled up from zero."""
-
-    vgpu: tuple[VgpuShape, ...] = ()
-    gpushare: tuple[GpushareShape, ...] = ()
-    ascend: tuple[AscendShape, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.vgpu or self.gpushare or self.ascend)
+from webhook.devices.vgpu.fleet import VgpuFleet
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +77,10 @@ class Fleet:
 
 
 def build_fleet(
-    nodes: Iterable[Node] | None, config: DeviceConfig, target: Target, declared: Declared | None = None
+    nodes: Iterable[Node] | None,
+    config: DeviceConfig,
+    target: Target,
+    declared: Mapping[str, tuple[Shape, ...]] = MappingProxyType({}),
 ) -> Fleet:
     """Collapse nodes into shapes, as the target version of the scheduler sees them.
 
@@ -97,14 +88,13 @@ def build_fleet(
         nodes: None if they are not known; the fleet is then incomplete.
         config: the device config.
         target: for what the scheduler reads.
-        declared: shapes that may be scaled up from zero.
+        declared: shapes that may be scaled up from zero, by family.
     """
     known = tuple(nodes or ())
-    declared = declared or Declared()
     index = Index(known)
     return Fleet(
         parts={
-            family.id: family.build(known, index, config, target, getattr(declared, family.id, ()))
+            family.id: family.build(known, index, config, target, declared.get(family.id, ()))
             for family in registry.FAMILIES
         },
         index=index,

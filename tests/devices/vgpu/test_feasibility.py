@@ -5,7 +5,7 @@ import pytest
 from tests.strategies import node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.fleet import Declared, build_fleet
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
@@ -30,7 +30,7 @@ NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
 def fleet(*items, target=MASTER, declared=()):
     nodes = [read_node(item, CONFIG) for item in items]
-    return build_fleet(nodes, CONFIG, target, Declared(vgpu=tuple(declared))).vgpu
+    return build_fleet(nodes, CONFIG, target, {"vgpu": tuple(declared)}).vgpu
 
 
 def ask(*limits, found=None, target=MASTER):

@@ -13,7 +13,7 @@ from tests.strategies import fleets, json_values, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Role
-from webhook.devices.fleet import Declared, build_fleet
+from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import Card, declared_shape
@@ -166,7 +166,7 @@ def test_slots_are_kept_where_uuids_are_read():
 
 def test_an_unknown_fleet_is_incomplete():
     shape = declared_shape("scaled", "hami-core", 3, [Card("NVIDIA-A", 100, 7), Card("NVIDIA-B", 50, 2)])
-    built = build_fleet(None, CONFIG, GATED, Declared(vgpu=(shape,)))
+    built = build_fleet(None, CONFIG, GATED, {"vgpu": (shape,)})
     assert not built.complete
     assert built.nodes == 0  # declared nodes may not exist
     assert built.vgpu.shapes == (shape,)
@@ -177,7 +177,7 @@ def test_an_unknown_fleet_is_incomplete():
 def test_declared_shapes_come_after_the_real_ones():
     shape = declared_shape("scaled", "mig", 1, [Card("NVIDIA-A", 100, 7)])
     node = read_node(node_json("a", register([T4])), CONFIG)
-    built = build_fleet([node], CONFIG, GATED, Declared(vgpu=(shape,)))
+    built = build_fleet([node], CONFIG, GATED, {"vgpu": (shape,)})
     assert [each.declared for each in built.vgpu.shapes] == [False, True]
 
 

@@ -1,18 +1,20 @@
 """The record of the Ascend family."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from webhook import names
 from webhook.devices.ascend.drawing import draw
 from webhook.devices.ascend.explain import explain
 from webhook.devices.ascend.feasibility import by_chip, is_hami_core, judge
-from webhook.devices.ascend.fleet import AscendFleet, AscendShape, build_ascend_fleet
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, build_ascend_fleet
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
-from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
 from webhook.devices.verdict import Fits, Shortfall, Unknown
 
+_ANY_CORES = 2**31 - 1  # the policy does not state how many AI cores an NPU has, so they refuse nothing
 TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
 
 
@@ -50,6 +52,22 @@ def _offered(shape: AscendShape, config: DeviceConfig) -> dict[str, int]:
     return {chip: shape.offered}
 
 
+def _declare(nodes: Any, config: DeviceConfig) -> Iterator[AscendShape]:
+    """One shape for each chip: the scheduler looks at each kind of NPU by itself."""
+    for word in dict.fromkeys(kind.type for kind in nodes.cards):
+        kinds = [kind for kind in nodes.cards if kind.type == word]
+        npus = tuple((Npu(kind.split, kind.memory, _ANY_CORES), min(kind.count, MAX_DECLARED)) for kind in kinds)
+        yield AscendShape(
+            names=(nodes.name,),
+            nodes=nodes.nodes,
+            declared=True,
+            word=word,
+            kinds=npus,
+            hami_core=config.ascend.hami_core,
+            offered=sum(npu.split * number for npu, number in npus),
+        )
+
+
 FAMILY = DeviceFamily(
     id=Family.ASCEND,
     title="Ascend NPUs",
@@ -64,6 +82,7 @@ FAMILY = DeviceFamily(
         *(names.NODE_ASCEND_REGISTER_PREFIX + chip.word for chip in config.chips),
     ),
     build=lambda nodes, index, config, _target, declared: build_ascend_fleet(nodes, index, config.ascend, declared),
+    declare=_declare,
     judge=_judge,
     explain=explain,
     draw=lambda shape, _config: draw(shape),

@@ -1,12 +1,13 @@
 """The record of the gpushare family."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
-from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
 from webhook.devices.gpushare.drawing import draw
 from webhook.devices.gpushare.explain import explain
 from webhook.devices.gpushare.feasibility import judge
@@ -24,6 +25,21 @@ def _kinds(shape: GpushareShape, _config: DeviceConfig) -> list[Devices]:
     return [Devices(type="healthy cards", memory=shape.memory, count=shape.cards)] if shape.cards else []
 
 
+def _declare(nodes: Any, _config: DeviceConfig) -> tuple[GpushareShape]:
+    number = sum(min(kind.count, MAX_DECLARED) for kind in nodes.cards)
+    memory = sum(min(kind.count, MAX_DECLARED) * kind.memory for kind in nodes.cards)
+    shape = GpushareShape(
+        names=(nodes.name,),
+        nodes=nodes.nodes,
+        declared=True,
+        cards=number,
+        memory=memory // number,
+        offered_number=number,
+        offered_memory=memory,
+    )
+    return (shape,)
+
+
 FAMILY = DeviceFamily(
     id=Family.GPUSHARE,
     title="NVIDIA cards, gpushare",
@@ -33,6 +49,7 @@ FAMILY = DeviceFamily(
     roles=lambda _vgpu, _ascend: _ROLES,
     annotations=lambda _config: (names.GPU_UNHEALTHY_IDS,),
     build=lambda nodes, index, _config, _target, declared: build_gpushare_fleet(nodes, index, declared),
+    declare=_declare,
     judge=_judge,
     explain=explain,
     draw=lambda shape, _config: draw(shape),
