@@ -26,7 +26,7 @@ TOP_LEVEL = {
     "webhook",
 }
 
-CORE = ("errors", "names", "texts", "pod", "devices", "rules", "wire", "outcome.py", "runner.py", "review.py")
+CORE = ("errors", "names", "texts", "pod", "devices", "rules", "wire", "outcome.py", "review.py")
 DOORS = {
     "aiohttp",
     "certs",
@@ -37,12 +37,17 @@ DOORS = {
     "requests",
     "urllib3",
     "uvloop",
+    "webhook.audit",
     "webhook.cli",
-    "webhook.cluster",
     "webhook.console",
-    "webhook.observe",
-    "webhook.policy.policy",
+    "webhook.doctor",
+    "webhook.kube",
+    "webhook.manifests",
+    "webhook.offline",
+    "webhook.policy",
+    "webhook.render",
     "webhook.server",
+    "webhook.settings",
     "yaml",
 }
 IMPURE = {"asyncio", "logging", "os", "random", "socket", "subprocess", "threading", "time"}

@@ -249,7 +249,7 @@ def test_progress_is_told_to_a_terminal_only(tmp_path, write):
     path = write("all.json", listed(*[stored(f"p{number}") for number in range(3000)]))
     script = (
         "import sys; from webhook.cli import progress; progress.EVERY = 0.01; "
-        "from webhook.cluster import stored; stored.MAX_MANIFEST_BYTES = 1000; "
+        "from webhook.offline import objects; objects.MAX_MANIFEST_BYTES = 1000; "
         "from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), "--findings-only", str(path)]

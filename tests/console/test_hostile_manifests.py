@@ -95,7 +95,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
         200,
         "Refused",
     ),
-    "tasks": (lambda: tasks(1000), 200, "990 more pods of it"),
+    "tasks": (lambda: tasks(1000), 200, "490 more pods of it"),
     "annotations": (
         lambda: HEAD + "  annotations:\n" + "".join(f"    k{n}: v\n" for n in range(15_000)) + SPEC,
         200,

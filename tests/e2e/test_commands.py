@@ -12,29 +12,41 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run
 from tests.e2e.objects import Object, custom_resource, device_pod, load_nodes, pod, pods, service_account
 from tests.e2e.shipped import DEPLOY, render
+from tests.e2e.test_live import larger_node
 from tests.server.program import Authority, Program, until
 
 Attach = Callable[..., None]
 
 DEVICE_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
-REPORTS = "/apis/wgpolicyk8s.io/v1alpha2/namespaces/kube-system/policyreports"
-
-
 @pytest.mark.usefixtures("webhook")
-def test_scan_finds_who_came_in_past_the_webhook(run: Run, cluster: Cluster, api: Api):
-    """The shipped configurations leave kube-system alone, so that a cluster can always be repaired."""
-    cluster.apply(custom_resource("wgpolicyk8s.io", "v1alpha2", "PolicyReport"), service_account("kube-system"))
-    assert api.post(pods("kube-system"), pod("greedy", {"volcano.sh/vgpu-number": "9"})).status == 201
-    scan = ("scan", "--cluster", "-n", "kube-system", "--report")
+def test_scan_finds_what_the_webhook_would_refuse_today(run: Run, cluster: Cluster, api: Api, namespace: str):
+    """A node with nine cards took the pod; without that node, no node can."""
+    cluster.apply(custom_resource("wgpolicyk8s.io", "v1alpha2", "PolicyReport"))
+    reports = f"/apis/wgpolicyk8s.io/v1alpha2/namespaces/{namespace}/policyreports"
+    greedy = pod("greedy", {"volcano.sh/vgpu-number": "9"})
+    with another_node(api, larger_node()):
+        until(lambda: api.post(pods(namespace), greedy).status == 201)
+    scan = ("scan", "--cluster", "-n", namespace, "--report")
     found = run(*scan)
     assert (found.returncode, found.stderr) == (1, ""), found.stderr
     assert "card-count" in found.stdout
-    (report,) = api.get(REPORTS).body["items"]
+    (report,) = api.get(reports).body["items"]
     assert "card-count" in [result["rule"] for result in report["results"]]
-    api.delete(pods("kube-system", "greedy"))
+    api.delete(pods(namespace, "greedy"))
     gone = run(*scan)
     assert (gone.returncode, gone.stderr) == (0, ""), gone.stderr
-    assert api.get(REPORTS).body["items"] == []
+    assert api.get(reports).body["items"] == []
+
+
+@pytest.mark.usefixtures("webhook")
+def test_scan_says_what_no_webhook_reviews(run: Run, cluster: Cluster, api: Api):
+    """The shipped configurations leave kube-system alone, so that a cluster can always be repaired."""
+    cluster.apply(service_account("kube-system"))
+    assert api.post(pods("kube-system"), pod("greedy", {"volcano.sh/vgpu-number": "9"})).status == 201
+    found = run("scan", "--cluster", "-n", "kube-system")
+    assert found.returncode == 0
+    assert "namespace kube-system is exempt" in found.stdout
+    api.delete(pods("kube-system", "greedy"))
 
 
 @pytest.fixture

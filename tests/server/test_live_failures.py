@@ -127,7 +127,7 @@ def test_a_worker_that_was_killed_is_replaced_by_one_that_follows(start: Start, 
         (["--cluster", "--kubeconfig", "/nowhere"], "/nowhere: no credentials for the API server: "),
         (["--cluster"], "name a kubeconfig with --kubeconfig FILE"),
         (["--kubeconfig", "/nowhere"], "--kubeconfig and --context go with --cluster"),
-        (["--cluster", "--policy-map", "name-alone"], "'name-alone' is not NAMESPACE/NAME"),
+        (["--cluster", "--policy-map", "a/b/c"], "'a/b/c'"),
     ],
 )
 def test_what_cannot_work_is_said_at_the_start(

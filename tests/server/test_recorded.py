@@ -9,7 +9,7 @@ from tests.server.program import Program, until
 from tests.server.reviews import RECORDED, answer, review
 
 KEYS = {"time", "id", "uid", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name", "allowed"}
-KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerified"}
+KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerified", "enforcement"}
 SECRETS = ("hunter2", "tok-9f2c", "s3cr3t-path", "reg.example/private", "top-label", "argv-pw")
 
 
