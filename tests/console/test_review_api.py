@@ -13,7 +13,7 @@ from tests.console.conftest import Fixed, sample_parts
 from tests.console.test_fleet import vgpu_node
 from webhook.console.api import explain
 from webhook.console.api import review as review_api
-from webhook.console.api.explain_shape_answers import ExplainedShape
+from webhook.console.api.explain_answers import ExplainedShape
 from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.offline.rulebook import rows

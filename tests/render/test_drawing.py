@@ -21,7 +21,7 @@ from tests.render.drawings import (
     shapes_explained,
     vgpus,
 )
-from webhook.console.api.explain_shape_answers import ExplainedShape
+from webhook.console.api.explain_answers import ExplainedShape
 from webhook.devices import registry
 from webhook.devices.ascend.fleet import AscendShape
 from webhook.devices.config_file import parse_device_config

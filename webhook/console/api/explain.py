@@ -1,12 +1,13 @@
 """What each kind of node says to the pods of a manifest: where their slices would lie, or why not, and what would help."""
 
 from webhook.console.api.explain_answers import (
+    MAX_NAME,
     Explained,
     ExplainedDocument,
     ExplainedFamily,
+    ExplainedShape,
     Missing,
 )
-from webhook.console.api.explain_shape_answers import MAX_NAME, ExplainedShape
 from webhook.console.api.operation import Method, Operation
 from webhook.console.api.review import Examined, ReviewQuestion, examine
 from webhook.console.state import State

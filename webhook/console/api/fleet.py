@@ -9,8 +9,18 @@ from typing import Annotated
 
 from pydantic import Field
 
-from webhook.console.api.fleet_answers import FamilyFleet, FamilyId, FleetAnswer, SkippedNodes, TypeTotal
-from webhook.console.api.fleet_shapes import MAX_NAME, FleetShape, added, devices_of, fleet_shape
+from webhook.console.api.fleet_answers import (
+    MAX_NAME,
+    FamilyFleet,
+    FamilyId,
+    FleetAnswer,
+    FleetShape,
+    SkippedNodes,
+    TypeTotal,
+    added,
+    devices_of,
+    fleet_shape,
+)
 from webhook.console.api.operation import Method, Operation, Question
 from webhook.console.api.sources import sources
 from webhook.console.state import State
@@ -52,7 +62,7 @@ def fleet(state: State, question: FleetQuestion) -> FleetAnswer:
     if found is not None:
         look = _Look(found, snapshot.config, question)
         wanted = [family for family in registry.FAMILIES if question.family in (None, family.id)]
-        families = tuple(told for family in wanted if (told := look.family(family)) is not None)
+        families = tuple(part for family in wanted if (part := look.family(family)) is not None)
     return FleetAnswer(
         known=found is not None,
         complete=found is not None and found.complete,

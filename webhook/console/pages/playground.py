@@ -8,7 +8,7 @@ from flask import Blueprint, Response, render_template, request
 from werkzeug.exceptions import BadRequest, HTTPException, NotFound
 
 from webhook.console.api.explain import explain_documents
-from webhook.console.api.explain_shape_answers import ExplainedShape
+from webhook.console.api.explain_answers import ExplainedShape
 from webhook.console.api.operation import status_of
 from webhook.console.api.review import MAX_MANIFEST, OPERATIONS, ReviewQuestion, examine, told
 from webhook.console.api.review_answers import ReviewedDocument
