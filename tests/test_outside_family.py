@@ -11,11 +11,11 @@ from webhook.console.app import create_app
 from webhook.console.state import State
 from webhook.devices import registry
 from webhook.devices.drawing import DrawnCard, DrawnPart, draw_node, drawn
-from webhook.devices.explanation import ChangeWords, Refusal, ShapeAnswer, ShapeExplanation, outcome
+from webhook.devices.explanation import ChangeWords, ShapeAnswer, ShapeExplanation, outcome
 from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily, Devices
 from webhook.devices.shapes import Grouping, Shape
-from webhook.devices.verdict import Cause, Fits, Shortfall
+from webhook.devices.verdict import Fits, Never, Reason
 from webhook.policy.policy import default_policy
 from webhook.render.yaml import to_json
 from webhook.settings.files import load_device_config, load_nodes
@@ -63,7 +63,7 @@ def requested(pod):
 def judge(request, fleet):
     most, node = max(((shape.boards, shape.names[0]) for shape in fleet.every_shape), default=(0, ""))
     wanted = requested(request.pod)
-    yield Fits() if wanted <= most else Shortfall(Cause.CARD_COUNT, None, BOARDS, wanted, most, node)
+    yield Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def explain(request, fleet):
 
 def explain_shape(shape, request):
     wanted = requested(request.pod)
-    refusal = Refusal(Role.NUMBER, None, BOARDS, wanted, shape.boards)
+    refusal = Never(Reason.CARDS, None, BOARDS, wanted, shape.boards)
     answer = ShapeAnswer(shape, wanted) if wanted <= shape.boards else ShapeAnswer(shape, refusal=refusal)
     words = ChangeWords({Role.NUMBER: BOARDS}, several=False)
     found = outcome(answer, [f"the pod gets {wanted} boards"], lambda short: f"the node has {short.most}", words)
@@ -169,7 +169,7 @@ def test_a_review_refuses_what_no_node_has(files, capsys):
 
 def test_it_is_explained(files, capsys):
     _, out = run(capsys, "review", "--explain", *files(3))
-    assert "boards nodes\n    never   small: 2 boards\n            number: the node has 2\n" in out
+    assert "boards nodes\n    never   small: 2 boards\n            number of cards: the node has 2\n" in out
     assert "    fits    large, large-2: 4 boards\n            the pod gets 3 boards\n" in out
     _, out = run(capsys, "review", "--explain", "-o", "json", *files(3))
     shape = json.loads(out)["explain"][0]["shapes"][0]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import webhook.rules
+from webhook.devices.verdict import Reason
 from webhook.rules.base import EVERY_POD, Mutation, Validation
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
 
@@ -112,3 +113,7 @@ def test_a_rule_is_told_in_the_fixed_words(room: str, rule: Mutation | Validatio
     assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == words
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
     assert rule.families is EVERY_POD or rule.families
+
+
+def test_every_reason_of_a_refusal_names_the_rule_that_reports_it():
+    assert {reason.rule for reason in Reason} <= set(LEVELS)

@@ -6,7 +6,6 @@ and the drawings read that value and add nothing to it.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
@@ -21,8 +20,8 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import SAMPLE, Shape
 from webhook.devices.target import Target
-from webhook.devices.verdict import Fits, Shortfall, Unknown
-from webhook.pod.view import REGULAR, Container
+from webhook.devices.verdict import Never, Unknown, Verdict
+from webhook.pod.view import REGULAR
 from webhook.texts import shorten
 
 MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
@@ -34,28 +33,6 @@ Question = TypeVar("Question")
 
 
 # --- the engine's answer --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """What refuses first.
-
-    Attributes:
-        reason: in a word or two.
-        container: which one requests too much; None if it is the pod as a whole.
-        resource: the name, annotation or label that it is about, if any.
-        asked: how much is requested.
-        most: what the node has for it.
-    """
-
-    reason: StrEnum
-    container: Container | None = None
-    resource: str = ""
-    asked: int = 0
-    most: int = 0
-
-
-Judgement = Fits | Shortfall | Refusal | Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +50,7 @@ class ShapeAnswer(Generic[Kind, Given]):
 
     shape: Kind
     given: Given | None = None
-    refusal: Refusal | None = None
+    refusal: Never | None = None
     change: Change | None = None
     searched: bool = True
     unknown: str = ""
@@ -87,30 +64,29 @@ class Case(Generic[Kind, Given, Question]):
         shape: the shape.
         asked: the question.
         judge: the engine's answer for an empty node of the shape.
-        why: what refuses first, where the engine finds a shortfall.
         given: what the pod gets, if it fits.
         without: fields that may be removed, each with the question that is left.
         lower: quantities that could be lowered.
+        why: what refuses first, where the engine's reason can be narrowed.
     """
 
     shape: Kind
     asked: Question
-    judge: Callable[[Question], Judgement]
-    why: Callable[[Shortfall], Refusal]
+    judge: Callable[[Question], Verdict]
     given: Callable[[], Given]
     without: Iterable[tuple[str, Question]]
     lower: Iterable[Lower[Question]]
+    why: Callable[[Never], Never] = lambda never: never
 
     def answer(self, enquiry: Enquiry) -> ShapeAnswer[Kind, Given]:
         """Ask, and look for the nearest change if the answer is no."""
         answer = self.judge(self.asked)
         if isinstance(answer, Unknown):
             return ShapeAnswer(self.shape, unknown=answer.why)
-        if isinstance(answer, Fits):
-            return ShapeAnswer(self.shape, self.given())
-        refusal = self.why(answer) if isinstance(answer, Shortfall) else answer
-        change, searched = nearest_change(self.judge, self.without, self.lower, enquiry)
-        return ShapeAnswer(self.shape, refusal=refusal, change=change, searched=searched)
+        if isinstance(answer, Never):
+            change, searched = nearest_change(self.judge, self.without, self.lower, enquiry)
+            return ShapeAnswer(self.shape, refusal=self.why(answer), change=change, searched=searched)
+        return ShapeAnswer(self.shape, self.given())
 
 
 def nodes_left(shape: Shape, nodes: NodeSelector | None, index: Index) -> int:
@@ -350,7 +326,7 @@ class ChangeWords:
 
 
 def outcome(
-    answer: ShapeAnswer[Kind, Given], given: Iterable[str], refusal: Callable[[Refusal], str], words: ChangeWords
+    answer: ShapeAnswer[Kind, Given], given: Iterable[str], refusal: Callable[[Never], str], words: ChangeWords
 ) -> Outcome:
     """Put an engine's answer into words.
 
@@ -370,7 +346,7 @@ def outcome(
     return Outcome(
         "never",
         (Sentence("", message), advice(helps, searched=answer.searched)),
-        RefusalMessage(reason, container.name if container is not None else None, message),
+        RefusalMessage(reason.words, container.name if container is not None else None, message),
         None if change is None else change_value(change, words.names),
         shorten(message, MAX_NOTE),
     )

@@ -17,7 +17,7 @@ from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import Shape
 from webhook.devices.target import Target
-from webhook.devices.verdict import Fits, Shortfall, Unknown
+from webhook.devices.verdict import Verdict
 
 MAX_DECLARED = 1024  # cards of one declared node
 
@@ -91,7 +91,7 @@ class DeviceFamily:
     annotations: Callable[[AscendConfig], Iterable[str]] = lambda _config: ()
     build: Callable[[Sequence[Node], Index, DeviceConfig, Target, tuple[Any, ...]], FleetPart]
     declare: Callable[[Any, DeviceConfig], Iterable[Shape]] = lambda _nodes, _config: ()
-    judge: Callable[[PlacementRequest, Any], Iterator[Fits | Shortfall | Unknown]] | None = None
+    judge: Callable[[PlacementRequest, Any], Iterator[Verdict]] | None = None
     explain: Callable[[PlacementRequest, Any], Iterator[PodExplanation]]
     draw: Callable[[Any, DeviceConfig], DrawnNode]
     kinds: Callable[[Any, DeviceConfig], list[Devices]]

@@ -70,10 +70,10 @@ class DevicePod:
         vgpu: the vgpu asks of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
-        memo: scratch space for facts that several rules share, such as the feasibility verdict.
+        facts: what the rules compute once of the pod, kept by webhook.rules.facts.
     """
 
-    __slots__ = ("amounts", "asked", "judged", "memo", "previous", "roles", "vgpu", "view")
+    __slots__ = ("__weakref__", "amounts", "asked", "facts", "judged", "previous", "roles", "vgpu", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
@@ -82,7 +82,7 @@ class DevicePod:
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
         self.asked: dict[str, list[Container]] = {}
-        self.memo: dict[str, Any] = {}
+        self.facts: Any = None
         self.amounts: list[Amount] = []
         self.vgpu: list[Ask] = []
         for container in containers:

@@ -37,19 +37,15 @@ class UnknownName(NamedTuple):
 
 
 def unknown_names(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
-    """The names that no family and no node has, each once for a container; worked out once a review.
+    """The names that no family and no node has, each once for a container.
 
     A request of 0 asks for nothing, whatever its name. While the nodes are not known, a name that another device plugin
     may offer is left out.
     """
     if not _may_have_some(pod, config):
         return []
-    memo = pod.memo
-    if "unknown names" not in memo:
-        unnamed = list(islice(_unnamed(pod, config, fleet), MAX_UNKNOWN))
-        memo["unknown names"] = _unknown(unnamed, config, fleet) if unnamed else []
-    found: list[UnknownName] = memo["unknown names"]
-    return found
+    unnamed = list(islice(_unnamed(pod, config, fleet), MAX_UNKNOWN))
+    return _unknown(unnamed, config, fleet) if unnamed else []
 
 
 def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:

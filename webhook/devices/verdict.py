@@ -1,22 +1,45 @@
-"""What can be said of a pod and a fleet: can any node, empty, ever take it?
+"""The verdict of a device family on a pod and a fleet: can any node, empty, ever take the pod?
 
-Never "is it full now": more load never makes an impossible pod possible. The answer is exact, or it is `Unknown`.
+Never "is it full now": more load never makes an impossible pod possible. The verdict is exact, or it is `Unknown`.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import Enum
 
 from webhook.pod.view import Container
 
 
-class Cause(StrEnum):
-    """Why no node can ever take a pod; each is the id of the rule that says so."""
+class Reason(Enum):
+    """Why a node, or a whole fleet, cannot take a pod: the rule that reports it, and a word or two for people."""
 
-    CARD_COUNT = "card-count"
-    NO_ELIGIBLE_CARD = "no-eligible-card"
-    MEMORY_ABOVE_CARD = "memory-above-card"
-    SPLIT_COUNT = "split-count"
-    FITS_NO_NODE = "fits-no-node"
+    NODES = "node-selector-unmatched", "node labels"
+    NO_CARD = "no-eligible-card", "no such card"
+    HEALTH = "no-eligible-card", "health"
+    MODE = "no-eligible-card", "mode"
+    TYPE = "no-eligible-card", "type"
+    UUID = "no-eligible-card", "uuid"
+    CARDS = "card-count", "number of cards"
+    NPUS = "card-count", "number of NPUs"
+    MEMORY = "memory-above-card", "memory"
+    MIG_INSTANCE = "memory-above-card", "MIG instance"
+    SPLIT = "split-count", "split"
+    NPUS_TOGETHER = "split-count", "number of NPUs"
+    CORES = "fits-no-node", "cores"
+    EXCLUSIVE = "fits-no-node", "exclusive"
+    TOTALS = "fits-no-node", "node totals"
+    LEFT = "fits-no-node", "NPUs left"
+    TOGETHER = "fits-no-node", "all containers together"
+    OVERSIZE = "ascend-memory-oversize", "memory above an NPU"
+    PARTS = "ascend-partial-several", "parts of several NPUs"
+    TEMPLATE = "ascend-core-invalid", "template"
+    LABEL = "ascend-core-invalid", "label"
+
+    def __init__(self, rule: str, words: str) -> None:
+        self.rule = rule
+        self.words = words
+
+    def __str__(self) -> str:
+        return self.words
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +56,34 @@ class FitsTightly:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """No placement exists on any node."""
+    """No placement exists on any node.
 
-    cause: Cause
+    Attributes:
+        reason: why.
+        container: which one requests too much; None if it is the pod as a whole.
+        resource: the name, annotation or label that it is about; empty if it is not about one alone.
+        requested: how much of the resource is requested.
+        most: the most that any node has of it.
+        node: the node that has so much; empty if there is none.
+    """
+
+    reason: Reason
+    container: Container | None = None
+    resource: str = ""
+    requested: int = 0
+    most: int = 0
+    node: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nothing can be said."""
+    """There is no answer.
+
+    Attributes:
+        why: for people.
+    """
 
     why: str
 
 
-Feasibility = Fits | FitsTightly | Never | Unknown
-
-
-@dataclass(frozen=True, slots=True)
-class Shortfall:
-    """No node can ever take what a pod asks of one resource.
-
-    Attributes:
-        cause: why.
-        container: who asks for too much; None if it is the pod as a whole.
-        resource: the name.
-        asked: how much.
-        most: the most that any node has for it.
-        node: the node that has so much; empty if there is none.
-    """
-
-    cause: Cause
-    container: Container | None
-    resource: str
-    asked: int
-    most: int = 0
-    node: str = ""
+Verdict = Fits | FitsTightly | Never | Unknown

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook import names
-from webhook.devices.ascend.explain import Question, Reason, answers
+from webhook.devices.ascend.explain import Question, answers
 from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_asks
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -16,7 +16,7 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
-from webhook.devices.verdict import Fits
+from webhook.devices.verdict import Fits, Reason
 from webhook.pod.view import PodView
 
 WORD, NUMBER, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
@@ -116,8 +116,8 @@ SELECTED = {"nodeSelector": {"name": "m"}}
 @pytest.mark.parametrize(
     "raw,there,refused,change",
     [
-        (pod((3,)), TWO, (Reason.NUMBER, 3, 2), "c0 number 2"),
-        (pod((1,), (2,)), TWO, (Reason.NUMBER, 3, 2), "c1 number 1"),
+        (pod((3,)), TWO, (Reason.NPUS, 3, 2), "c0 number 2"),
+        (pod((1,), (2,)), TWO, (Reason.NPUS_TOGETHER, 3, 2), "c1 number 1"),
         (pod((1, 130)), TWO, (Reason.OVERSIZE, 130, 120), "c0 memory 100"),
         (pod((2, 130)), TWO, (Reason.OVERSIZE, 130, 120), "c0 memory 100"),
         (pod((2, 30)), TWO, (Reason.PARTS, 30, 100), "c0 number 1"),
@@ -137,7 +137,7 @@ SELECTED = {"nodeSelector": {"name": "m"}}
 def test_what_refuses_and_what_helps(raw, there, refused, change):
     (told,) = explained(raw, there)
     assert told.given is None
-    assert (told.refusal.reason, told.refusal.asked, told.refusal.most) == refused
+    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
     assert told.searched
     assert said(told.change) == change
 

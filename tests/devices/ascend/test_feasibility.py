@@ -16,7 +16,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.view import PodView
 
 CHIP = "huawei.com/Ascend910B3"
@@ -127,9 +127,9 @@ def test_it_fits_if_some_order_of_some_node_works(fleet, asks, hami_core, parts_
     expected = any(some_order_works(npus, asks, offered, hami_core, parts_refused) for npus, offered in fleet)
     found = verdict(asks, *built, hami_core=hami_core, parts_refused=parts_refused)
     assert isinstance(found, Fits) is expected
-    assert isinstance(found, Fits | Shortfall)
-    if isinstance(found, Shortfall) and found.cause in (Cause.CARD_COUNT, Cause.MEMORY_ABOVE_CARD, Cause.SPLIT_COUNT):
-        assert found.asked > found.most
+    assert isinstance(found, Fits | Never)
+    if isinstance(found, Never) and found.reason in (Reason.NPUS, Reason.MEMORY, Reason.NPUS_TOGETHER):
+        assert found.requested > found.most
 
 
 # --- why not, and what cannot be told -------------------------------------------------------------------------------
@@ -140,21 +140,21 @@ EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
 @pytest.mark.parametrize(
     "asks, node, cause, asked, most",
     [
-        ([(9, None, None)], EIGHT, Cause.CARD_COUNT, 9, 8),
-        ([(5, None, None), (4, None, None)], EIGHT, Cause.SPLIT_COUNT, 9, 8),
-        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8)]), Cause.MEMORY_ABOVE_CARD, 10, 9),
-        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8), (4, 3, 8)]), Cause.MEMORY_ABOVE_CARD, 10, 9),
-        ([(1, 3, 9)], EIGHT, Cause.FITS_NO_NODE, 9, 8),
-        ([(3, None, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Cause.FITS_NO_NODE, 3, 2),
-        ([(3, None, None), (None, 3, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Cause.FITS_NO_NODE, 3, 2),
-        ([(2, 3, None)], EIGHT, Cause.FITS_NO_NODE, 2, 32),
-        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], offered=0), Cause.NO_ELIGIBLE_CARD, 1, 0),
-        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Cause.NO_ELIGIBLE_CARD, 1, 0),
+        ([(9, None, None)], EIGHT, Reason.NPUS, 9, 8),
+        ([(5, None, None), (4, None, None)], EIGHT, Reason.NPUS_TOGETHER, 9, 8),
+        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8)]), Reason.MEMORY, 10, 9),
+        ([(1, 8, None)], ascend_node("n0", [(4, 9, 8), (4, 3, 8)]), Reason.MEMORY, 10, 9),
+        ([(1, 3, 9)], EIGHT, Reason.CORES, 9, 8),
+        ([(3, None, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
+        ([(3, None, None), (None, 3, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
+        ([(2, 3, None)], EIGHT, Reason.TOGETHER, 2, 32),
+        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], offered=0), Reason.NO_CARD, 1, 0),
+        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Reason.NO_CARD, 1, 0),
     ],
 )
 def test_the_cause_of_a_refusal(asks, node, cause, asked, most):
     found = verdict(asks, node)
-    assert (found.cause, found.asked, found.most) == (cause, asked, most)
+    assert (found.reason, found.requested, found.most) == (cause, asked, most)
 
 
 def test_parts_of_several_are_left_to_the_rule_that_refuses_them():
@@ -165,13 +165,13 @@ def test_parts_of_several_are_left_to_the_rule_that_refuses_them():
 def test_all_of_several_small_npus_are_parts_that_no_rule_refuses():
     small = ascend_node("n0", [(4, 6, 8)] * 2)
     assert verdict([(1, None, None)] * 2, small, parts_refused=True) == Fits()
-    assert verdict([(2, None, None)], small, parts_refused=True).cause is Cause.FITS_NO_NODE
+    assert verdict([(2, None, None)], small, parts_refused=True).reason is Reason.TOGETHER
 
 
 def test_software_shares_what_its_nodes_allow():
     assert verdict([(2, 3, 30)], EIGHT, hami_core=True).resource == names.VNPU_MODE
     assert verdict([(2, 3, 30)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true"), hami_core=True) == Fits()
-    assert verdict([(1, 3, 9)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true")).cause is Cause.FITS_NO_NODE
+    assert verdict([(1, 3, 9)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true")).reason is Reason.CORES
 
 
 @pytest.mark.parametrize("ask", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])
@@ -184,7 +184,7 @@ def test_too_many_kinds_are_not_judged():
     many = ascend_node("n0", [(1, 10 + kind, 8) for kind in range(MAX_KINDS + 1)])
     assert isinstance(verdict([(2, None, None)], many), Unknown)
     assert verdict([(1, None, None)], many, EIGHT) == Fits()
-    assert verdict([(MAX_KINDS + 2, None, None)], many).cause is Cause.CARD_COUNT
+    assert verdict([(MAX_KINDS + 2, None, None)], many).reason is Reason.NPUS
 
 
 def test_a_selector_leaves_some_nodes():
@@ -193,7 +193,7 @@ def test_a_selector_leaves_some_nodes():
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     assert verdict([(2, None, None)], small, large) == Fits()
     found = verdict([(2, None, None)], small, large, selector=selector)
-    assert (found.cause, found.most, found.node) == (Cause.CARD_COUNT, 1, "small")
+    assert (found.reason, found.most, found.node) == (Reason.NPUS, 1, "small")
 
 
 def test_memory_without_a_name_is_no_cause():
@@ -201,7 +201,7 @@ def test_memory_without_a_name_is_no_cause():
     section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
     config = parse_device_config({"vnpus": [section]}, "test")
     found = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
-    assert (found.cause, found.resource) == (Cause.FITS_NO_NODE, CHIP)
+    assert (found.reason, found.resource) == (Reason.TOGETHER, CHIP)
 
 
 @pytest.mark.parametrize(
@@ -215,5 +215,5 @@ def test_large_pods_and_many_shapes_are_answered_at_once(asks):
     found = judge(
         npu_asks(DevicePod(pod(asks), CONFIG), CONFIG.ascend), None, fleet, hami_core=False, parts_refused=True
     )
-    assert isinstance(found, Shortfall)
+    assert isinstance(found, Never)
     assert time.process_time() - started < 2

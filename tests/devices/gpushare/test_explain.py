@@ -10,13 +10,13 @@ from webhook import names
 from webhook.devices import explanation, nearest
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.gpushare.explain import Cards, Reason, answers
+from webhook.devices.gpushare.explain import Cards, answers
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
-from webhook.devices.verdict import Fits
+from webhook.devices.verdict import Fits, Reason
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -84,20 +84,20 @@ def test_memory_lies_on_one_card_and_whole_cards_on_the_first():
     [
         (pod({"memory": 101}), PLAIN, (Reason.MEMORY, 101, 100), "c0 memory 100"),
         (pod({"memory": 90}, {"memory": 30}), PLAIN, (Reason.MEMORY, 120, 100), "c0 memory 70"),
-        (pod({"number": 4}), PLAIN, (Reason.NUMBER, 4, 3), "c0 number 3"),
+        (pod({"number": 4}), PLAIN, (Reason.CARDS, 4, 3), "c0 number 3"),
         (pod({"memory": 200}, {"memory": 100}), PLAIN, (Reason.MEMORY, 300, 100), None),
         (pod({"number": 1}), node("n", 2, 200, "0,1"), (Reason.HEALTH, 1, 0), None),
         (pod({"number": 2}), node("n", 4, 400, number=1), (Reason.TOTALS, 2, 1), "c0 number 1"),
         (pod({"memory": 50}), node("n", 4, 400, memory=40), (Reason.TOTALS, 50, 40), "c0 memory 40"),
         (pod({"number": 1}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), "nodeSelector"),
         (pod({"number": 9}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), None),
-        (pod({"number": 4}, {"number": 4}), PLAIN, (Reason.NUMBER, 8, 3), None),
+        (pod({"number": 4}, {"number": 4}), PLAIN, (Reason.CARDS, 8, 3), None),
     ],
 )
 def test_what_refuses_and_what_helps(raw, there, refused, change):
     (told,) = explained(raw, there)
     assert told.given is None
-    assert (told.refusal.reason, told.refusal.asked, told.refusal.most) == refused
+    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
     assert told.searched
     assert said(told.change) == change
 

@@ -15,7 +15,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -106,9 +106,9 @@ def test_it_fits_if_the_cards_of_some_node_do(fleet, containers, init):
     nothing = not any(served(containers, init, which) for which in (0, 1))
     found = verdict(pod(containers, init), *built)
     assert isinstance(found, Fits) is (nothing or any(takes(node, containers, init) for node in fleet))
-    assert isinstance(found, Fits | Shortfall)
-    if isinstance(found, Shortfall) and found.cause in (Cause.CARD_COUNT, Cause.MEMORY_ABOVE_CARD):
-        assert found.asked > found.most
+    assert isinstance(found, Fits | Never)
+    if isinstance(found, Never) and found.reason in (Reason.CARDS, Reason.MEMORY):
+        assert found.requested > found.most
 
 
 # --- why not, and what cannot be told -------------------------------------------------------------------------------
@@ -119,24 +119,24 @@ NODE = gpushare_node("n0", 4, 64000, "1")
 @pytest.mark.parametrize(
     "containers, node, cause, limit",
     [
-        ([(4, None)], NODE, Cause.CARD_COUNT, (NUMBER, 4, 3)),
-        ([(2, None), (2, None)], NODE, Cause.CARD_COUNT, (NUMBER, 4, 3)),
-        ([(None, 16001)], NODE, Cause.MEMORY_ABOVE_CARD, (MEMORY, 16001, 16000)),
-        ([(None, 8001), (None, 8000)], NODE, Cause.MEMORY_ABOVE_CARD, (MEMORY, 16001, 16000)),
-        ([(9, 16000)], NODE, Cause.FITS_NO_NODE, (NUMBER, 9, 4)),
+        ([(4, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
+        ([(2, None), (2, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
+        ([(None, 16001)], NODE, Reason.MEMORY, (MEMORY, 16001, 16000)),
+        ([(None, 8001), (None, 8000)], NODE, Reason.MEMORY, (MEMORY, 16001, 16000)),
+        ([(9, 16000)], NODE, Reason.TOTALS, (NUMBER, 9, 4)),
         (
             [(None, 5)],
             gpushare_node("n0", 4, 64, allocatable={NUMBER: "4", MEMORY: "4"}),
-            Cause.FITS_NO_NODE,
+            Reason.TOTALS,
             (MEMORY, 5, 4),
         ),
-        ([(1, None)], gpushare_node("n0", 2, 64, "0,1"), Cause.NO_ELIGIBLE_CARD, (NUMBER, 1, 0)),
-        ([(None, 5)], gpushare_node("n0", 0, 64), Cause.NO_ELIGIBLE_CARD, (MEMORY, 5, 0)),
+        ([(1, None)], gpushare_node("n0", 2, 64, "0,1"), Reason.HEALTH, (NUMBER, 1, 0)),
+        ([(None, 5)], gpushare_node("n0", 0, 64), Reason.HEALTH, (MEMORY, 5, 0)),
     ],
 )
 def test_the_cause_of_a_refusal(containers, node, cause, limit):
     found = verdict(pod(containers), node)
-    assert (found.cause, (found.resource, found.asked, found.most)) == (cause, limit)
+    assert (found.reason, (found.resource, found.requested, found.most)) == (cause, limit)
 
 
 @pytest.mark.parametrize("wish", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
@@ -147,7 +147,7 @@ def test_what_another_rule_refuses_is_no_question(wish):
 def test_requests_alone_are_copied_before():
     """By a repair, so that they are judged as limits."""
     spec = {"containers": [{"resources": {"requests": {NUMBER: "4"}}}]}
-    assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).cause is Cause.CARD_COUNT
+    assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).reason is Reason.CARDS
 
 
 def test_a_selector_leaves_some_nodes():
@@ -155,4 +155,4 @@ def test_a_selector_leaves_some_nodes():
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     assert verdict(pod([(4, None)]), small, large) == Fits()
     found = verdict(pod([(4, None)]), small, large, selector=selector)
-    assert (found.cause, found.most, found.node) == (Cause.CARD_COUNT, 2, "small")
+    assert (found.reason, found.most, found.node) == (Reason.CARDS, 2, "small")

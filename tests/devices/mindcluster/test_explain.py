@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.mindcluster.explain import Reason, answers, template
+from webhook.devices.mindcluster.explain import answers, template
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
+from webhook.devices.verdict import Reason
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -106,7 +107,7 @@ def test_whole_chips_have_no_template_and_read_no_label():
 def test_what_refuses_and_what_helps(raw, there, refused, change):
     (told,) = explained(raw, there)
     assert told.given is None
-    assert (told.refusal.reason, told.refusal.asked, told.refusal.most) == refused
+    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
     assert told.searched
     assert said(told.change) == change
 

@@ -14,7 +14,7 @@ from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -101,21 +101,21 @@ SMALL, LARGE = mindcluster_node("small", 8, "Ascend310P-8"), mindcluster_node("l
     "cores, nodes, expected",
     [
         (("8",), [SMALL], Fits()),
-        (("16",), [SMALL], (Cause.FITS_NO_NODE, 16, 8, "small")),
-        (("16",), [SMALL, LARGE], (Cause.FITS_NO_NODE, 16, 8, "small")),  # the large one has no chips of 8
+        (("16",), [SMALL], (Reason.TOTALS, 16, 8, "small")),
+        (("16",), [SMALL, LARGE], (Reason.TOTALS, 16, 8, "small")),  # the large one has no chips of 8
         (("20",), [SMALL, LARGE], Fits()),
         (("4", "4"), [SMALL], Fits()),
-        (("4", "5"), [SMALL], (Cause.FITS_NO_NODE, 9, 8, "small")),
+        (("4", "5"), [SMALL], (Reason.TOTALS, 9, 8, "small")),
         (("4", "5"), [SMALL, LARGE], Fits()),
         (("3",), [SMALL], Fits()),  # a rule of its own says that there is no template
-        (("21",), [SMALL, LARGE], (Cause.FITS_NO_NODE, 21, 20, "large")),
-        (("8",), [], (Cause.NO_ELIGIBLE_CARD, 8, 0, "")),
+        (("21",), [SMALL, LARGE], (Reason.TOTALS, 21, 20, "large")),
+        (("8",), [], (Reason.NO_CARD, 8, 0, "")),
         (("0",), [SMALL], Fits()),
     ],
 )
 def test_what_an_empty_node_takes(cores, nodes, expected):
     found = verdict(pod(*cores), *nodes)
-    said = found if found == Fits() else (found.cause, found.asked, found.most, found.node)
+    said = found if found == Fits() else (found.reason, found.requested, found.most, found.node)
     assert said == expected
 
 
@@ -130,7 +130,7 @@ def test_a_selector_leaves_some_nodes():
     assert verdict(pod("16"), labelled, mindcluster_node("large", 32)) == Fits()
     for cores in ("16", "9"):  # for 9 there is no template anywhere
         found = verdict(pod(cores), labelled, mindcluster_node("large", 32), selector=selector)
-        assert (found.cause, found.most, found.node) == (Cause.FITS_NO_NODE, 8, "small")
+        assert (found.reason, found.most, found.node) == (Reason.TOTALS, 8, "small")
 
 
 @given(
@@ -143,7 +143,7 @@ def test_it_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
     built = [mindcluster_node(f"n{i}", total, f"Ascend310P-{chip}") for i, (total, chip) in enumerate(nodes)]
     found = verdict(pod(*map(str, cores)), *built)
     assert isinstance(found, Fits) is any(sum(cores) <= total for total in able)
-    assert isinstance(found, Fits | Shortfall)
+    assert isinstance(found, Fits | Never)
 
 
 @pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])

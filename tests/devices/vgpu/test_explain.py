@@ -13,11 +13,11 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
-from webhook.devices.verdict import Fits
+from webhook.devices.verdict import Fits, Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
 from webhook.devices.vgpu.explain import answers
 from webhook.devices.vgpu.feasibility import judge, question
-from webhook.devices.vgpu.placement import Placement, Reason
+from webhook.devices.vgpu.placement import Placement
 from webhook.names import NODE_VGPU_REGISTER
 from webhook.pod.view import PodView
 
@@ -58,7 +58,7 @@ PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
 @pytest.mark.parametrize(
     "asked,reason,role,value",
     [
-        (ask((3, 10)), Reason.NUMBER, Role.NUMBER, 2),
+        (ask((3, 10)), Reason.CARDS, Role.NUMBER, 2),
         (ask((1, 130)), Reason.MEMORY, Role.MEMORY, 100),
         (ask((2, 10, 60), (2, 10, 60)), Reason.CORES, Role.CORES, 40),
         (ask((2, 10, 60), (2, 10, 100)), Reason.CORES, Role.CORES, 40),

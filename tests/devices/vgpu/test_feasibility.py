@@ -9,7 +9,7 @@ from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
-from webhook.devices.verdict import Cause, Fits, FitsTightly, Never, Unknown
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown
 from webhook.devices.vgpu.eligibility import (
     MAX_REMEMBERED,
     UNCONSTRAINED,
@@ -51,21 +51,21 @@ BOTH = fleet(SMALL, LARGE)
 @pytest.mark.parametrize(
     "limits, found, cause",
     [
-        ([{NUMBER: 5}], None, Cause.CARD_COUNT),
-        ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Cause.NO_ELIGIBLE_CARD),
-        ([{NUMBER: 1}], {names.USE_GPUTYPE: "H100"}, Cause.NO_ELIGIBLE_CARD),
-        ([{NUMBER: 1}], {names.NOUSE_GPUTYPE: "T4,A100"}, Cause.NO_ELIGIBLE_CARD),
-        ([{NUMBER: 1}], {names.VGPU_MODE: "mig"}, Cause.NO_ELIGIBLE_CARD),
-        ([{NUMBER: 1}], {names.VGPU_MODE: "Hami-Core"}, Cause.NO_ELIGIBLE_CARD),
-        ([{NUMBER: 1, MEMORY: 81921}], None, Cause.MEMORY_ABOVE_CARD),
-        ([{NUMBER: 1, MEMORY: 15361}], {names.USE_GPUTYPE: "t4"}, Cause.MEMORY_ABOVE_CARD),
-        ([{NUMBER: 1, MEMORY: 1}, {NUMBER: 1, MEMORY: 81921}], None, Cause.MEMORY_ABOVE_CARD),
-        ([{NUMBER: 4, MEMORY: 1}] * 3, None, Cause.SPLIT_COUNT),
-        ([{NUMBER: 1, CORES: 101}], None, Cause.FITS_NO_NODE),
-        ([{NUMBER: 4, MEMORY: 1, CORES: 60}] * 2, None, Cause.FITS_NO_NODE),
-        ([{NUMBER: 4}] * 2, None, Cause.FITS_NO_NODE),
-        ([{NUMBER: 4, MEMORY: 0}] * 2, None, Cause.FITS_NO_NODE),
-        ([{NUMBER: 1, MEMORY: 1}] * 101, None, Cause.SPLIT_COUNT),
+        ([{NUMBER: 5}], None, Reason.CARDS),
+        ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Reason.NO_CARD),
+        ([{NUMBER: 1}], {names.USE_GPUTYPE: "H100"}, Reason.NO_CARD),
+        ([{NUMBER: 1}], {names.NOUSE_GPUTYPE: "T4,A100"}, Reason.NO_CARD),
+        ([{NUMBER: 1}], {names.VGPU_MODE: "mig"}, Reason.NO_CARD),
+        ([{NUMBER: 1}], {names.VGPU_MODE: "Hami-Core"}, Reason.NO_CARD),
+        ([{NUMBER: 1, MEMORY: 81921}], None, Reason.MEMORY),
+        ([{NUMBER: 1, MEMORY: 15361}], {names.USE_GPUTYPE: "t4"}, Reason.MEMORY),
+        ([{NUMBER: 1, MEMORY: 1}, {NUMBER: 1, MEMORY: 81921}], None, Reason.MEMORY),
+        ([{NUMBER: 4, MEMORY: 1}] * 3, None, Reason.SPLIT),
+        ([{NUMBER: 1, CORES: 101}], None, Reason.TOGETHER),
+        ([{NUMBER: 4, MEMORY: 1, CORES: 60}] * 2, None, Reason.TOGETHER),
+        ([{NUMBER: 4}] * 2, None, Reason.TOGETHER),
+        ([{NUMBER: 4, MEMORY: 0}] * 2, None, Reason.TOGETHER),
+        ([{NUMBER: 1, MEMORY: 1}] * 101, None, Reason.SPLIT),
     ],
 )
 def test_the_cause_of_a_refusal(limits, found, cause):
@@ -101,16 +101,16 @@ def test_an_unlucky_order_fits_tightly():
     "found, number, expected",
     [
         ({names.USE_GPUUUID: "GPU-0"}, 1, Fits()),
-        ({names.USE_GPUUUID: "GPU-0"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-0"}, 2, Never(Reason.NO_CARD)),
         ({names.NOUSE_GPUUUID: "GPU-1"}, 1, Fits()),
-        ({names.NOUSE_GPUUUID: "GPU-1"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
-        ({names.USE_GPUUUID: "GPU-unknown"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
-        ({names.NOUSE_GPUUUID: "GPU-0,GPU-1"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.NOUSE_GPUUUID: "GPU-1"}, 2, Never(Reason.NO_CARD)),
+        ({names.USE_GPUUUID: "GPU-unknown"}, 1, Never(Reason.NO_CARD)),
+        ({names.NOUSE_GPUUUID: "GPU-0,GPU-1"}, 1, Never(Reason.NO_CARD)),
         ({names.NOUSE_GPUUUID: "GPU-unknown"}, 2, Fits()),
         ({names.USE_GPUUUID: "GPU-0,GPU-1", names.NOUSE_GPUUUID: "GPU-0"}, 1, Fits()),
-        ({names.USE_GPUUUID: "GPU-0,GPU-1", names.NOUSE_GPUUUID: "GPU-0"}, 2, Never(Cause.NO_ELIGIBLE_CARD)),
-        ({names.USE_GPUUUID: "GPU-0", names.USE_GPUTYPE: "T4"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
-        ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "mig"}, 1, Never(Cause.NO_ELIGIBLE_CARD)),
+        ({names.USE_GPUUUID: "GPU-0,GPU-1", names.NOUSE_GPUUUID: "GPU-0"}, 2, Never(Reason.NO_CARD)),
+        ({names.USE_GPUUUID: "GPU-0", names.USE_GPUTYPE: "T4"}, 1, Never(Reason.NO_CARD)),
+        ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "mig"}, 1, Never(Reason.NO_CARD)),
         ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "hami-core"}, 1, Fits()),
     ],
 )
@@ -129,7 +129,7 @@ def test_a_card_refused_on_one_node_leaves_its_siblings():
     refused = {names.NOUSE_GPUUUID: "N0-0,N1-0"}
     assert verdict(built, {NUMBER: 1}, found=refused) == Fits()
     refused = {names.NOUSE_GPUUUID: "N0-0,N1-0,N2-0"}
-    assert verdict(built, {NUMBER: 1}, found=refused) == Never(Cause.NO_ELIGIBLE_CARD)
+    assert verdict(built, {NUMBER: 1}, found=refused) == Never(Reason.NO_CARD)
 
 
 def test_cards_named_on_too_many_nodes_are_not_judged():
@@ -143,17 +143,17 @@ def test_the_ordinary_fit_counts_totals_once():
     """Not multiplied by the number; a name that the node lacks counts as 0."""
     node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "100"})
     assert verdict(fleet(node), {NUMBER: 4, MEMORY: 1000}) == Fits()
-    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1001}) == Never(Cause.FITS_NO_NODE)
-    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 501}, {NUMBER: 1, MEMORY: 500}) == Never(Cause.FITS_NO_NODE)
-    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1}, {CORES: 101}) == Never(Cause.FITS_NO_NODE)
-    assert verdict(fleet(node), {NUMBER: 3}, {NUMBER: 2}) == Never(Cause.FITS_NO_NODE)
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1001}) == Never(Reason.TOGETHER)
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 501}, {NUMBER: 1, MEMORY: 500}) == Never(Reason.TOGETHER)
+    assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1}, {CORES: 101}) == Never(Reason.TOGETHER)
+    assert verdict(fleet(node), {NUMBER: 3}, {NUMBER: 2}) == Never(Reason.TOGETHER)
 
 
 def test_before_1_13_only_the_count_went_through_the_ordinary_fit():
     node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "1"})
     built = fleet(node, target=OLDEST)
     assert verdict(built, {NUMBER: 1, MEMORY: 1001, CORES: 2}, target=OLDEST) == Fits()
-    assert verdict(built, {NUMBER: 3, MEMORY: 1}, {NUMBER: 2, MEMORY: 1}, target=OLDEST) == Never(Cause.FITS_NO_NODE)
+    assert verdict(built, {NUMBER: 3, MEMORY: 1}, {NUMBER: 2, MEMORY: 1}, target=OLDEST) == Never(Reason.TOGETHER)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +180,12 @@ def test_too_many_containers_are_unknown():
 
 def test_a_declared_shape_may_take_the_pod():
     declared = declared_shape("h100", "hami-core", 1, [Card("NVIDIA-H100", 95000, 4)] * 2)
-    assert verdict(fleet(SMALL), {NUMBER: 1, MEMORY: 90000}) == Never(Cause.MEMORY_ABOVE_CARD)
+    assert verdict(fleet(SMALL), {NUMBER: 1, MEMORY: 90000}) == Never(Reason.MEMORY)
     assert verdict(fleet(SMALL, declared=[declared]), {NUMBER: 1, MEMORY: 90000}) == Fits()
 
 
 def test_an_empty_fleet_has_no_card():
-    assert verdict(fleet(), {NUMBER: 1}) == Never(Cause.NO_ELIGIBLE_CARD)
+    assert verdict(fleet(), {NUMBER: 1}) == Never(Reason.NO_CARD)
     left = eligible(UNCONSTRAINED, fleet())
     assert (left.cards, left.capacity, left.complete) == ((), None, True)
 
@@ -227,4 +227,4 @@ def test_a_card_that_may_come_with_a_declared_node_rules_nothing_out():
     later = declared_shape("later", "hami-core", 1, [Card("NVIDIA-T4", 15360, 4)])
     wanted = {names.USE_GPUUUID: "GPU-to-come"}
     assert isinstance(verdict(fleet(SMALL, declared=[later]), {NUMBER: 1}, found=wanted), Unknown)
-    assert verdict(fleet(SMALL), {NUMBER: 1}, found=wanted) == Never(Cause.NO_ELIGIBLE_CARD)
+    assert verdict(fleet(SMALL), {NUMBER: 1}, found=wanted) == Never(Reason.NO_CARD)

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhook.devices.config import Geometry, Instance
+from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import Card
-from webhook.devices.vgpu.placement import ORDERS, Place, Reason, Stuck, _greedy, refusal, walk
+from webhook.devices.vgpu.placement import ORDERS, Place, Stuck, _greedy, refusal, walk
 from webhook.devices.vgpu.slices import EMPTY, Need, takes
 
 GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))

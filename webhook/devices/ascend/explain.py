@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -18,10 +17,8 @@ from webhook.devices.explanation import (
     MAX_SHAPES,
     Case,
     ChangeWords,
-    Judgement,
     PlacementRequest,
     PodExplanation,
-    Refusal,
     ShapeAnswer,
     ShapeExplanation,
     outcome,
@@ -30,29 +27,8 @@ from webhook.devices.explanation import (
 from webhook.devices.families import Role
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, loosened
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.pod.view import Container
-
-
-class Reason(StrEnum):
-    """What may refuse a container, or the whole pod."""
-
-    NODES = "node labels"
-    MODE = "mode"
-    OVERSIZE = "memory above an NPU"
-    PARTS = "parts of several NPUs"
-    NUMBER = "number of NPUs"
-    MEMORY = "memory"
-    CORES = "cores"
-    TOTALS = "node totals"
-    LEFT = "NPUs left"
-
-
-_REASONS = {
-    Cause.CARD_COUNT: Reason.NUMBER,
-    Cause.SPLIT_COUNT: Reason.NUMBER,
-    Cause.MEMORY_ABOVE_CARD: Reason.MEMORY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,45 +131,42 @@ def answers(
     for shape in fleet.shapes.get(word, ())[:MAX_SHAPES]:
         alone = replace(fleet, shapes={word: (shape,)})
         answer = partial(_judge, shape=shape, alone=alone, oversize_refused=oversize_refused)
-        why, given = partial(_why, asked, shape, alone), partial(_npus, asked, shape)
-        yield Case(shape, asked, answer, why, given, _without(asked), _lower(asked, shape)).answer(enquiry)
+        given, why = partial(_npus, asked, shape), partial(_why, asked, shape, alone)
+        yield Case(shape, asked, answer, given, _without(asked), _lower(asked, shape), why).answer(enquiry)
 
 
-def _judge(asked: Question, shape: AscendShape, alone: AscendFleet, *, oversize_refused: bool) -> Judgement:
+def _judge(asked: Question, shape: AscendShape, alone: AscendFleet, *, oversize_refused: bool) -> Verdict:
     """The engine answers; what the pod's words and a static rule refuse is tested before it."""
     if shape.node_left(asked.nodes, alone.index) is None:
-        return Refusal(Reason.NODES)
+        return Never(Reason.NODES)
     if asked.hami_core and not shape.hami_core:
-        return Refusal(Reason.MODE, None, names.VNPU_MODE)
+        return Never(Reason.MODE, None, names.VNPU_MODE)
     for ask in asked.asks if oversize_refused and not asked.hami_core else ():
         if ask.memory is not None and ask.memory > ask.chip.capacity:
-            return Refusal(Reason.OVERSIZE, ask.container, ask.chip.memory_name, ask.memory, ask.chip.capacity)
+            return Never(Reason.OVERSIZE, ask.container, ask.chip.memory_name, ask.memory, ask.chip.capacity)
     return _engine(asked, alone)
 
 
-def _engine(asked: Question, alone: AscendFleet) -> Fits | Shortfall | Unknown:
+def _engine(asked: Question, alone: AscendFleet) -> Verdict:
     return judge(asked.asks, asked.nodes, alone, hami_core=asked.hami_core, parts_refused=False)
 
 
-def _why(asked: Question, shape: AscendShape, alone: AscendFleet, short: Shortfall) -> Refusal:
-    reason = _REASONS.get(short.cause)
-    if reason is None and short.asked > short.most:
-        reason = Reason.TOTALS if short.container is None else Reason.CORES
-    if reason is not None:
-        return Refusal(reason, short.container, short.resource, short.asked, short.most)
+def _why(asked: Question, shape: AscendShape, alone: AscendFleet, never: Never) -> Never:
+    if never.reason is not Reason.TOGETHER:
+        return never
     return _parts(asked, shape) or _left(asked, alone)
 
 
-def _parts(asked: Question, shape: AscendShape) -> Refusal | None:
+def _parts(asked: Question, shape: AscendShape) -> Never | None:
     """Several NPUs are given whole or not at all, unless they are shared in software."""
     for ask in asked.asks if not asked.hami_core else ():
         most = max(_booked(ask, shape, hami_core=False))
         if ask.number > 1 and most < ask.chip.allocatable:
-            return Refusal(Reason.PARTS, ask.container, ask.chip.memory_name, ask.memory or most, ask.chip.allocatable)
+            return Never(Reason.PARTS, ask.container, ask.chip.memory_name, ask.memory or most, ask.chip.allocatable)
     return None
 
 
-def _left(asked: Question, alone: AscendFleet) -> Refusal:
+def _left(asked: Question, alone: AscendFleet) -> Never:
     """The first container for which too few NPUs are left that have what it wants."""
     asks = asked.asks
     for place, ask in enumerate(asks):
@@ -202,9 +175,9 @@ def _left(asked: Question, alone: AscendFleet) -> Refusal:
         for number in range(ask.number - 1, 0, -1):
             fewer = [*asks[:place], replace(ask, number=number)]
             if isinstance(_engine(asked._replace(asks=fewer), alone), Fits):
-                return Refusal(Reason.LEFT, ask.container, ask.chip.number_name, ask.number, number)
-        return Refusal(Reason.LEFT, ask.container, ask.chip.number_name, ask.number)
-    return Refusal(Reason.LEFT)
+                return Never(Reason.LEFT, ask.container, ask.chip.number_name, ask.number, number)
+        return Never(Reason.LEFT, ask.container, ask.chip.number_name, ask.number)
+    return Never(Reason.LEFT)
 
 
 def _npus(asked: Question, shape: AscendShape) -> tuple[Npus, ...]:
@@ -331,9 +304,9 @@ def _sentence(given: Npus, mode: str) -> str:
     return f"{many} ({mode}, {how})"
 
 
-def _refusal(asked: Question, refusal: Refusal) -> str:
+def _refusal(asked: Question, refusal: Never) -> str:
     who = wording.container(refusal.container) if refusal.container is not None else "the pod"
-    wanted, most = refusal.asked, refusal.most
+    wanted, most = refusal.requested, refusal.most
     match refusal.reason:
         case Reason.NODES:
             return unselected(asked.nodes)
@@ -343,7 +316,7 @@ def _refusal(asked: Question, refusal: Refusal) -> str:
             return f"{who} wants {wanted} MiB of an NPU that has {most}; the scheduler would book nothing"
         case Reason.PARTS:
             return f"{who} wants {wanted} MiB of each, but several NPUs are given whole only, {most} MiB"
-        case Reason.NUMBER:
+        case Reason.NPUS | Reason.NPUS_TOGETHER:
             return f"{who} wants {wanted} different NPUs, the node has {most}"
         case Reason.MEMORY:
             return f"{who} needs {wanted} MiB of one NPU, the largest has {most}"

@@ -12,7 +12,7 @@ from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
-from webhook.devices.verdict import Fits, Shortfall, Unknown
+from webhook.devices.verdict import Verdict
 
 _ANY_CORES = 2**31 - 1  # the policy does not state how many AI cores an NPU has, so they refuse nothing
 TEMPLATES = "templates"  # how NPUs are shared that are not shared in software
@@ -28,7 +28,7 @@ def _roles(_vgpu: VgpuConfig, config: AscendConfig) -> dict[str, Role]:
     return roles
 
 
-def _judge(request: PlacementRequest, fleet: AscendFleet) -> Iterator[Fits | Shortfall | Unknown]:
+def _judge(request: PlacementRequest, fleet: AscendFleet) -> Iterator[Verdict]:
     hami_core, parts_refused = is_hami_core(request.pod.view), request.denies("ascend-partial-several")
     for asks in by_chip(request.pod, request.config.ascend).values():
         yield judge(asks, request.nodes, fleet, hami_core=hami_core, parts_refused=parts_refused)

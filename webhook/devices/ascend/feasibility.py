@@ -17,7 +17,7 @@ from webhook.devices.config import AscendConfig, Chip
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR, Container, PodView
 
 
@@ -49,19 +49,10 @@ def npu_asks(pod: DevicePod, config: AscendConfig) -> list[NpuAsk]:
     return list(_asks(pod, config))
 
 
-def npus(pod: DevicePod, config: AscendConfig) -> list[NpuAsk]:
-    """The same, worked out once a pod."""
-    memo = pod.memo
-    if "npus" not in memo:
-        memo["npus"] = npu_asks(pod, config) if pod.asks(Family.ASCEND) else []
-    found: list[NpuAsk] = memo["npus"]
-    return found
-
-
 def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuAsk]]:
     """The same for each kind of NPU."""
     found: dict[Chip, list[NpuAsk]] = {}
-    for ask in npus(pod, config):
+    for ask in npu_asks(pod, config):
         found.setdefault(ask.chip, []).append(ask)
     return found
 
@@ -196,7 +187,7 @@ MAX_KINDS = 8  # different NPUs on one node; with more, nothing is said: no real
 
 def judge(
     asks: Sequence[NpuAsk], nodes: NodeSelector | None, fleet: AscendFleet, *, hami_core: bool, parts_refused: bool
-) -> Fits | Shortfall | Unknown:
+) -> Verdict:
     """Answer for the whole fleet.
 
     Args:
@@ -225,8 +216,8 @@ def judge(
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
     if found and not able:
-        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, names.VNPU_MODE, 1)
-    return _shortfall(asks, able, hami_core=hami_core)
+        return Never(Reason.MODE, None, names.VNPU_MODE, 1)
+    return _never(asks, able, hami_core=hami_core)
 
 
 class Share(NamedTuple):
@@ -318,16 +309,16 @@ def _covers(supply: Sequence[int], demand: dict[int, int]) -> bool:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Shortfall:
-    """The first cause that explains the refusal."""
+def _never(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
+    """The first reason that explains the refusal."""
     chip = asks[0].chip
     wanted = sum([ask.number for ask in asks])
     if not able:
-        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, chip.number_name, wanted)
+        return Never(Reason.NO_CARD, None, chip.number_name, wanted)
     most, node = _best((shape.devices, node) for shape, node in able)
     for ask in asks:
         if ask.number > most:
-            return Shortfall(Cause.CARD_COUNT, ask.container, chip.number_name, ask.number, most, node)
+            return Never(Reason.NPUS, ask.container, chip.number_name, ask.number, most, node)
     npus = {npu: node for shape, node in able for npu, _ in shape.kinds}
     richest = max(npus, key=lambda npu: npu.memory)
     largest, where = richest.memory, npus[richest]
@@ -336,15 +327,17 @@ def _shortfall(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, h
         asked_of = npus if ask.memory is None else [richest]
         least = min([booked(ask, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
         if least > 0 and chip.memory_name:
-            return Shortfall(Cause.MEMORY_ABOVE_CARD, ask.container, chip.memory_name, largest + least, largest, where)
+            return Never(Reason.MEMORY, ask.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
-        return Shortfall(Cause.SPLIT_COUNT, None, chip.number_name, wanted, most, node)
+        return Never(Reason.NPUS_TOGETHER, None, chip.number_name, wanted, most, node)
     cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus.items())
     for ask in asks:
         if ask.cores > cores:
-            return Shortfall(Cause.FITS_NO_NODE, ask.container, chip.cores_name, ask.cores, cores, where)
+            return Never(Reason.CORES, ask.container, chip.cores_name, ask.cores, cores, where)
     offered, where = _best((shape.offered, node) for shape, node in able)
-    return Shortfall(Cause.FITS_NO_NODE, None, chip.number_name, _counted(asks), offered, where)
+    counted = _counted(asks)
+    reason = Reason.TOTALS if counted > offered else Reason.TOGETHER
+    return Never(reason, None, chip.number_name, counted, offered, where)
 
 
 def _best(found: Iterator[tuple[int, str]]) -> tuple[int, str]:

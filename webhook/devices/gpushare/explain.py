@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import NamedTuple
 
@@ -12,10 +11,8 @@ from webhook.devices.explanation import (
     MAX_SHAPES,
     Case,
     ChangeWords,
-    Judgement,
     PlacementRequest,
     PodExplanation,
-    Refusal,
     ShapeAnswer,
     ShapeExplanation,
     outcome,
@@ -28,25 +25,7 @@ from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, amounts_of_regular, loosened, with_value
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Cause, Shortfall
-
-
-class Reason(StrEnum):
-    """What may refuse a pod."""
-
-    NODES = "node labels"
-    HEALTH = "health"
-    NUMBER = "number of cards"
-    MEMORY = "memory"
-    TOTALS = "node totals"
-
-
-_REASONS = {
-    Cause.NO_ELIGIBLE_CARD: Reason.HEALTH,
-    Cause.CARD_COUNT: Reason.NUMBER,
-    Cause.MEMORY_ABOVE_CARD: Reason.MEMORY,
-    Cause.FITS_NO_NODE: Reason.TOTALS,
-}
+from webhook.devices.verdict import Never, Reason, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +94,14 @@ def answers(
     for shape in fleet.shapes[:MAX_SHAPES]:
         answer = partial(_judge, alone=replace(fleet, shapes=(shape,)))
         without = ((word, Question(pod, left)) for word, left in loosened(nodes))
-        yield Case(shape, asked, answer, _why, partial(_cards, pod), without, _lower(asked)).answer(enquiry)
+        yield Case(shape, asked, answer, partial(_cards, pod), without, _lower(asked)).answer(enquiry)
 
 
-def _judge(asked: Question, alone: GpushareFleet) -> Judgement:
+def _judge(asked: Question, alone: GpushareFleet) -> Verdict:
     (shape,) = alone.shapes
     if shape.node_left(asked.nodes, alone.index) is None:
-        return Refusal(Reason.NODES)
+        return Never(Reason.NODES)
     return judge(asked.pod, asked.nodes, alone)
-
-
-def _why(short: Shortfall) -> Refusal:
-    return Refusal(_REASONS[short.cause], short.container, short.resource, short.asked, short.most)
 
 
 def _cards(pod: DevicePod) -> Cards:
@@ -181,14 +156,14 @@ def _parts(given: Cards, shape: GpushareShape, request: PlacementRequest) -> dic
     return dict.fromkeys(range(min(given.number, MAX_CARDS)), (part,))
 
 
-def _refusal(nodes: NodeSelector | None, refusal: Refusal) -> str:
-    resource, asked, most = refusal.resource, refusal.asked, refusal.most
+def _refusal(nodes: NodeSelector | None, refusal: Never) -> str:
+    resource, asked, most = refusal.resource, refusal.requested, refusal.most
     match refusal.reason:
         case Reason.NODES:
             return unselected(nodes)
         case Reason.HEALTH:
             return "none of the node's cards is healthy"
-        case Reason.NUMBER:
+        case Reason.CARDS:
             return f"the pod wants {asked} whole cards, {most} are healthy"
         case Reason.MEMORY:
             return f"the pod wants {asked} on one card, a card has {most}"

@@ -12,12 +12,12 @@ from webhook.devices.gpushare.drawing import draw
 from webhook.devices.gpushare.explain import explain
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
-from webhook.devices.verdict import Fits, Shortfall, Unknown
+from webhook.devices.verdict import Verdict
 
 _ROLES = {names.GPUSHARE_NUMBER: Role.NUMBER, names.GPUSHARE_MEMORY: Role.MEMORY}
 
 
-def _judge(request: PlacementRequest, fleet: GpushareFleet) -> Iterator[Fits | Shortfall | Unknown]:
+def _judge(request: PlacementRequest, fleet: GpushareFleet) -> Iterator[Verdict]:
     yield judge(request.pod, request.nodes, fleet)
 
 

@@ -12,7 +12,7 @@ from webhook.devices.families import Family
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import INIT, REGULAR
 
 
@@ -30,7 +30,7 @@ class Request:
     total: int = 0
 
 
-def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Fits | Shortfall | Unknown:
+def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Verdict:
     """Answer for the whole fleet."""
     if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
         return Unknown("a quantity cannot be used")
@@ -41,7 +41,7 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> F
     found = [(shape, node) for shape, node in left if node is not None and shape.cards > 0]
     if any([_takes(shape, number, memory) for shape, _ in found]):
         return Fits()
-    return _shortfall(found, number, memory)
+    return _never(found, number, memory)
 
 
 def _takes(shape: GpushareShape, number: Request, memory: Request) -> bool:
@@ -50,26 +50,26 @@ def _takes(shape: GpushareShape, number: Request, memory: Request) -> bool:
     return memory.served <= shape.memory if memory.served else number.served <= shape.cards
 
 
-def _shortfall(found: list[tuple[GpushareShape, str]], number: Request, memory: Request) -> Shortfall:
-    """The first cause that explains the refusal."""
-    resource, asked = (
+def _never(found: list[tuple[GpushareShape, str]], number: Request, memory: Request) -> Never:
+    """The first reason that explains the refusal."""
+    resource, served = (
         (names.GPUSHARE_MEMORY, memory.served) if memory.served else (names.GPUSHARE_NUMBER, number.served)
     )
     if not found:
-        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, resource, asked)
+        return Never(Reason.HEALTH, None, resource, served)
     if memory.served:
         best, node = max(found, key=lambda shape: shape[0].memory)
         if memory.served > best.memory:
-            return Shortfall(Cause.MEMORY_ABOVE_CARD, None, resource, asked, best.memory, node)
+            return Never(Reason.MEMORY, None, resource, served, best.memory, node)
     else:
         best, node = max(found, key=lambda shape: shape[0].cards)
         if number.served > best.cards:
-            return Shortfall(Cause.CARD_COUNT, None, resource, asked, best.cards, node)
+            return Never(Reason.CARDS, None, resource, served, best.cards, node)
     best, node = max(found, key=lambda shape: shape[0].offered_number)
     if number.total > best.offered_number:
-        return Shortfall(Cause.FITS_NO_NODE, None, names.GPUSHARE_NUMBER, number.total, best.offered_number, node)
+        return Never(Reason.TOTALS, None, names.GPUSHARE_NUMBER, number.total, best.offered_number, node)
     best, node = max(found, key=lambda shape: shape[0].offered_memory)
-    return Shortfall(Cause.FITS_NO_NODE, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
+    return Never(Reason.TOTALS, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
 
 
 def requested(pod: DevicePod, resource: str) -> Request:

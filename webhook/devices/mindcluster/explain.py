@@ -5,7 +5,6 @@ Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/de
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,10 +15,8 @@ from webhook.devices.explanation import (
     MAX_SHAPES,
     Case,
     ChangeWords,
-    Judgement,
     PlacementRequest,
     PodExplanation,
-    Refusal,
     ShapeAnswer,
     ShapeExplanation,
     outcome,
@@ -32,20 +29,11 @@ from webhook.devices.mindcluster.fleet import MindclusterFleet, MindclusterShape
 from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, amounts_of_regular, loosened, with_value
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Shortfall, Unknown
+from webhook.devices.verdict import Never, Reason, Unknown, Verdict
 from webhook.pod.view import Container
 
 LOW, _ = LEVELS
 YES, NO, NULL = DVPP
-
-
-class Reason(StrEnum):
-    """What may refuse a pod."""
-
-    NODES = "node labels"
-    TEMPLATE = "template"
-    LABEL = "label"
-    TOTALS = "node totals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +127,7 @@ def answers(
     for shape in fleet.shapes[:MAX_SHAPES]:
         answer = partial(_judge, alone=replace(fleet, shapes=(shape,)))
         without, lower = _without(asked), _lower(asked, shape)
-        yield Case(shape, asked, answer, _why, partial(_cores, asked, shape), without, lower).answer(enquiry)
+        yield Case(shape, asked, answer, partial(_cores, asked, shape), without, lower).answer(enquiry)
 
 
 def template(cores: int, level: Any, dvpp: Any) -> str:
@@ -152,24 +140,20 @@ def template(cores: int, level: Any, dvpp: Any) -> str:
     return "vir01"
 
 
-def _judge(asked: Question, alone: MindclusterFleet) -> Judgement:
+def _judge(asked: Question, alone: MindclusterFleet) -> Verdict:
     """The engine answers for the node's cores; template and label are tested before it."""
     (shape,) = alone.shapes
     if shape.node_left(asked.nodes, alone.index) is None:
-        return Refusal(Reason.NODES)
+        return Never(Reason.NODES)
     answer = judge(asked.pod, asked.nodes, alone)
     if isinstance(answer, Unknown):
         return answer
     cores = asked.first.value or 0
     if not has_template(cores, shape.chip_cores):
-        return Refusal(Reason.TEMPLATE, asked.first.container, names.NPU_CORE, cores, shape.chip_cores)
+        return Never(Reason.TEMPLATE, asked.first.container, names.NPU_CORE, cores, shape.chip_cores)
     if asked.dvpp not in DVPP and cores % shape.chip_cores:  # whole chips have no template, and the label is not read
-        return Refusal(Reason.LABEL, None, names.VNPU_DVPP)
+        return Never(Reason.LABEL, None, names.VNPU_DVPP)
     return answer
-
-
-def _why(short: Shortfall) -> Refusal:
-    return Refusal(Reason.TOTALS, None, short.resource, short.asked, short.most)
 
 
 def _cores(asked: Question, shape: MindclusterShape) -> Cores:
@@ -244,16 +228,16 @@ def _slices(given: Cores) -> MindclusterSlices:
     return MindclusterSlices((ContainerCores(given.container.name, given.cores, given.chips, given.template or None),))
 
 
-def _refusal(request: PlacementRequest, refusal: Refusal) -> str:
+def _refusal(request: PlacementRequest, refusal: Never) -> str:
     match refusal.reason:
         case Reason.NODES:
             return unselected(request.nodes)
         case Reason.TEMPLATE:
             who = wording.container(refusal.container) if refusal.container is not None else "the pod"
-            templates = ", ".join(map(str, TEMPLATE_CORES))
-            return f"{who} asks for {refusal.asked} AI cores, no template ({templates}) and no whole chips of {refusal.most}"
+            templates, cores = ", ".join(map(str, TEMPLATE_CORES)), refusal.requested
+            return f"{who} asks for {cores} AI cores, no template ({templates}) and no whole chips of {refusal.most}"
         case Reason.LABEL:
             written = wording.quoted(request.pod.view.labels.get(refusal.resource))
             return f"{refusal.resource} is {written}, not {', '.join(DVPP[:-1])} or {DVPP[-1]}"
         case _:
-            return f"the pod asks for {refusal.asked} AI cores in total, the node offers {refusal.most}"
+            return f"the pod asks for {refusal.requested} AI cores in total, the node offers {refusal.most}"

@@ -10,12 +10,12 @@ from webhook.devices.mindcluster.drawing import CHIP, draw
 from webhook.devices.mindcluster.explain import explain
 from webhook.devices.mindcluster.feasibility import judge
 from webhook.devices.mindcluster.fleet import MindclusterFleet, build_mindcluster_fleet
-from webhook.devices.verdict import Fits, Shortfall, Unknown
+from webhook.devices.verdict import Verdict
 
 _ROLES = {names.NPU_CORE: Role.CORES}
 
 
-def _judge(request: PlacementRequest, fleet: MindclusterFleet) -> Iterator[Fits | Shortfall | Unknown]:
+def _judge(request: PlacementRequest, fleet: MindclusterFleet) -> Iterator[Verdict]:
     yield judge(request.pod, request.nodes, fleet)
 
 

@@ -8,7 +8,7 @@ from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Cause, Fits, Shortfall, Unknown
+from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR
 
 TEMPLATE_CORES = (1, 2, 4)  # vir01, vir02, vir04
@@ -29,7 +29,7 @@ def has_template(cores: int, chip_cores: int) -> bool:
     return cores in TEMPLATE_CORES or cores % chip_cores == 0
 
 
-def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet) -> Fits | Shortfall | Unknown:
+def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet) -> Verdict:
     """Answer for the whole fleet."""
     first = served(pod)
     cores = first.value or 0 if first is not None else 0
@@ -42,8 +42,8 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet) -
     left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
     found = [(shape, node) for shape, node in left if node is not None]
     if not found:
-        return Shortfall(Cause.NO_ELIGIBLE_CARD, None, names.NPU_CORE, total)
+        return Never(Reason.NO_CARD, None, names.NPU_CORE, total)
     # Where no node has such a template, a static rule says so; here every node may answer.
     able = [(shape, node) for shape, node in found if has_template(cores, shape.chip_cores)] or found
     most, node = max((shape.cores, node) for shape, node in able)
-    return Fits() if total <= most else Shortfall(Cause.FITS_NO_NODE, None, names.NPU_CORE, total, most, node)
+    return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)

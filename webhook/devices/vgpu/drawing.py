@@ -20,9 +20,10 @@ from webhook.devices.drawing import (
     drawn,
     drawn_name,
 )
+from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.feasibility import Question
 from webhook.devices.vgpu.fleet import Card, VgpuShape
-from webhook.devices.vgpu.placement import Reason, Slices, Stuck
+from webhook.devices.vgpu.placement import Slices, Stuck
 from webhook.devices.vgpu.slices import CARD_CORES, Need, Used
 from webhook.texts import shorten
 

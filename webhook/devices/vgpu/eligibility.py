@@ -134,6 +134,9 @@ class Eligible:
     complete: bool
 
 
+NONE_ELIGIBLE = Eligible((), (), (), None, complete=False)
+
+
 def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     """What the constraints leave of the fleet.
 

@@ -24,12 +24,12 @@ from webhook.devices.explanation import (
 from webhook.devices.families import Role
 from webhook.devices.nearest import MAX_CONTAINERS, Change, Enquiry, Lower, loosened, nearest_change
 from webhook.devices.target import Target
-from webhook.devices.verdict import Feasibility, Fits, FitsTightly, Never
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Verdict
 from webhook.devices.vgpu.drawing import draw_shape, draw_slices, draw_stuck
 from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, Constraints, corrected, eligible, read_constraints
 from webhook.devices.vgpu.feasibility import Question, capped, judge, offers, question
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
-from webhook.devices.vgpu.placement import POLICIES, Place, Placement, Reason, Slices, Stuck, walk
+from webhook.devices.vgpu.placement import POLICIES, Place, Placement, Slices, Stuck, walk
 from webhook.devices.vgpu.slices import CARD_CORES
 
 # An annotation, and what holds when it is not there.
@@ -202,7 +202,7 @@ def _answer(asked: Question, alone: VgpuFleet, target: Target, enquiry: Enquiry)
     if placement is Placement.UNKNOWN:
         return VgpuAnswer(shape, placement, refusal=refusal, searched=False)
 
-    def judged(changed: Question) -> Feasibility:
+    def judged(changed: Question) -> Verdict:
         return judge(changed, alone)
 
     change, searched = nearest_change(judged, without_words(asked), lowered(asked, shape, target), enquiry)
@@ -230,8 +230,8 @@ def _refusal(asked: Question, alone: VgpuFleet, places: tuple[Place, ...]) -> Vg
     if isinstance(found, Stuck):
         need = asked.needs[found.container]
         if found.card is None or need.number > len(places):
-            return VgpuRefusal(Reason.NUMBER, found)
-        return VgpuRefusal(found.refusals[found.card] or Reason.NUMBER, found)
+            return VgpuRefusal(Reason.CARDS, found)
+        return VgpuRefusal(found.refusals[found.card] or Reason.CARDS, found)
     if not offers(shape, asked.totals):
         short = next(role for role, amount in asked.totals.items() if amount > shape.allocatable.get(role, 0))
         return VgpuRefusal(Reason.TOTALS, role=short)
@@ -347,7 +347,7 @@ def _slices(answer: VgpuAnswer, asked: Question) -> VgpuSlices | None:
 def _refusal_value(refusal: VgpuRefusal, shape: VgpuShape, asked: Question, config: DeviceConfig) -> CardRefusal:
     stuck = refusal.stuck
     return CardRefusal(
-        refusal.reason,
+        refusal.reason.words,
         stuck.card if stuck else None,
         asked.asks[stuck.container].container.name if stuck else None,
         _refusal_message(refusal, shape, asked, config),
@@ -398,7 +398,7 @@ def _refusal_message(refusal: VgpuRefusal, shape: VgpuShape, asked: Question, co
     if stuck is None:
         return f"{refusal.reason}"
     who, need = wording.container(asked.asks[stuck.container].container), asked.needs[stuck.container]
-    if refusal.reason is Reason.NUMBER or stuck.card is None:
+    if refusal.reason is Reason.CARDS or stuck.card is None:
         return f"{refusal.reason}: {who} wants {need.number} different cards, the node has {len(shape.cards)}"
     card = f"card {stuck.card} ({shape.cards[stuck.card].product})"
     why = _by_card(refusal.reason, stuck, shape.cards[stuck.card], asked, config)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from webhook.devices.families import Role
 from webhook.devices.requests import Ask
 from webhook.devices.target import Target
-from webhook.devices.verdict import Cause, Feasibility, Fits, FitsTightly, Never, Unknown
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
@@ -58,7 +58,7 @@ def capped(asked: Question, denies: Callable[[str], bool]) -> Question:
     return replace(asked, needs=needs, totals=totals)
 
 
-def judge(asked: Question, fleet: VgpuFleet, budget: Budget | None = None) -> Feasibility:
+def judge(asked: Question, fleet: VgpuFleet, budget: Budget | None = None) -> Verdict:
     """Answer for the whole fleet, stopping at the first node that takes the pod.
 
     Args:
@@ -83,7 +83,7 @@ def judge(asked: Question, fleet: VgpuFleet, budget: Budget | None = None) -> Fe
         return FitsTightly(tight)
     if unknown:
         return Unknown("the pod has too many containers to try every placement")
-    return Never(_cause(asked, fleet))
+    return Never(_reason(asked, fleet))
 
 
 def _placements(
@@ -119,24 +119,24 @@ def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _cause(asked: Question, fleet: VgpuFleet) -> Cause:
-    """The first cause that explains the refusal, in the order of the enumeration."""
+def _reason(asked: Question, fleet: VgpuFleet) -> Reason:
+    """The first reason that explains the refusal: number of cards, then each card, then all containers together."""
     left = eligible(asked.constraints, fleet)
     greatest = max(need.number for need in asked.needs)
     if not left.shapes:
-        return Cause.NO_ELIGIBLE_CARD
+        return Reason.NO_CARD
     if greatest > max(len(shape.cards) for shape, _ in left.shapes):
-        return Cause.CARD_COUNT
+        return Reason.CARDS
     usable = [[card for card in candidate.cards if card.split > 0] for candidate in left.candidates]
     if greatest > max(map(len, usable), default=0):
-        return Cause.NO_ELIGIBLE_CARD
+        return Reason.NO_CARD
     for memory in _hardest(asked.needs):
         if not any(memory_suffices(card, Need(1, memory, 0)) for cards in usable for card in cards):
-            return Cause.MEMORY_ABOVE_CARD
+            return Reason.MEMORY
     numbers = [need.number for need in asked.needs]
     if not any(enough_slices([card.split for card in cards], numbers) for cards in usable):
-        return Cause.SPLIT_COUNT
-    return Cause.FITS_NO_NODE
+        return Reason.SPLIT
+    return Reason.TOGETHER
 
 
 def _hardest(needs: Iterable[Need]) -> list[int | None]:

@@ -8,8 +8,9 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSh
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 
+from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.search import placement_exists
 from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, enough_slices, takes
@@ -114,22 +115,6 @@ def _greedy(cards: Sequence[Card], needs: Sequence[Need], order: Order) -> bool:
         if missing:
             return False
     return True
-
-
-class Reason(StrEnum):
-    """What may refuse a slice, a container, or the whole pod."""
-
-    MODE = "mode"
-    NODES = "node labels"
-    NUMBER = "number of cards"
-    TYPE = "type"
-    UUID = "uuid"
-    SPLIT = "split"
-    MEMORY = "memory"
-    CORES = "cores"
-    EXCLUSIVE = "exclusive"
-    MIG_INSTANCE = "MIG instance"
-    TOTALS = "node totals"
 
 
 @dataclass(frozen=True, slots=True)

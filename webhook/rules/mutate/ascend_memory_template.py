@@ -13,7 +13,7 @@ from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import Context, Mutation, Notice
-from webhook.rules.facts import npus
+from webhook.rules.facts import facts_of
 from webhook.rules.wording import set_amount
 
 
@@ -21,7 +21,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Round up, except where NPUs are shared in software, and what validation refuses: too much, and several parts."""
     if is_hami_core(pod.view):
         return
-    for ask in npus(pod, context):
+    for ask in facts_of(pod, context).npus:
         if ask.memory is None or ask.memory > ask.chip.capacity:
             continue
         booked = ask.chip.booked(ask.memory)

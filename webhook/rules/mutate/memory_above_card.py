@@ -10,20 +10,18 @@ Not in an autoscaled fleet: a larger card may come.
 from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
-from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
-from webhook.rules.facts import constraints
+from webhook.rules.facts import facts_of
 from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     """Lower what no eligible card has."""
-    fleet = context.fleet
-    if fleet is None or not fleet.complete or not any([ask.memory for ask in pod.vgpu]):
+    if not context.knows_nodes or not any([ask.memory for ask in pod.vgpu]):
         return
-    largest = eligible(constraints(pod, context), fleet.vgpu).capacity
+    largest = facts_of(pod, context).eligible.capacity
     if largest is None or largest <= 0:
         return
     for ask in pod.vgpu:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 
 from webhook.devices.families import Role
 from webhook.devices.requests import Ask, DevicePod
-from webhook.devices.vgpu.eligibility import eligible
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
-from webhook.rules.facts import constraints
+from webhook.rules.facts import facts_of
 from webhook.rules.wording import remove_amount, set_amount
 
 
@@ -22,7 +21,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
     asks = [ask for ask in pod.vgpu if ask.percentage is not None and 1 <= ask.percentage <= 100]
     if not asks or context.fleet is None:
         return
-    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet.vgpu).cards})
+    sizes = sorted({card.memory for card in facts_of(pod, context).eligible.cards})
     for ask in asks:
         yield from _convert(ask, sizes, context)
 

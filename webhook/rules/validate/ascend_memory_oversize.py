@@ -12,14 +12,14 @@ from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import npus
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find memory above the capacity."""
     if is_hami_core(pod.view):
         return
-    for ask in npus(pod, context):
+    for ask in facts_of(pod, context).npus:
         chip = ask.chip
         if ask.memory is not None and ask.memory > chip.capacity:
             yield Finding(

@@ -7,26 +7,35 @@ Why:      the allocatable 80 of an eight-card node counts slices; a container ca
 
 from collections.abc import Iterator
 
+from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Cause
-from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import constraints, never
-from webhook.rules.shortfalls import told
+from webhook.rules.facts import PodFacts, facts_of, refusals
+from webhook.rules.shortfalls import Shortfall
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Name each container that asks for more cards than any node has."""
-    yield from told(pod, context, Cause.CARD_COUNT)
-    if never(pod, context) is not Cause.CARD_COUNT or context.fleet is None:
-        return
-    words = constraints(pod, context)
-    largest, name_of_largest = max(eligible(words, context.fleet.vgpu).shapes, key=lambda found: len(found[0].cards))
+    """Name each container that requests more cards than any node has."""
+    for family, never in refusals(pod, context, RULE.id):
+        if family == Family.VGPU:
+            yield from _cards(facts_of(pod, context))
+        else:
+            short, most = Shortfall(family, never, pod, context), never.most
+            yield Finding(
+                short.path,
+                f"{short.who} for {never.resource} {never.requested}, but {short.largest_node} has {most} {short.device}"
+                f"{'s' if most != 1 else ''}; ask for {most}{' or fewer' if most > 1 else ''}",
+            )
+
+
+def _cards(facts: PodFacts) -> Iterator[Finding]:
+    words = facts.constraints
+    largest, name_of_largest = max(facts.eligible.shapes, key=lambda found: len(found[0].cards))
     most = len(largest.cards)
     node = f"the largest {words.mode} node" if words.mode else "the largest node"
-    name = context.config.vgpu.number_name
-    for ask in pod.vgpu:
+    name = facts.context.config.vgpu.number_name
+    for ask in facts.vgpu:
         if ask.number and ask.number > most:
             advice = f"ask for {most} or fewer" if most > 1 else "ask for 1"
             yield Finding(

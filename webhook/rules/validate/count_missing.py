@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import Amount, DevicePod
-from webhook.devices.unknown import unknown_names
 from webhook.pod.view import REGULAR, Container
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
@@ -40,7 +40,7 @@ def _is_misspelt(count: str, container: Container, pod: DevicePod, context: Cont
     """Tell whether the count is there under a wrong name for which the pod is refused: one mistake, one finding."""
     if not context.denies("unknown-resource") or not context.knows_nodes:
         return False
-    unknown = unknown_names(pod, context.config, context.fleet)
+    unknown = facts_of(pod, context).unknown_names
     return any(each.container is container and each.meant == count for each in unknown)
 
 

@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import FitsTightly
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.facts import verdict
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Say where it would fit."""
-    found = verdict(pod, context)
-    if isinstance(found, FitsTightly):
-        yield Finding(
-            "spec.containers",
-            f"the pod fits node {found.node}, but the scheduler may miss it; put the container that asks for most first",
-        )
+    """Name the node that it would fit."""
+    for _, verdict in facts_of(pod, context).verdicts:
+        if isinstance(verdict, FitsTightly):
+            yield Finding(
+                "spec.containers",
+                f"the pod fits node {verdict.node}, but the scheduler may miss it; put the container that asks for most first",
+            )
 
 
 RULE = Validation(

@@ -8,26 +8,34 @@ Why:      the scheduler clamps nothing: it skips every card, and the pod waits f
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Cause
-from webhook.devices.vgpu.eligibility import eligible
-from webhook.devices.vgpu.feasibility import memory_suffices
+from webhook.devices.vgpu.feasibility import Question, memory_suffices
 from webhook.devices.vgpu.fleet import Card
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import asked, constraints, never
-from webhook.rules.shortfalls import told
+from webhook.rules.facts import PodFacts, facts_of, refusals
+from webhook.rules.shortfalls import Shortfall
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name each container whose memory no card has."""
-    yield from told(pod, context, Cause.MEMORY_ABOVE_CARD)
-    if never(pod, context) is not Cause.MEMORY_ABOVE_CARD or context.fleet is None:
-        return
-    question = asked(pod, context)
-    cards = eligible(constraints(pod, context), context.fleet.vgpu).cards
-    if question is None or not cards:
-        return
+    for family, never in refusals(pod, context, RULE.id):
+        facts = facts_of(pod, context)
+        if family != Family.VGPU:
+            short = Shortfall(family, never, pod, context)
+            one = ", all of it on one card" if never.container is None else ""
+            yield Finding(
+                short.path,
+                f"{short.who} for {never.resource} {never.requested}{one}, but the largest {short.device}"
+                f"{short.left('on the nodes ')} (node {never.node}) has {never.most}; write {never.most} or less",
+            )
+        elif facts.question is not None and facts.eligible.cards:
+            yield from _slices(facts, facts.question)
+
+
+def _slices(facts: PodFacts, question: Question) -> Iterator[Finding]:
+    cards, context = facts.eligible.cards, facts.context
     best = max(cards, key=lambda card: card.capacity)
     name = context.config.vgpu.memory_name
     for ask, need in zip(question.asks, question.needs, strict=True):

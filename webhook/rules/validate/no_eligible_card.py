@@ -8,64 +8,87 @@ Why:      the scheduler skips every card that a word excludes, and the pod waits
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
-from webhook.devices.verdict import Cause
-from webhook.devices.vgpu.eligibility import UNCONSTRAINED, eligible
+from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import constraints, never
-from webhook.rules.shortfalls import told
+from webhook.rules.facts import PodFacts, facts_of, refusals
+from webhook.rules.shortfalls import Shortfall
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Name the words that leave too little, and what there is."""
-    yield from told(pod, context, Cause.NO_ELIGIBLE_CARD)
-    if never(pod, context) is not Cause.NO_ELIGIBLE_CARD or context.fleet is None:
-        return
-    fleet = context.fleet.vgpu
+    for family, never in refusals(pod, context, RULE.id):
+        if family != Family.VGPU:
+            short = Shortfall(family, never, pod, context)
+            yield Finding(short.path, _no_device(short))
+        elif context.fleet is not None:
+            yield _no_card(facts_of(pod, context), context.fleet.vgpu)
+
+
+def _no_device(short: Shortfall) -> str:
+    resource, left = short.never.resource, short.left()
+    if resource == names.VNPU_MODE:
+        return (
+            f"{names.VNPU_MODE} is {names.MODE_HAMI_CORE}, but no node{left} with such NPUs shares them in software; remove "
+            "the annotation"
+        )
+    return f"{short.who} for {resource}, but no node{left} offers it{_instead(short)}"
+
+
+def _instead(short: Shortfall) -> str:
+    """What the fleet has of the family."""
+    fleet, family = short.context.fleet, short.family
+    if fleet is None or family != Family.ASCEND:
+        return " with a healthy card" if family == Family.GPUSHARE else ""
+    for node, missing in fleet.ascend.gated:
+        if missing == short.never.resource:
+            return f"; node {node} registers some, but its allocatable is missing or 0"
+    chips = ", ".join(fleet.ascend.shapes)
+    return f"; the fleet has {chips}" if chips else "; the fleet has no Ascend NPUs"
+
+
+def _no_card(facts: PodFacts, fleet: VgpuFleet) -> Finding:
+    constraints, found = facts.constraints, facts.eligible
     if not fleet.shapes:
-        yield Finding(pod.vgpu[0].container.where, _no_cards(fleet))
-        return
-    mode = constraints(pod, context).mode
+        return Finding(facts.vgpu[0].container.where, _no_cards(fleet))
+    mode, nodes = constraints.mode, constraints.nodes
     modes = sorted({shape.mode for shape in fleet.shapes})
     if mode is not None and mode not in modes:
-        yield Finding(
+        return Finding(
             wording.annotation_path(names.VGPU_MODE),
-            f"{names.VGPU_MODE} is {wording.quoted(pod.view.annotation(names.VGPU_MODE))}, but no node is in that mode; write "
-            f"{' or '.join(modes)}, or remove the annotation",
+            f"{names.VGPU_MODE} is {wording.quoted(facts.view.annotation(names.VGPU_MODE))}, but no node is in that mode; "
+            f"write {' or '.join(modes)}, or remove the annotation",
         )
-        return
-    found = eligible(constraints(pod, context), fleet)
-    nodes = constraints(pod, context).nodes
     if not found.shapes:
-        yield Finding(
+        return Finding(
             wording.annotation_path(names.VGPU_MODE),
             f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{wording.left(nodes)} is in that mode; correct one of "
             "both",
         )
-        return
-    words = _words(pod, context)
+    words = _words(facts)
     most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
-    ask = max(pod.vgpu, key=lambda ask: ask.number or 1)
+    ask = max(facts.vgpu, key=lambda ask: ask.number or 1)
     number = ask.number or 1
     cards = f"{number} card{'s' if number > 1 else ''}"
-    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
-    yield Finding(
+    by = " and ".join(f"{key} {wording.quoted(facts.view.annotation(key))}" for key in words) or _not_by_words(fleet)
+    return Finding(
         wording.annotation_path(words[-1]) if words else ask.container.where,
         f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node"
         f"{wording.left(nodes)} has {f'more than {most}' if most else 'one'}; the fleet has {wording.card_types(fleet.shapes)}",
     )
 
 
-def _words(pod: DevicePod, context: Context) -> list[str]:
+def _words(facts: PodFacts) -> list[str]:
     """The annotations that the scheduler reads and that may be to blame."""
-    ignored = set() if context.settings.target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
-    if constraints(pod, context).use_types is not None:
+    ignored = set() if facts.context.settings.target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
+    if facts.constraints.use_types is not None:
         ignored.add(names.NOUSE_GPUTYPE)
-    return [key for key in _WORDS if key in pod.view.annotations and key not in ignored]
+    return [key for key in _WORDS if key in facts.view.annotations and key not in ignored]
 
 
 def _not_by_words(fleet: VgpuFleet) -> str:

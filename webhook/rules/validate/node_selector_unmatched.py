@@ -9,16 +9,17 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import matches, written_selector
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the family of which no node is left."""
-    selector = written_selector(pod)
+    facts = facts_of(pod, context)
+    selector = facts.written_selector
     if selector is None:
         return
     for family in pod.asked:
-        if not matches(selector, context, family):
+        if not facts.matches(family):
             yield Finding(
                 "spec.nodeSelector" if selector.labels else "spec.affinity.nodeAffinity",
                 f"no node with {family} devices has the labels that your {selector.words} demands; correct it, or label a node",

@@ -8,10 +8,9 @@ Why:      Volcano from 1.13 on never schedules a pod that keeps it: no node offe
 from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
-from webhook.devices.vgpu.eligibility import eligible
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.facts import constraints
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -31,7 +30,7 @@ def _why(pod: DevicePod, context: Context) -> str:
         return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
     if context.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
-    sizes = sorted({card.memory for card in eligible(constraints(pod, context), context.fleet.vgpu).cards})
+    sizes = sorted({card.memory for card in facts_of(pod, context).eligible.cards})
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:

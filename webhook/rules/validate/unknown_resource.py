@@ -14,14 +14,15 @@ from collections.abc import Iterable
 
 from webhook import names
 from webhook.devices.requests import DevicePod
-from webhook.devices.unknown import UnknownName, unknown_names
+from webhook.devices.unknown import UnknownName
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.facts import facts_of
 
 
 def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
     """Find names without a meaning."""
-    unknown = unknown_names(pod, context.config, context.fleet)
+    unknown = facts_of(pod, context).unknown_names
     return [_finding(each, context) for each in unknown] if unknown else ()
 
 
