@@ -18,7 +18,6 @@ from webhook import names
 from webhook.audit.log import AuditLog
 from webhook.policy.policy import parse_policy
 from webhook.server.admission import AT_ONCE_BYTES, MAX_WAITING, Admission
-from webhook.server.answering import free
 from webhook.server.body import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
@@ -181,13 +180,6 @@ def test_no_body_takes_much_memory_to_parse():
     many_keys = with_value(b"{" + b",".join(b'"abcdefgh%d":""' % number for number in range(keys)) + b"}")
     worst = {name: peak_growth(body) for name, body in [*BODIES, ("wide", wide), ("most keys", many_keys)]}
     assert max(worst.values()) < MAX_GROWTH, sorted(worst.items(), key=lambda each: -each[1])[:5]
-
-
-def test_what_was_large_is_taken_apart():
-    inner: dict[str, Any] = {"a": [1, {"b": 2}]}
-    document = {"c": inner, "d": "text"}
-    free(document, None, {})
-    assert document == inner == {}
 
 
 def test_the_event_loop_gets_back_nothing_large(admission: Admission):

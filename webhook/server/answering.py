@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from webhook.audit import log as audit
 from webhook.audit.log import Exchange
@@ -96,28 +96,12 @@ def answer(path: str, body: bytes, snapshot: Snapshot, *, client_verified: bool,
 
 
 def answer_large(path: str, body: bytes, snapshot: Snapshot, *, client_verified: bool, audited: bool) -> Answered:
-    """Review one body in a thread, which frees what is large, too; nothing else can run while one object is freed.
+    """Review one body in a thread, which frees what is large, too.
 
     The garbage collector waits until then: it would look at hundreds of thousands of values, and find nothing.
     """
     gc.disable()
     try:
-        answered = answer(path, body, snapshot, client_verified=client_verified, audited=audited)
-        if answered.decision is None:
-            return answered
-        request = answered.decision.request
-        answered = answered.without_object()
-        free(request.object, request.old_object)
-        return answered
+        return answer(path, body, snapshot, client_verified=client_verified, audited=audited).without_object()
     finally:
         gc.enable()
-
-
-def free(*objects: Any) -> None:
-    """Take JSON apart from the outside, so that others may run in between."""
-    left = [found for found in objects if found]
-    while left:
-        found = left.pop()
-        values = found.values() if isinstance(found, dict) else found
-        left += [value for value in values if isinstance(value, (dict, list))]
-        found.clear()

@@ -21,7 +21,7 @@ MAX_MARKS = 360_000
 MAX_MARKS_IN_DOUBT = 100_000  # where keys have to be compared one by one, which costs several times as much
 _MARKS = (b",", b":", b"{", b"[")
 
-# Longer bodies are refused there, too: 32-bit characters make strings four times as long.
+# Longer texts are refused there, too: 32-bit characters make strings four times as long.
 MAX_BYTES_IN_DOUBT = 2 << 20
 
 MAX_ESCAPES = 500_000  # that are replaced; a body with more of them is in doubt
@@ -102,7 +102,7 @@ def parse_json(body: bytes) -> Any:
         raise NotJson(_TOO_DEEP) from error
     # What an API server sends comes back the same, so it has no duplicates.
     if spelled != body.rstrip() and spelled != _without_escapes(body):
-        if len(body) > MAX_BYTES_IN_DOUBT or _has_more_marks(body, MAX_MARKS_IN_DOUBT):
+        if len(spelled) > MAX_BYTES_IN_DOUBT or _has_more_marks(body, MAX_MARKS_IN_DOUBT):
             raise TooLarge(
                 f"the body has more than {MAX_BYTES_IN_DOUBT} bytes or {MAX_MARKS_IN_DOUBT} commas, colons and brackets, and "
                 "is not spelled as an API server spells; send less, or JSON without spaces"
