@@ -146,7 +146,7 @@ def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement 
 def integer(text: str) -> int | None:
     """An int64 as Go reads it, which is what Gt and Lt compare; None for every other text."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isascii() or not digits.isdigit() or len(digits) > MAX_WORD:
+    if len(digits) > MAX_WORD or not digits.isascii() or not digits.isdigit():
         return None
     number = int(text)
     return number if number in _INT64 else None

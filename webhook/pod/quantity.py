@@ -31,7 +31,7 @@ def parse(value: object) -> int | Fraction:
         ValueError: it is no Kubernetes quantity.
     """
     if isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) <= MAX_LENGTH:
+        if len(value) <= MAX_LENGTH and value.isascii() and value.isdigit():
             return int(value)  # by far the most common form
         if len(value) <= MAX_LENGTH:
             return _parse_text(value)
