@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from certs.command import main
-from tests.certs.apiserver import ApiServer
+from tests.certs.apiserver import CertsApiServer
 from tests.certs.planning import installed
 from tests.certs.world import World
 
@@ -48,16 +48,16 @@ def ended(process: subprocess.Popen[str]) -> Ran:
 
 
 @pytest.fixture
-def api() -> Iterator[ApiServer]:
+def api() -> Iterator[CertsApiServer]:
     """With our webhook configurations, which have no bundle yet."""
-    with ApiServer() as server:
+    with CertsApiServer() as server:
         server.apply_webhooks()
         yield server
 
 
 @pytest.fixture
-def certs(api: ApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Certs:
-    return Certs(api.kubeconfig(tmp_path), capsys)
+def certs(api: CertsApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Certs:
+    return Certs(api.kubeconfig(tmp_path / "kubeconfig"), capsys)
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from certs import binding, cluster, ensure
-from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, ApiServer, Refused
+from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
+from tests.kube.apihttp import Refused
 from webhook import names
 from webhook.manifests import configurations as webhook_configurations
 
@@ -18,25 +19,25 @@ UNANSWERED = 'Internal error occurred: failed calling webhook "probe.vgpu-webhoo
 
 
 @pytest.fixture(autouse=True)
-def installed(api: ApiServer):
+def installed(api: CertsApiServer):
     """Manifests whose entries wait for the webhook."""
     api.apply_webhooks(rules=yaml.safe_dump(RULES))
     api.store(NAMESPACE_PATH, {"metadata": {"name": NAMESPACE, "uid": "the-uid"}}, "kubectl")
 
 
-def rules(api: ApiServer) -> list[Any]:
+def rules(api: CertsApiServer) -> list[Any]:
     return [webhook.get("rules") for path in PATHS for webhook in api.objects[path]["webhooks"]]
 
 
-def never_answer(api: ApiServer) -> None:
+def never_answer(api: CertsApiServer) -> None:
     def before(_method: str, path: str) -> None:
         if path == PROBE:
-            raise Refused(500, "InternalError", UNANSWERED)
+            raise Refused(500, UNANSWERED)
 
     api.before = before
 
 
-def test_an_answer_makes_all_entries_binding(api: ApiServer, certs: Certs):
+def test_an_answer_makes_all_entries_binding(api: CertsApiServer, certs: Certs):
     ran = certs("ensure")
     assert (ran.code, ran.err) == (0, "")
     assert rules(api) == [RULES] * 4
@@ -45,13 +46,13 @@ def test_an_answer_makes_all_entries_binding(api: ApiServer, certs: Certs):
     assert "ValidatingWebhookConfiguration vgpu-webhook: binding: " in ran.out
 
 
-def test_the_probe_comes_after_the_certificates_and_before_the_rules(api: ApiServer, certs: Certs):
+def test_the_probe_comes_after_the_certificates_and_before_the_rules(api: CertsApiServer, certs: Certs):
     certs("ensure")
     assert api.written()[-3:] == [PROBE, *PATHS]
 
 
 @pytest.mark.parametrize("command", ["ensure", "bind"])
-def test_without_an_answer_nothing_is_binding(api: ApiServer, certs: Certs, command: str):
+def test_without_an_answer_nothing_is_binding(api: CertsApiServer, certs: Certs, command: str):
     never_answer(api)
     ran = certs(command)
     assert ran.code == 1
@@ -62,14 +63,14 @@ def test_without_an_answer_nothing_is_binding(api: ApiServer, certs: Certs, comm
     assert len(ran.err.splitlines()) == 1
 
 
-def test_a_dry_run_that_the_webhook_did_not_see_is_no_answer(api: ApiServer, certs: Certs):
+def test_a_dry_run_that_the_webhook_did_not_see_is_no_answer(api: CertsApiServer, certs: Certs):
     api.warnings = ["another webhook: beware of ConfigMaps"]
     ran = certs("ensure")
     assert (ran.code, "did not call the webhook" in ran.err) == (1, True)
     assert rules(api) == [None] * 4
 
 
-def test_it_waits_for_the_answer(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+def test_it_waits_for_the_answer(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "PROBE_SECONDS", 0.05)
     asked: list[str] = []
 
@@ -77,7 +78,7 @@ def test_it_waits_for_the_answer(api: ApiServer, certs: Certs, monkeypatch: pyte
         if path == PROBE:
             asked.append(path)
             if len(asked) < 4:
-                raise Refused(500, "InternalError", UNANSWERED)
+                raise Refused(500, UNANSWERED)
 
     api.before = before
     ran = certs("ensure", "--wait", "10")
@@ -85,7 +86,7 @@ def test_it_waits_for_the_answer(api: ApiServer, certs: Certs, monkeypatch: pyte
     assert ran.out.count("waiting until the API server can call the webhook") == 1
 
 
-def test_what_is_binding_is_not_tried_again(api: ApiServer, certs: Certs):
+def test_what_is_binding_is_not_tried_again(api: CertsApiServer, certs: Certs):
     """A webhook that dies later stays binding: the failurePolicy decides."""
     certs("ensure")
     never_answer(api)
@@ -95,7 +96,7 @@ def test_what_is_binding_is_not_tried_again(api: ApiServer, certs: Certs):
     assert api.written() == []
 
 
-def test_an_entry_whose_rules_change_waits_with_the_old_ones(api: ApiServer, certs: Certs):
+def test_an_entry_whose_rules_change_waits_with_the_old_ones(api: CertsApiServer, certs: Certs):
     certs("ensure")
     changed = [RULES[0] | {"operations": ["CREATE", "UPDATE"]}]
     api.objects[MUTATING]["metadata"]["annotations"]["rules.vgpu-webhook/w0"] = yaml.safe_dump(changed)
@@ -107,7 +108,7 @@ def test_an_entry_whose_rules_change_waits_with_the_old_ones(api: ApiServer, cer
     assert rules(api) == [changed, RULES, RULES, RULES]
 
 
-def test_rules_that_others_changed_are_put_back(api: ApiServer, certs: Certs):
+def test_rules_that_others_changed_are_put_back(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.objects[VALIDATING]["webhooks"][1]["rules"] = []
     assert certs("show").code == 1
@@ -117,7 +118,7 @@ def test_rules_that_others_changed_are_put_back(api: ApiServer, certs: Certs):
     assert certs("show").code == 0
 
 
-def test_a_namespace_that_was_made_anew_is_the_owner(api: ApiServer, certs: Certs):
+def test_a_namespace_that_was_made_anew_is_the_owner(api: CertsApiServer, certs: Certs):
     """Else the garbage collector would delete the configuration of the new installation."""
     certs("ensure")
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "x"}
@@ -128,14 +129,14 @@ def test_a_namespace_that_was_made_anew_is_the_owner(api: ApiServer, certs: Cert
     assert [(owner["name"], owner["uid"]) for owner in owners] == [("theirs", "x"), (NAMESPACE, "another")]
 
 
-def test_entries_that_trust_different_cas_are_not_tried(api: ApiServer, certs: Certs):
+def test_entries_that_trust_different_cas_are_not_tried(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks(MUTATING, rules=yaml.safe_dump(RULES))
     ran = certs("bind")
     assert (ran.code, "the caBundles of the webhook configurations differ" in ran.err) == (1, True)
 
 
-def test_a_configuration_without_such_annotations_is_left_alone(api: ApiServer, certs: Certs):
+def test_a_configuration_without_such_annotations_is_left_alone(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks()
     api.log.clear()
@@ -143,23 +144,23 @@ def test_a_configuration_without_such_annotations_is_left_alone(api: ApiServer, 
     assert api.log == [("GET", MUTATING), ("GET", VALIDATING)]
 
 
-def test_an_annotation_that_cannot_be_read(api: ApiServer, certs: Certs):
+def test_an_annotation_that_cannot_be_read(api: CertsApiServer, certs: Certs):
     api.apply_webhooks(rules="[")
     ran = certs("ensure")
     assert ran.code == 1
     assert ran.err.strip().endswith("the annotation rules.vgpu-webhook/w0 is not YAML: apply the manifests again")
 
 
-def test_a_right_that_is_missing_is_named(api: ApiServer, certs: Certs):
+def test_a_right_that_is_missing_is_named(api: CertsApiServer, certs: Certs):
     def before(_method: str, path: str) -> None:
         if path == PROBE:
-            raise Refused(403, "Forbidden", "no")
+            raise Refused(403, "no")
 
     api.before = before
     assert "not allowed to apply ConfigMap vgpu-webhook/vgpu-webhook-probe as a dry run" in certs("ensure").err
 
 
-def test_bind_reads_no_secret(api: ApiServer, certs: Certs):
+def test_bind_reads_no_secret(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks(rules=yaml.safe_dump(RULES))
     api.log.clear()

@@ -1,16 +1,16 @@
 """The command itself: its usage, and the credentials that it finds."""
 
-import ssl
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from certs import command, pki
-from certs import pki as store
+from certs import command
 from certs.command import main
-from tests.certs.apiserver import TLS, TOKEN, ApiServer
+from tests.certs.apiserver import TLS, CertsApiServer
 from tests.certs.conftest import Certs
+from tests.kube.apiserver import TOKEN
+from tests.server.program import Authority
 from webhook.cli.main import main as vgpu_webhook
 from webhook.kube.credentials import Credentials
 
@@ -18,14 +18,11 @@ from webhook.kube.credentials import Credentials
 def test_the_service_account_of_a_pod(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    ca = pki.make_ca("cluster CA")
-    store.write(tmp_path, pki.make_leaf(ca, ["127.0.0.1"]), ca.certificate)
+    authority = Authority(tmp_path)
     (tmp_path / "token").write_text(TOKEN)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / store.CERTIFICATE, tmp_path / store.KEY)
     (tmp_path / "namespace").write_text("vgpu-webhook\n")
     monkeypatch.setattr(command, "Credentials", partial(Credentials, directory=tmp_path))
-    with ApiServer(context) as api:
+    with CertsApiServer(authority) as api:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
         assert main(["ensure"]) == 0
@@ -58,7 +55,7 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
     assert "error: " in capsys.readouterr().err
 
 
-def test_the_command_of_vgpu_webhook_is_the_same(api: ApiServer, certs: Certs, capsys: pytest.CaptureFixture[str]):
+def test_the_command_of_vgpu_webhook_is_the_same(api: CertsApiServer, certs: Certs, capsys: pytest.CaptureFixture[str]):
     place = ["--kubeconfig", str(certs.kubeconfig)]
     assert vgpu_webhook(["certs", "ensure", *place]) == 0
     assert TLS in api.objects

@@ -7,32 +7,32 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from certs import pki, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 
-Damage = Callable[[ApiServer], None]
+Damage = Callable[[CertsApiServer], None]
 
 
-def empty_bundles(api: ApiServer) -> None:
+def empty_bundles(api: CertsApiServer) -> None:
     api.apply_webhooks()
 
 
-def foreign_bundle(api: ApiServer) -> None:
+def foreign_bundle(api: CertsApiServer) -> None:
     api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
 
 
-def half_a_pair(api: ApiServer) -> None:
+def half_a_pair(api: CertsApiServer) -> None:
     del api.objects[AUTHORITY]["data"]["current.key"]
 
 
-def expired_leaf(api: ApiServer) -> None:
+def expired_leaf(api: CertsApiServer) -> None:
     held = api.data(AUTHORITY)
     ca = pki.Pair(held["current.crt"], held["current.key"])
     leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], datetime.now(UTC) - timedelta(days=91))
     api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
 
 
-def expired_ca(api: ApiServer) -> None:
+def expired_ca(api: CertsApiServer) -> None:
     old = datetime.now(UTC) - timedelta(days=3651)
     ca = pki.make_ca("old", old)
     leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], old)
@@ -41,13 +41,13 @@ def expired_ca(api: ApiServer) -> None:
     api.apply_webhooks(bundle=ca.certificate)
 
 
-def all_rubbish(api: ApiServer) -> None:
+def all_rubbish(api: CertsApiServer) -> None:
     for path in (TLS, AUTHORITY):
         api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"rubbish").decode())
 
 
 @pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_rubbish])
-def test_damage_is_repaired(api: ApiServer, certs: Certs, damage: Damage):
+def test_damage_is_repaired(api: CertsApiServer, certs: Certs, damage: Damage):
     certs("ensure")
     damage(api)
     assert certs("ensure").code == 0
@@ -59,7 +59,7 @@ def test_damage_is_repaired(api: ApiServer, certs: Certs, damage: Damage):
 
 
 @pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
-def test_secrets_that_somebody_made_beforehand(api: ApiServer, certs: Certs, data: dict[str, bytes]):
+def test_secrets_that_somebody_made_beforehand(api: CertsApiServer, certs: Certs, data: dict[str, bytes]):
     for path in (TLS, AUTHORITY):
         api.put_secret(path, data, type="Opaque")
     assert certs("ensure").code == 0
@@ -67,7 +67,7 @@ def test_secrets_that_somebody_made_beforehand(api: ApiServer, certs: Certs, dat
     assert api.objects[TLS]["type"] == "Opaque", "it cannot be changed, and nobody looks at it"
 
 
-def test_a_secret_without_data(api: ApiServer, certs: Certs):
+def test_a_secret_without_data(api: CertsApiServer, certs: Certs):
     for path in (TLS, AUTHORITY):
         api.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": None}, "kubectl")
     assert certs("ensure").code == 0

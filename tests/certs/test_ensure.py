@@ -8,15 +8,16 @@ import sys
 import pytest
 
 from certs import ensure, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, ApiServer, Refused
+from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs, ended
+from tests.kube.apihttp import Refused
 from tests.server.program import until
 
 READS = [("GET", path) for path in (TLS, MUTATING, VALIDATING, AUTHORITY)]
 FAST = ["--publish-lag", "0", "--serve-lag", "0"]
 
 
-def authorities(api: ApiServer) -> set[str]:
+def authorities(api: CertsApiServer) -> set[str]:
     """The CAs that are published, in every bundle the same."""
     held = [api.data(TLS)["ca.crt"], *api.bundles(MUTATING), *api.bundles(VALIDATING)]
     sets = [frozenset(verify.fingerprint(one) for one in verify.certificates(bundle)) for bundle in held]
@@ -24,7 +25,7 @@ def authorities(api: ApiServer) -> set[str]:
     return set(sets[0])
 
 
-def test_installs_in_an_order_in_which_nothing_is_distrusted(api: ApiServer, certs: Certs):
+def test_installs_in_an_order_in_which_nothing_is_distrusted(api: CertsApiServer, certs: Certs):
     ran = certs("ensure")
     assert (ran.code, ran.err) == (0, "")
     assert api.written() == [SECRETS, MUTATING, VALIDATING, SECRETS]
@@ -36,7 +37,7 @@ def test_installs_in_an_order_in_which_nothing_is_distrusted(api: ApiServer, cer
     assert ran.out.splitlines()[-1].startswith("in order: the serving certificate is valid until 20")
 
 
-def test_what_is_in_order_is_left_alone(api: ApiServer, certs: Certs):
+def test_what_is_in_order_is_left_alone(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.log.clear()
     ran = certs("ensure")
@@ -45,14 +46,14 @@ def test_what_is_in_order_is_left_alone(api: ApiServer, certs: Certs):
     assert len(ran.out.splitlines()) == 1
 
 
-def test_the_leaf_is_for_the_service(api: ApiServer, certs: Certs):
+def test_the_leaf_is_for_the_service(api: CertsApiServer, certs: Certs):
     certs("ensure", "--name", "hook")
     (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
     full = "hook.vgpu-webhook.svc"
     assert verify.hosts(leaf) == {full, f"{full}.cluster.local", "hook.vgpu-webhook", "hook", "vgpu-webhook"}
 
 
-def test_all_names_are_options(api: ApiServer, certs: Certs):
+def test_all_names_are_options(api: CertsApiServer, certs: Certs):
     renamed = [path.replace("/vgpu-webhook", "/hook") for path in (MUTATING, VALIDATING)]
     api.apply_webhooks(*renamed)
     names = ["--name", "hook", "--tls-secret", "serving", "--ca-secret", "authority"]
@@ -62,7 +63,7 @@ def test_all_names_are_options(api: ApiServer, certs: Certs):
     assert not any(api.bundles(MUTATING))
 
 
-def test_configurations_that_are_not_applied_yet_are_passed_over(api: ApiServer, certs: Certs):
+def test_configurations_that_are_not_applied_yet_are_passed_over(api: CertsApiServer, certs: Certs):
     del api.objects[MUTATING]
     ran = certs("ensure")
     assert ran.code == 0
@@ -72,7 +73,7 @@ def test_configurations_that_are_not_applied_yet_are_passed_over(api: ApiServer,
     assert len(authorities(api)) == 1
 
 
-def test_a_ca_changes_in_one_patient_run(api: ApiServer, certs: Certs):
+def test_a_ca_changes_in_one_patient_run(api: CertsApiServer, certs: Certs):
     certs("ensure")
     before = authorities(api)
     api.log.clear()
@@ -87,7 +88,7 @@ def test_a_ca_changes_in_one_patient_run(api: ApiServer, certs: Certs):
     assert set(api.data(AUTHORITY)) == {"current.crt", "current.key"}
 
 
-def test_without_patience_a_ca_changes_step_by_step(api: ApiServer, certs: Certs):
+def test_without_patience_a_ca_changes_step_by_step(api: CertsApiServer, certs: Certs):
     certs("ensure")
     for _ in range(2):
         ran = certs("ensure", "--rotate-ca", "--wait", "1")
@@ -100,7 +101,7 @@ def test_without_patience_a_ca_changes_step_by_step(api: ApiServer, certs: Certs
     assert len(authorities(api)) == 1
 
 
-def test_nothing_of_others_is_lost(api: ApiServer, certs: Certs):
+def test_nothing_of_others_is_lost(api: CertsApiServer, certs: Certs):
     certs("ensure")
     extra = {"labels": {"theirs": "too"}, "annotations": {"theirs": "too"}}
     for path in (TLS, AUTHORITY, MUTATING):
@@ -114,7 +115,7 @@ def test_nothing_of_others_is_lost(api: ApiServer, certs: Certs):
     assert api.objects[MUTATING]["webhooks"][1].items() >= {"failurePolicy": "Fail", "theirs": "too"}.items()
 
 
-def test_an_edit_that_leaves_the_pair_alone_delays_nothing(api: ApiServer, certs: Certs):
+def test_an_edit_that_leaves_the_pair_alone_delays_nothing(api: CertsApiServer, certs: Certs):
     """Only the record of who wrote the data tells since when pods can have the leaf."""
     certs("ensure")
     fields = {"manager": "labeller", "time": f"{api.now:%Y}-12-31T23:59:59Z", "fieldsV1": {"f:metadata": {}}}
@@ -126,7 +127,7 @@ def test_an_edit_that_leaves_the_pair_alone_delays_nothing(api: ApiServer, certs
 
 @pytest.mark.parametrize("writes", range(10))
 def test_an_interrupted_run_is_taken_further_by_the_next(
-    api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch, writes: int
+    api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch, writes: int
 ):
     """The server dies after so many writes."""
     monkeypatch.setattr(ensure, "TRIES", 1)
@@ -135,7 +136,7 @@ def test_an_interrupted_run_is_taken_further_by_the_next(
 
     def die(_method: str, _path: str) -> None:
         if len(api.written()) > writes:
-            raise Refused(503, "ServiceUnavailable", "shutting down")
+            raise Refused(503, "shutting down")
 
     api.log.clear()
     api.before = die
@@ -148,7 +149,7 @@ def test_an_interrupted_run_is_taken_further_by_the_next(
 
 
 @pytest.mark.parametrize("path", [TLS, MUTATING, VALIDATING, AUTHORITY])
-def test_whoever_is_overtaken_looks_again(api: ApiServer, certs: Certs, path: str):
+def test_whoever_is_overtaken_looks_again(api: CertsApiServer, certs: Certs, path: str):
     """Between the first run's read and its write of an object, a second run changes the CA from end to end."""
     certs("ensure")
     overtaken: list[int] = []
@@ -166,7 +167,7 @@ def test_whoever_is_overtaken_looks_again(api: ApiServer, certs: Certs, path: st
     assert certs("show").code == 0
 
 
-def test_two_processes_at_once(api: ApiServer, certs: Certs):
+def test_two_processes_at_once(api: CertsApiServer, certs: Certs):
     runs = [certs.start("ensure", "--rotate-ca", "--wait", "10", *FAST) for _ in range(2)]
     for ran in [ended(run) for run in runs]:
         assert (ran.code, ran.err) == (0, "")
@@ -175,7 +176,7 @@ def test_two_processes_at_once(api: ApiServer, certs: Certs):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_process_that_is_killed_while_it_writes(api: ApiServer, certs: Certs, number: signal.Signals):
+def test_a_process_that_is_killed_while_it_writes(api: CertsApiServer, certs: Certs, number: signal.Signals):
     killed: list[subprocess.Popen[str]] = []
 
     def kill(method: str, path: str) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from certs import pki, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs, ended
 from tests.server.client import Connection
 from tests.server.program import Program, until
@@ -32,7 +32,7 @@ CLIENTS = 3
 class Kubelet:
     """Follows the Secret; swaps the mounted files as a kubelet does, by one symbolic link."""
 
-    def __init__(self, api: ApiServer, directory: Path) -> None:
+    def __init__(self, api: CertsApiServer, directory: Path) -> None:
         self.directory, self._api, self._mounted = directory, api, ""
         directory.mkdir()
         self.follow(lag=0)
@@ -57,7 +57,7 @@ class Kubelet:
 class ApiServers:
     """The bundles that some API server may verify with: the present one, and those that were just replaced."""
 
-    def __init__(self, api: ApiServer) -> None:
+    def __init__(self, api: CertsApiServer) -> None:
         self._api, self._held, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
         self.seen: set[int] = set()
         self.observe()
@@ -123,7 +123,7 @@ def repeating(step: object, stop: threading.Event) -> threading.Thread:
 
 
 @pytest.fixture
-def aged(api: ApiServer, certs: Certs) -> ApiServer:
+def aged(api: CertsApiServer, certs: Certs) -> CertsApiServer:
     """Installed, and its leaf so old that it is to be renewed."""
     assert certs("ensure").code == 0
     held = api.data(AUTHORITY)
@@ -133,11 +133,11 @@ def aged(api: ApiServer, certs: Certs) -> ApiServer:
     return api
 
 
-def verify_hosts(api: ApiServer) -> list[str]:
+def verify_hosts(api: CertsApiServer) -> list[str]:
     return sorted(verify.hosts(verify.certificates(api.data(TLS)["tls.crt"])[0]))
 
 
-def test_no_request_is_lost(aged: ApiServer, certs: Certs, tmp_path: Path):
+def test_no_request_is_lost(aged: CertsApiServer, certs: Certs, tmp_path: Path):
     kubelet, servers, stop = Kubelet(aged, tmp_path / "mounted"), ApiServers(aged), threading.Event()
     files = ["--tls-cert", str(kubelet.directory / "tls.crt"), "--tls-key", str(kubelet.directory / "tls.key")]
     program = Program([*files, "--audit-log", ""], tmp_path / "stderr", tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from certs import pki, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, ApiServer
+from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 
 FULL = "vgpu-webhook.vgpu-webhook.svc"
@@ -25,7 +25,7 @@ def fingerprint(content: bytes) -> str:
     return verify.fingerprint(verify.certificates(content)[0])
 
 
-def test_before_the_installation(api: ApiServer, certs: Certs):
+def test_before_the_installation(api: CertsApiServer, certs: Certs):
     ran = certs("show")
     assert ran.code == 1
     assert ran.out == (
@@ -40,7 +40,7 @@ def test_before_the_installation(api: ApiServer, certs: Certs):
     )
 
 
-def test_in_order(api: ApiServer, certs: Certs):
+def test_in_order(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.log.clear()
     ran = certs("show")
@@ -63,7 +63,7 @@ def test_in_order(api: ApiServer, certs: Certs):
     )
 
 
-def test_for_programs(api: ApiServer, certs: Certs):
+def test_for_programs(api: CertsApiServer, certs: Certs):
     certs("ensure")
     ca, leaf = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
     facts = shown(certs)
@@ -85,7 +85,7 @@ def end(content: bytes) -> str:
     return f"{verify.certificates(content)[0].not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_change_of_the_ca(api: ApiServer, certs: Certs):
+def test_a_change_of_the_ca(api: CertsApiServer, certs: Certs):
     certs("ensure")
     certs("ensure", "--rotate-ca")
     facts = shown(certs)
@@ -110,7 +110,7 @@ def anonymous(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
 
 
-def test_the_readme_shows_what_is_shown(api: ApiServer, certs: Certs):
+def test_the_readme_shows_what_is_shown(api: CertsApiServer, certs: Certs):
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     certs("ensure")
     certs("ensure", "--rotate-ca")
@@ -118,23 +118,23 @@ def test_the_readme_shows_what_is_shown(api: ApiServer, certs: Certs):
     assert anonymous(block) == anonymous(certs("show").out)
 
 
-def distrusted(api: ApiServer) -> None:
+def distrusted(api: CertsApiServer) -> None:
     api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
 
 
-def one_of_two_empty(api: ApiServer) -> None:
+def one_of_two_empty(api: CertsApiServer) -> None:
     del api.objects[MUTATING]["webhooks"][1]["clientConfig"]["caBundle"]
 
 
-def torn(api: ApiServer) -> None:
+def torn(api: CertsApiServer) -> None:
     api.objects[TLS]["data"]["tls.key"] = api.objects[AUTHORITY]["data"]["current.key"]
 
 
-def no_ca(api: ApiServer) -> None:
+def no_ca(api: CertsApiServer) -> None:
     del api.objects[AUTHORITY]
 
 
-def cert_manager(api: ApiServer) -> None:
+def cert_manager(api: CertsApiServer) -> None:
     api.objects[TLS]["metadata"]["annotations"] = {"cert-manager.io/issuer-name": "x"}
 
 
@@ -148,7 +148,7 @@ def cert_manager(api: ApiServer) -> None:
         (cert_manager, "problem    Secret vgpu-webhook/vgpu-webhook-tls belongs to cert-manager"),
     ],
 )
-def test_what_is_wrong_is_said(api: ApiServer, certs: Certs, damage: Any, line: str):
+def test_what_is_wrong_is_said(api: CertsApiServer, certs: Certs, damage: Any, line: str):
     certs("ensure")
     damage(api)
     ran = certs("show")
@@ -157,7 +157,7 @@ def test_what_is_wrong_is_said(api: ApiServer, certs: Certs, damage: Any, line: 
     assert shown(certs)["inOrder"] is False
 
 
-def test_a_configuration_that_is_not_there_is_no_disorder(api: ApiServer, certs: Certs):
+def test_a_configuration_that_is_not_there_is_no_disorder(api: CertsApiServer, certs: Certs):
     del api.objects[MUTATING]
     certs("ensure")
     ran = certs("show")
@@ -165,7 +165,7 @@ def test_a_configuration_that_is_not_there_is_no_disorder(api: ApiServer, certs:
     assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in ran.out
 
 
-def test_never_a_key(api: ApiServer, certs: Certs):
+def test_never_a_key(api: CertsApiServer, certs: Certs):
     certs("ensure")
     certs("ensure", "--rotate-ca")
     entries = [(name, content) for path in (TLS, AUTHORITY) for name, content in api.data(path).items()]
@@ -177,7 +177,7 @@ def test_never_a_key(api: ApiServer, certs: Certs):
     assert not any(line in printed for line in secret)
 
 
-def test_what_cannot_be_read_is_no_report(api: ApiServer, certs: Certs):
+def test_what_cannot_be_read_is_no_report(api: CertsApiServer, certs: Certs):
     api.ahead = timedelta(days=1)
     ran = certs("show")
     assert ran.code == 1

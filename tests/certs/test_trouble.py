@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from certs import cluster, ensure, pki, verify
-from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, ApiServer, Refused, slowly
+from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer, slowly
 from tests.certs.conftest import Certs
+from tests.kube.apihttp import Refused
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
 CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
@@ -18,12 +19,12 @@ def hasty(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "MAX_PAUSE", 0.01)
 
 
-def refuse(api: ApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:
+def refuse(api: CertsApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:
     """Refuse what fits from now on."""
 
     def before(asked: str, at: str) -> None:
         if asked == (method or asked) and at == (path or at):
-            raise Refused(status, "Refused", message)
+            raise Refused(status, message)
 
     api.before = before
 
@@ -47,7 +48,7 @@ def failing(certs: Certs, *arguments: str) -> str:
         ("PATCH", MUTATING, "patch MutatingWebhookConfiguration vgpu-webhook"),
     ],
 )
-def test_a_right_that_is_missing_is_named(api: ApiServer, certs: Certs, method: str, path: str, what: str):
+def test_a_right_that_is_missing_is_named(api: CertsApiServer, certs: Certs, method: str, path: str, what: str):
     refuse(api, 403, method, path, 'User "system:serviceaccount:x:y" cannot do that')
     said = failing(certs)
     assert said == (
@@ -57,7 +58,7 @@ def test_a_right_that_is_missing_is_named(api: ApiServer, certs: Certs, method: 
     assert sum(asked == (method, path) for asked in api.log) == 1, "asking again would not help"
 
 
-def test_a_right_to_update_that_is_missing_is_named(api: ApiServer, certs: Certs):
+def test_a_right_to_update_that_is_missing_is_named(api: CertsApiServer, certs: Certs):
     certs("ensure")
     refuse(api, 403, "PUT", AUTHORITY)
     assert failing(certs, "--rotate-ca").startswith(f"not allowed to update {CA_SECRET}: ")
@@ -73,25 +74,25 @@ def test_a_right_to_update_that_is_missing_is_named(api: ApiServer, certs: Certs
         (409, "somebody else was faster: for a reason (tried 8 times)"),
     ],
 )
-def test_other_refusals(api: ApiServer, certs: Certs, status: int, said: str):
+def test_other_refusals(api: CertsApiServer, certs: Certs, status: int, said: str):
     refuse(api, status, "POST")
     assert failing(certs) == f"cannot create {CA_SECRET}: {said}"
 
 
-def test_a_namespace_that_is_not_there(api: ApiServer, certs: Certs):
+def test_a_namespace_that_is_not_there(api: CertsApiServer, certs: Certs):
     refuse(api, 404, "POST", SECRETS)
     said = failing(certs)
     assert said == "namespace vgpu-webhook is not there: apply the manifests first, or name another with --namespace"
 
 
-def test_what_passes_is_passed_over(api: ApiServer, certs: Certs):
+def test_what_passes_is_passed_over(api: CertsApiServer, certs: Certs):
     """Every other call fails."""
     asked: list[str] = []
 
     def flicker(_method: str, path: str) -> None:
         asked.append(path)
         if len(asked) % 7 == 3:
-            raise Refused(503, "ServiceUnavailable", "shutting down")
+            raise Refused(503, "shutting down")
 
     api.before = flicker
     assert certs("ensure").code == 0
@@ -99,7 +100,7 @@ def test_what_passes_is_passed_over(api: ApiServer, certs: Certs):
 
 
 @pytest.mark.parametrize("path", [TLS, AUTHORITY, MUTATING])
-def test_what_is_deleted_between_reading_and_writing(api: ApiServer, certs: Certs, path: str):
+def test_what_is_deleted_between_reading_and_writing(api: CertsApiServer, certs: Certs, path: str):
     certs("ensure")
     deleted: list[str] = []
 
@@ -114,18 +115,18 @@ def test_what_is_deleted_between_reading_and_writing(api: ApiServer, certs: Cert
     assert certs("show").code == 0
 
 
-def test_a_server_that_does_not_answer_in_time(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+def test_a_server_that_does_not_answer_in_time(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "TRIES", 2)
     api.before = slowly(0.6)
     before = time.monotonic()
     said = failing(certs, "--timeout", "0.2")
     assert time.monotonic() - before < 2
     assert len(api.log) == 2, "nobody but us tries again"
-    assert said.startswith(f"cannot get {SECRET}: the API server does not answer: http://127.0.0.1:{api.port}{TLS}: ")
+    assert said.startswith(f"cannot get {SECRET}: the API server does not answer: {api.url}{TLS}: ")
     assert said.endswith("or give it more time with --timeout (tried 2 times)")
 
 
-def test_a_write_that_was_done_though_no_answer_came(api: ApiServer, certs: Certs):
+def test_a_write_that_was_done_though_no_answer_came(api: CertsApiServer, certs: Certs):
     def sleep_once(method: str, _path: str) -> None:
         if method == "POST" and api.written() == [SECRETS]:
             time.sleep(0.5)
@@ -136,8 +137,8 @@ def test_a_write_that_was_done_though_no_answer_came(api: ApiServer, certs: Cert
 
 
 def test_nobody_is_there(certs: Certs):
-    with ApiServer() as gone:
-        kubeconfig = gone.kubeconfig(certs.kubeconfig.parent)
+    with CertsApiServer() as gone:
+        kubeconfig = gone.kubeconfig(certs.kubeconfig)
     assert certs.kubeconfig == kubeconfig
     assert "does not answer" in failing(certs)
 
@@ -149,16 +150,16 @@ def test_a_kubeconfig_that_is_none(certs: Certs, content: str):
     assert said.startswith(f"{certs.kubeconfig}: no credentials for the API server: it ")
 
 
-def test_something_else_that_answers(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(api, "answer", lambda *_: "hello")
+def test_something_else_that_answers(api: CertsApiServer, certs: Certs):
+    api.fail(TLS, lambda handler: handler.answer(200, b'"hello"'))
     assert failing(certs) == (
-        f"cannot get {SECRET}: http://127.0.0.1:{api.port}{TLS}: the response is not an object: "
+        f"cannot get {SECRET}: {api.url}{TLS}: the response is not an object: "
         "this is no API server; check the address in the kubeconfig"
     )
 
 
 @pytest.mark.parametrize("ahead", [timedelta(minutes=6), timedelta(hours=-2), timedelta(days=400)])
-def test_clocks_that_disagree(api: ApiServer, certs: Certs, ahead: timedelta):
+def test_clocks_that_disagree(api: CertsApiServer, certs: Certs, ahead: timedelta):
     api.ahead = ahead
     said = failing(certs)
     assert said.startswith(f"the clock here says {datetime.now(UTC):%Y-%m-%d %H}")
@@ -167,7 +168,7 @@ def test_clocks_that_disagree(api: ApiServer, certs: Certs, ahead: timedelta):
     assert api.written() == []
 
 
-def test_clocks_that_agree_somewhat(api: ApiServer, certs: Certs):
+def test_clocks_that_agree_somewhat(api: CertsApiServer, certs: Certs):
     api.ahead = timedelta(minutes=4)
     assert certs("ensure").code == 0
     (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
@@ -176,7 +177,7 @@ def test_clocks_that_agree_somewhat(api: ApiServer, certs: Certs):
 
 
 @pytest.mark.parametrize("path, annotation", [(TLS, "certificate-name"), (MUTATING, "inject-ca-from")])
-def test_cert_manager_is_not_fought(api: ApiServer, certs: Certs, path: str, annotation: str):
+def test_cert_manager_is_not_fought(api: CertsApiServer, certs: Certs, path: str, annotation: str):
     certs("ensure")
     api.objects[path]["metadata"]["annotations"] = {f"cert-manager.io/{annotation}": "x"}
     api.log.clear()
@@ -184,7 +185,7 @@ def test_cert_manager_is_not_fought(api: ApiServer, certs: Certs, path: str, ann
     assert api.written() == []
 
 
-def test_a_secret_that_is_immutable(api: ApiServer, certs: Certs):
+def test_a_secret_that_is_immutable(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.objects[AUTHORITY]["immutable"] = True
     said = failing(certs, "--rotate-ca")
@@ -193,7 +194,7 @@ def test_a_secret_that_is_immutable(api: ApiServer, certs: Certs):
     assert certs("ensure").code == 0
 
 
-def test_somebody_who_always_puts_it_back(api: ApiServer, certs: Certs):
+def test_somebody_who_always_puts_it_back(api: CertsApiServer, certs: Certs):
     def put_back(method: str, path: str) -> None:
         if method == "GET" and path == MUTATING:
             api.apply_webhooks(MUTATING)
@@ -202,7 +203,9 @@ def test_somebody_who_always_puts_it_back(api: ApiServer, certs: Certs):
     assert failing(certs).startswith("it is never done: somebody changes the certificates back")
 
 
-def test_what_was_read_too_long_ago_is_not_acted_upon(api: ApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+def test_what_was_read_too_long_ago_is_not_acted_upon(
+    api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch
+):
     """A Secret that others signed anew, published, and lost, must not come back from what was true before."""
     monkeypatch.setattr(cluster, "FRESH_SECONDS", -1.0)
     assert failing(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"

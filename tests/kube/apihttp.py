@@ -6,6 +6,7 @@ import ssl
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -19,10 +20,19 @@ class Seen:
     path: str
     query: dict[str, str]
     headers: dict[str, str]
+    method: str = "GET"
 
     @property
     def watches(self) -> bool:
         return "watch" in self.query
+
+
+class Refused(Exception):
+    """An answer that is no success."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Server(ThreadingHTTPServer):
@@ -65,6 +75,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers one connection."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or the body waits until the head is acknowledged
     server: Server
 
     @property
@@ -72,16 +83,29 @@ class Handler(BaseHTTPRequestHandler):
         """What it serves."""
         return self.server.api
 
-    def do_GET(self) -> None:
+    def _handle(self) -> None:
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        seen = Seen(time.monotonic(), parts.path, query, {name.lower(): value for name, value in self.headers.items()})
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        body = self.rfile.read(int(headers.get("content-length", 0)))
+        seen = Seen(time.monotonic(), parts.path, query, headers, self.command)
+        try:
+            self._respond(seen, body)
+        except Refused as error:
+            self.refuse(error.status, str(error))
+
+    do_GET = do_POST = do_PUT = do_PATCH = _handle  # noqa: N815
+
+    def _respond(self, seen: Seen, body: bytes) -> None:
         api = self.api
         fault = api.see(seen)
         if fault is not None:
             fault(self)
         elif self.headers.get("Authorization", "").partition(" ")[2] != api.token:
             self.refuse(401, "Unauthorized")
+        elif seen.method != "GET":
+            written, headers = api.write(seen, body)
+            self.answer(200, json.dumps(written).encode(), headers)
         elif seen.watches:
             self._watch(seen)
         elif (found := api.one(seen.path)) is not None:
@@ -126,6 +150,10 @@ class Handler(BaseHTTPRequestHandler):
     def chunk(self, data: bytes) -> None:
         """A part of a chunked body; an empty one ends it."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """The server's clock."""
+        return format_datetime(self.api.now, usegmt=True)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing."""

@@ -15,13 +15,14 @@ import time
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
-from tests.kube.apihttp import Seen, Server
+from tests.kube.apihttp import Refused, Seen, Server
 from tests.kube.faults import Fault
 from tests.server.program import Authority
 
@@ -66,6 +67,7 @@ class ApiServer:
         token: who shows another gets 401.
         requests: all that came, oldest first.
         connections: how many were made.
+        ahead: how far its clock is ahead.
     """
 
     authority: Authority | None = None
@@ -74,6 +76,7 @@ class ApiServer:
     port: int = 0
     requests: list[Seen] = field(default_factory=list)
     connections: int = 0
+    ahead: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         self._changed = threading.Condition()
@@ -108,6 +111,10 @@ class ApiServer:
             self.break_watches()
             server.break_all()
             server.server_close()
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
 
     @property
     def url(self) -> str:
@@ -228,6 +235,10 @@ class ApiServer:
         collection, _, name = path.rpartition("/")
         with self._changed:
             return self._objects.get(collection, {}).get(name)
+
+    def write(self, seen: Seen, body: bytes) -> tuple[Object, dict[str, str]]:
+        """Do what a request to write asks; the object, and headers of the answer. This server is only read from."""
+        raise Refused(405, f"{seen.method} is not supported")
 
     def knows(self, path: str) -> bool:
         """Whether a path is a collection's: after the version, names of collections and of objects take turns."""
