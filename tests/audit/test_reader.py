@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit import sample
 from tests.audit.recording import record, request, snapshot
+from webhook.audit import streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import GIVE_UP, Reader, Skipped
 from webhook.audit.replay import Replayer
@@ -163,6 +164,18 @@ def test_a_rotation_meanwhile_loses_nothing(tmp_path: Path):
     log.rename(first)
     log.write_bytes(line("d"))
     assert read + [decision.uid for decision in found] == ["a", "b", "c"]
+
+
+def test_a_number_that_a_rotation_is_about_to_fill_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log, first, second, third = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2", ".3"))
+    for file, uid in ((log, "d"), (first, "c"), (third, "a")):
+        file.write_bytes(line(uid))
+
+    def rotate(_: float) -> None:
+        first.rename(second)
+
+    monkeypatch.setattr(streams.time, "sleep", rotate)
+    assert uids([log]) == ["a", "c", "d"]
 
 
 def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):

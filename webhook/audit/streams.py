@@ -6,6 +6,7 @@ import io
 import lzma
 import os
 import re
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from webhook.mistakes import mistake_in_file
 STANDARD_INPUT = "-"
 CHUNK = 64 << 10  # bytes; larger ones make the allocator ask the kernel for each
 MAX_LINE = 1 << 20  # bytes; the webhook writes at most a tenth of it
+
+_TRIES = 50
+_PAUSE = 0.002  # seconds
 
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
 _SUFFIXES = ("", ".gz", ".bz2", ".xz", ".zst")
@@ -72,9 +76,25 @@ def _with_rotated(path: str, seen: set[tuple[int, int]], complain: Complain) -> 
     if _NUMBERED.search(path):
         return
     number = 1
-    while names := [name for suffix in _SUFFIXES if Path(name := f"{path}.{number}{suffix}").is_file()]:
-        yield from _open(names[0], seen, complain)
+    while name := _kept(path, number) or _kept_soon(path, number):
+        yield from _open(name, seen, complain)
         number += 1
+
+
+def _kept(path: str, number: int) -> str | None:
+    names = [f"{path}.{number}{suffix}" for suffix in _SUFFIXES]
+    return next((name for name in names if Path(name).is_file()), None)
+
+
+def _kept_soon(path: str, number: int) -> str | None:
+    """A rotation renames the oldest file first, so for a moment a number is missing in the row."""
+    for _ in range(_TRIES):
+        if _kept(path, number + 1) is None:
+            return None
+        time.sleep(_PAUSE)
+        if name := _kept(path, number):
+            return name
+    return None
 
 
 def _open(path: str, seen: set[tuple[int, int]], complain: Complain) -> Iterator[Source]:
