@@ -13,7 +13,7 @@ import pytest
 
 from tests.readme.pages import blocks, prose, spans, tables, targets
 from tests.server.program import COMMAND, free_port, until
-from webhook.audit import journal
+from webhook.audit import store
 from webhook.console import guard
 from webhook.console.api.review import MAX_MANIFEST
 
@@ -118,7 +118,7 @@ def test_its_complaints_are_quoted_as_they_are(shown: int, tmp_path: Path):
 
 def test_its_bounds_are_those_that_hold():
     for told in (
-        f"the latest {journal.MOST:,} decisions, in {journal.MOST_BYTES >> 20} MiB",
+        f"the latest {store.MOST:,} decisions, in {store.MOST_BYTES >> 20} MiB",
         f"at most {MAX_MANIFEST >> 10} KiB, a request {guard.MAX_BODY >> 20} MiB",
     ):
         assert told in " ".join(README.split())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -18,52 +18,27 @@ _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
 _ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
 
 
-class Decided(Protocol):
-    """What filters and sums need of a decision."""
+class Outline(NamedTuple):
+    """What many decisions have in common, and what they are counted by.
+
+    Attributes:
+        endpoint, dry_run, namespace, user, allowed, enforcement, word: as the decision has them.
+        levels: each rule with a finding, in order, with the worst level of its findings.
+    """
+
+    endpoint: str
+    dry_run: bool
+    namespace: str
+    user: str
+    allowed: bool
+    enforcement: Enforcement
+    word: str
+    levels: tuple[tuple[str, Level], ...]
 
     @property
-    def id(self) -> str:
-        """Of the decision."""
-
-    @property
-    def at(self) -> datetime:
-        """When."""
-
-    @property
-    def endpoint(self) -> str:
-        """Where it was asked for."""
-
-    @property
-    def dry_run(self) -> bool:
-        """Whether nothing would have been stored anyway."""
-
-    @property
-    def user(self) -> str:
-        """Who asked."""
-
-    @property
-    def namespace(self) -> str:
-        """Of the object."""
-
-    @property
-    def name(self) -> str:
-        """Of the object."""
-
-    @property
-    def allowed(self) -> bool:
-        """The verdict."""
-
-    @property
-    def findings(self) -> tuple[Violation, ...]:
-        """Of every level."""
-
-    @property
-    def enforcement(self) -> Enforcement:
-        """Whether denials refused and repairs were made."""
-
-    @property
-    def word(self) -> str:
-        """The outcome in one word."""
+    def denies(self) -> bool:
+        """Whether they were refused, or have a finding that refuses under `enforce`."""
+        return not self.allowed or any(level is Level.DENY for _, level in self.levels)
 
 
 class Decision(NamedTuple):  # made a million times for one log
@@ -111,6 +86,21 @@ class Decision(NamedTuple):  # made a million times for one log
             return outcome_word(self.allowed, self.enforcement, self.findings, self.patch)
         return (
             "allowed" if "pod" in self.request or len(self.request) > ("subResource" in self.request) else "untouched"
+        )
+
+    @property
+    def outline(self) -> Outline:
+        """What it is counted by."""
+        levels = tuple(worst_levels(self.findings).items()) if self.findings else ()
+        return Outline(
+            self.endpoint,
+            self.dry_run,
+            self.namespace,
+            self.user,
+            self.allowed,
+            self.enforcement,
+            self.word,
+            levels,
         )
 
     @property

@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
-from webhook.audit.decision import Decided
+from webhook.audit.decision import Decision
 
+MAX_GLOB = 300  # characters, of what a person or a program asks for
 MAX_REMEMBERED = 256  # characters: a log of strangers' megabytes must not stay in memory
 
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -41,7 +42,7 @@ class Filter:
     names: tuple[str, ...] = ()
     id: str = ""
 
-    def admits(self, decision: Decided) -> bool:
+    def admits(self, decision: Decision) -> bool:
         """Tell whether a decision is asked for."""
         return (
             not (self.denied and decision.allowed)
@@ -59,6 +60,11 @@ class Filter:
 
 
 EVERY = Filter()
+
+
+def exactly(text: str) -> str:
+    """The glob that matches a text alone."""
+    return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in text])
 
 
 def read_time(text: str, now: datetime) -> datetime:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from webhook.audit.decision import Decided, worst_levels
+from webhook.audit.decision import Decision, Outline
 from webhook.audit.trend import MINUTE, Trend
 from webhook.rules.base import Enforcement, Level
 
@@ -43,7 +43,7 @@ class Count:
 
 @dataclass(slots=True)
 class Summary:
-    """Takes one decision after the other.
+    """Decisions counted, one after the other.
 
     Attributes:
         decisions: how many.
@@ -74,29 +74,46 @@ class Summary:
     denials_in: Trend = field(default_factory=Trend)
 
     @classmethod
-    def fine(cls) -> "Summary":
+    def by_minute(cls) -> "Summary":
         """One that counts by the minute as long as the time is short."""
         return cls(outcomes=Trend(MINUTE), denials_of=Trend(MINUTE), denials_in=Trend(MINUTE))
 
-    def add(self, decision: Decided) -> None:
-        """Take a decision."""
-        at = decision.at
-        self.decisions += 1
+    def add(self, decision: Decision) -> None:
+        """Add a decision."""
+        self.extend(decision.at)
+        outline = decision.outline
+        self.count(outline)
+        self.outcomes.add(outline.word, decision.at)
+        if outline.denies:
+            self.count_denials(outline, decision.at)
+
+    def extend(self, at: datetime) -> None:
+        """Make the time of a decision part of the time from first to last."""
         if self.first is None or at < self.first:
             self.first = at
         if self.last is None or at > self.last:
             self.last = at
-        word = decision.word
-        self.words[word] += 1
-        self.outcomes.add(word, at)
-        self.endpoints[decision.endpoint] += 1
-        self.dry_runs += decision.dry_run
-        namespace = _count(self.namespaces, decision.namespace)
-        user = _count(self.users, decision.user)
-        namespace.decisions += 1
-        user.decisions += 1
-        if decision.findings or not decision.allowed:
-            self._found(decision, namespace, user)
+
+    def count(self, outline: Outline, times: int = 1) -> None:
+        """Count a decision, or several of the same outline, but not over time."""
+        self.decisions += times
+        self.words[outline.word] += times
+        self.endpoints[outline.endpoint] += times
+        self.dry_runs += outline.dry_run * times
+        namespace = _count(self.namespaces, outline.namespace)
+        user = _count(self.users, outline.user)
+        namespace.decisions += times
+        user.decisions += times
+        if outline.levels or not outline.allowed:
+            self._found(outline, times, (namespace, user))
+
+    def count_denials(self, outline: Outline, at: datetime, times: int = 1) -> None:
+        """Count the denials of a decision over time, or of several of the same outline and minute."""
+        for rule, level in outline.levels:
+            if level is Level.DENY and outline.enforcement is Enforcement.ENFORCE:
+                self.denials_of.add(rule, at, times)
+        if not outline.allowed:
+            self.denials_in.add(outline.namespace, at, times)
 
     def copy(self) -> "Summary":
         """One that goes on by itself."""
@@ -113,36 +130,31 @@ class Summary:
             denials_in=self.denials_in.copy(),
         )
 
-    def _found(self, decision: Decided, namespace: Count, user: Count) -> None:
-        enforced = decision.enforcement is Enforcement.ENFORCE
-        told = decision.enforcement is not Enforcement.AUDIT
-        worst = worst_levels(decision.findings)
-        denies, warned = Level.DENY in worst.values(), told and Level.WARN in worst.values()
-        for count in (namespace, user):
-            count.denied += not decision.allowed
-            count.would_be_denied += denies and not enforced
-            count.warned += warned
-        for rule, level in worst.items():
+    def _found(self, outline: Outline, times: int, counts: tuple[Count, ...]) -> None:
+        enforced = outline.enforcement is Enforcement.ENFORCE
+        told = outline.enforcement is not Enforcement.AUDIT
+        levels = [level for _, level in outline.levels]
+        for count in counts:
+            count.denied += times * (not outline.allowed)
+            count.would_be_denied += times * (Level.DENY in levels and not enforced)
+            count.warned += times * (told and Level.WARN in levels)
+        for rule, level in outline.levels:
             count = _count(self.rules, rule)
-            count.decisions += 1
+            count.decisions += times
             if level is Level.DENY:
-                count.denied += enforced
-                count.would_be_denied += not enforced
-                self._denies(rule, decision, enforced)
+                count.denied += times * enforced
+                count.would_be_denied += times * (not enforced)
+                self._denies(rule, outline, times, enforced=enforced)
             elif level is Level.WARN and told:
-                count.warned += 1
+                count.warned += times
             else:
-                count.audited += 1
-        if not decision.allowed:
-            self.denials_in.add(decision.namespace, decision.at)
+                count.audited += times
 
-    def _denies(self, rule: str, decision: Decided, enforced: bool) -> None:
-        if enforced:
-            self.denials_of.add(rule, decision.at)
-        who = Refused(rule, decision.namespace, decision.user, enforced)
+    def _denies(self, rule: str, outline: Outline, times: int, *, enforced: bool) -> None:
+        who = Refused(rule, outline.namespace, outline.user, enforced)
         if who not in self.refused and len(self.refused) >= MAX_KEYS:
             who = Refused(rule if rule in self.rules else OTHERS, OTHERS, OTHERS, enforced)
-        self.refused[who] += 1
+        self.refused[who] += times
 
 
 def worst_first(named: tuple[str, Count]) -> tuple[int, int, int, int, str]:

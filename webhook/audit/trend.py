@@ -29,32 +29,33 @@ class Trend:
     _size: int = 0
     _first: int = 0
     _last: int = -1
-    _current: int = 0  # the step of the latest event, as logs are in order, and when it begins and ends
-    _begin: datetime = _EPOCH
-    _end: datetime = _EPOCH
+    # The step of the latest event, as logs are in order, and when it begins and ends.
+    _current: int = field(default=0, compare=False)
+    _begin: datetime = field(default=_EPOCH, compare=False)
+    _end: datetime = field(default=_EPOCH, compare=False)
 
-    def add(self, name: str, at: datetime) -> None:
-        """Count one event."""
+    def add(self, name: str, at: datetime, times: int = 1) -> None:
+        """Count an event, or several at a time."""
         if self._begin <= at < self._end:
             cells = self._cells.get(name)
             if cells and self._current in cells:
-                cells[self._current] += 1
+                cells[self._current] += times
                 return
-        self._add(name, at)
+        self._add(name, at, times)
 
     def copy(self) -> "Trend":
         """One that goes on by itself."""
         cells = defaultdict(dict, {name: counts.copy() for name, counts in self._cells.items()})
         return replace(self, _cells=cells)
 
-    def _add(self, name: str, at: datetime) -> None:
+    def _add(self, name: str, at: datetime, times: int) -> None:
         if self._size >= MAX_CELLS and not self._coarsen() and name not in self._cells:
             return
         step = int((at - _EPOCH).total_seconds() // self.step)
         if self._last < self._first:
             self._first = self._last = step
         self._first, self._last = min(self._first, step), max(self._last, step)
-        self._put(name, step, 1)
+        self._put(name, step, times)
         while self._last - self._first >= MAX_STEPS and self._coarsen():
             step = int((at - _EPOCH).total_seconds() // self.step)
         self._current, self._begin = step, _EPOCH + timedelta(seconds=step * self.step)

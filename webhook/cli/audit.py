@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from webhook.audit.decision import ENDPOINTS, Decision, to_record
 from webhook.audit.filters import EVERY, Filter, read_time
-from webhook.audit.lookup import Lookup, is_id
+from webhook.audit.pairs import Lookup, is_id
 from webhook.audit.reader import Reader
 from webhook.audit.streams import STANDARD_INPUT
 from webhook.audit.summary import Summary

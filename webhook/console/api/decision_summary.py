@@ -17,7 +17,7 @@ TOP = 100
 def summary(state: State, question: FilterQuestion) -> Summed:
     """Decisions that match, summed up."""
     wanted = question.filter()
-    return _summed(state.journal.summary(wanted) if state.journal else Summary())
+    return _summed(state.journal.store.summary(wanted) if state.journal else Summary())
 
 
 def _summed(found: Summary) -> Summed:

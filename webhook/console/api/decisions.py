@@ -4,9 +4,10 @@ from pydantic import Field
 from werkzeug.exceptions import NotFound
 
 from webhook.audit.decision import Decision, spell_time, to_record, worst_levels
-from webhook.audit.entries import Entry
 from webhook.audit.filters import Filter
 from webhook.audit.journal import Journal
+from webhook.audit.pairs import pair_of
+from webhook.audit.store import Stored
 from webhook.console.api.bounds import MAX_TEXT, shallow
 from webhook.console.api.decision_answers import (
     DecisionInFull,
@@ -17,7 +18,6 @@ from webhook.console.api.decision_answers import (
     Spoke,
     Summed,
 )
-from webhook.console.api.decision_pairs import pair_of
 from webhook.console.api.decision_summary import summary
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.findings import to_findings
@@ -61,16 +61,11 @@ def decisions(state: State, question: DecisionsQuestion) -> Decisions:
     journal = state.journal
     if journal is None:
         return Decisions(entries=(), older=None, newer=None, newest=0, left_out=0, journal=_NOTHING)
-    page = journal.latest(wanted, before=question.before, after=question.after, limit=limit)
-    newer = None
-    if question.before is not None:
-        since = page.entries[0].number if page.entries else question.before - 1
-        others = journal.latest(wanted, after=since, limit=journal.count + limit).entries
-        newer = (others[-limit - 1].number if len(others) > limit else 0) if others else None
+    page = journal.store.page(wanted, before=question.before, after=question.after, limit=limit)
     return Decisions(
         entries=tuple([_listed(entry) for entry in page.entries]),
         older=page.older,
-        newer=newer,
+        newer=page.newer,
         newest=page.newest,
         left_out=page.left_out,
         journal=reading(journal),
@@ -90,7 +85,7 @@ def decision(state: State, question: DecisionQuestion) -> DecisionInFull:
         "outcome": found.word,
         "findings": to_findings(found.findings),
         "current": dict(state.snapshot.digests),
-        "pair": pair_of(journal, question.number, found),
+        "pair": pair_of(journal.store, question.number, found),
     }
     return DecisionInFull.model_validate(to_record(found) | kept | more)
 
@@ -103,7 +98,7 @@ def find(state: State, number: int) -> tuple[Journal, Decision]:
     """
     if state.journal is None:
         raise NotFound(NO_LOG)
-    found = state.journal.decision(number)
+    found = state.journal.store.decision(number)
     if found is None:
         raise NotFound(f"the journal holds no decision {number}; /decisions lists those that it holds")
     return state.journal, found
@@ -117,7 +112,7 @@ def number_of(state: State, decision_id: str) -> int:
     """
     if state.journal is None:
         raise NotFound(NO_LOG)
-    found = state.journal.latest(Filter(id=decision_id), limit=1).entries
+    found = state.journal.store.page(Filter(id=decision_id), limit=1).entries
     if not found:
         raise NotFound(
             f"the journal holds no decision {decision_id}; each replica has a log of its own, and for older decisions "
@@ -128,12 +123,12 @@ def number_of(state: State, decision_id: str) -> int:
 
 def reading(journal: Journal) -> Reading:
     """How it stands with the journal."""
-    skipped = journal.skipped
+    skipped, extent = journal.skipped, journal.store.extent()
     return Reading(
         given=True,
-        count=journal.count,
-        oldest=journal.first or 0,
-        newest=journal.last,
+        count=extent.count,
+        oldest=extent.first,
+        newest=extent.last,
         progress=journal.progress,
         caught_up=journal.caught_up,
         problem=journal.problem,
@@ -141,11 +136,12 @@ def reading(journal: Journal) -> Reading:
     )
 
 
-def _listed(entry: Entry) -> Listed:
+def _listed(stored: Stored) -> Listed:
+    number, entry = stored
     spoke = worst_levels(entry.findings).items()
     rules = [Spoke(rule=shorten(rule, MAX_TEXT), level=level.value) for rule, level in spoke]
     return Listed(
-        number=entry.number,
+        number=number,
         time=spell_time(entry.at),
         endpoint=entry.endpoint,
         outcome=entry.word,

@@ -7,12 +7,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from werkzeug.exceptions import BadRequest
 
-from webhook.audit.filters import Filter, read_time
+from webhook.audit.filters import MAX_GLOB, Filter, exactly, read_time
 from webhook.console.api.operation import Question
 from webhook.outcome import WORDS
 
 MAX_GLOBS = 20
-MAX_GLOB = 300  # characters
 
 _Glob = Annotated[str, Field(min_length=1, max_length=MAX_GLOB)]
 
@@ -78,11 +77,6 @@ class FilterQuestion(Question):
         return (
             self.query(**{key: [glob] for key, glob in globs.items()}) if all(map(_askable, globs.values())) else None
         )
-
-
-def exactly(text: str) -> str:
-    """The glob that a text alone matches."""
-    return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in text])
 
 
 def _askable(glob: str) -> bool:

@@ -126,11 +126,11 @@ def _audit_log(state: State) -> AuditLog | None:
     journal = state.journal
     if journal is None:
         return None
-    skipped, problem = journal.skipped, journal.problem
+    skipped, problem, extent = journal.skipped, journal.problem, journal.store.extent()
     return AuditLog(
-        decisions=journal.count,
-        oldest=journal.oldest,
-        newest=journal.newest,
+        decisions=extent.count,
+        oldest=extent.oldest,
+        newest=extent.newest,
         progress=journal.progress,
         foreign=skipped.foreign,
         truncated=skipped.truncated,

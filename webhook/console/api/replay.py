@@ -16,11 +16,10 @@ from webhook.audit.decision import Decision, spell_time
 from webhook.audit.filters import Filter
 from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.journal import Journal
-from webhook.audit.lookup import APART
+from webhook.audit.pairs import APART, Pending, moved, repairs_before
 from webhook.audit.repairs import content_after
 from webhook.audit.replay import Direction, Replayer, Verdict
 from webhook.console.api.bounds import MAX_TEXT, shallow
-from webhook.console.api.decision_pairs import Pending, moved, repairs_before
 from webhook.console.api.decisions import find
 from webhook.console.api.filters import FilterQuestion
 from webhook.console.api.findings import to_findings
@@ -73,7 +72,7 @@ def _one(journal: Journal, number: int, decision: Decision, replayer: Replayer) 
     repaired_by = None
     if decision.endpoint == "validate":
         content = content_after(decision)
-        for at, repair in repairs_before(journal, number, decision):
+        for at, repair in repairs_before(journal.store, number, decision):
             replayer.note(repair)
             if repair.patch and content_after(repair) == content:
                 repaired_by = at
@@ -107,7 +106,7 @@ def _many(state: State, question: ReplayQuestion, tried: Snapshot) -> ReplayedMa
     journal, base = state.journal, state.snapshot
     begun, wanted, changes = time.monotonic(), question.filter(), Changes()
     replayer, pending, last, replayed, complete = Replayer(base, tried), Pending(), None, 0, True
-    for decision in journal.decisions(_with_repairs(wanted)) if journal else ():
+    for decision in journal.store.decisions(_with_repairs(wanted)) if journal else ():
         if replayed >= MAX_DECISIONS or time.monotonic() - begun > MAX_SECONDS:
             complete = False
             break
@@ -166,9 +165,10 @@ def _changed_levels(found: Iterable[tuple[str, Level, Level]]) -> tuple[ChangedL
 
 
 def _number(journal: Journal, decision: Decision) -> int | None:
-    at = Filter(since=decision.at, until=moved(decision.at, timedelta(microseconds=1)), endpoint=decision.endpoint)
-    found = journal.latest(at, limit=1000).entries
-    return next((entry.number for entry in reversed(found) if entry.id == decision.id), None)
+    until = moved(decision.at, timedelta(microseconds=1))
+    at = Filter(since=decision.at, until=until, endpoint=decision.endpoint, id=decision.id)
+    found = journal.store.following(at, 0, 1)
+    return found[0].number if found else None
 
 
 def _who(names: Counter[str]) -> tuple[Who, ...]:

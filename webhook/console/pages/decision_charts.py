@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from webhook.audit.filters import exactly
 from webhook.console.api.decision_answers import OverTime, Summed
-from webhook.console.api.filters import FilterQuestion, exactly
+from webhook.console.api.filters import FilterQuestion
 from webhook.console.pictures.charts import Bar, Chart, Series, axis, chart
 from webhook.outcome import WORDS
 

@@ -7,7 +7,7 @@ from werkzeug.exceptions import BadRequest
 from werkzeug.wrappers import Response
 
 from webhook.audit.inputs import MAX_SPLIT
-from webhook.audit.lookup import is_id
+from webhook.audit.pairs import is_id
 from webhook.audit.summary import OTHERS
 from webhook.console.api.decisions import OPERATIONS, DecisionsQuestion, number_of
 from webhook.console.api.filters import FilterQuestion

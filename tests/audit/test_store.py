@@ -1,0 +1,121 @@
+"""The store of decisions: it matches as filters do, sums up as a summary does, and leaves nothing behind."""
+
+import shutil
+import tempfile
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.audit import sample
+from webhook.audit.decision import Decision, parse_decision
+from webhook.audit.filters import Filter
+from webhook.audit.store import DecisionStore
+from webhook.audit.summary import Summary
+from webhook.outcome import Violation
+from webhook.rules.base import Level
+
+LINES = list(sample.lines())
+SAMPLE = [decision for line in LINES if (decision := parse_decision(line)) is not None]
+
+texts = st.text("abA*?[]!-^é\n", max_size=4)
+globs = st.lists(texts.filter(bool), max_size=2).map(tuple)
+findings = st.lists(st.builds(Violation, texts, st.sampled_from(Level), st.just(""), st.just("")), max_size=2).map(
+    tuple
+)
+decisions = st.builds(
+    lambda number, minutes, changed: SAMPLE[number]._replace(
+        at=SAMPLE[number].at + timedelta(minutes=minutes), **changed
+    ),
+    st.integers(0, len(SAMPLE) - 1),
+    st.integers(-200, 200),
+    st.fixed_dictionaries(
+        {"namespace": texts, "user": texts, "name": texts, "findings": findings, "allowed": st.booleans()},
+    ),
+)
+times = st.none() | st.integers(-200, 200).map(lambda minutes: SAMPLE[0].at + timedelta(minutes=minutes))
+filters = st.builds(
+    Filter,
+    since=times,
+    until=times,
+    denied=st.booleans(),
+    rules=globs,
+    namespaces=globs,
+    users=globs,
+    names=globs,
+    dry_run=st.sampled_from([None, False, True]),
+    endpoint=st.sampled_from([None, "mutate"]),
+    words=st.sampled_from([(), ("denied",), ("mutated", "warned")]),
+)
+
+
+def lines(found: list[Decision]) -> list[tuple[bytes, Decision]]:
+    """Decisions with their lines; only their place in the list is read of these."""
+    return [(LINES[number % len(LINES)].rstrip(), decision) for number, decision in enumerate(found)]
+
+
+def without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1))
+
+
+@pytest.fixture(params=["file", "memory"])
+def store(request: Any, monkeypatch: pytest.MonkeyPatch):
+    if request.param == "memory":
+        without_room(monkeypatch)
+    found = DecisionStore(most=640)
+    assert found._shared is (request.param == "memory")
+    yield found
+    found.close()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(decisions, max_size=12), filters)
+def test_it_matches_and_sums_up_what_the_filter_admits(found: list[Decision], wanted: Filter):
+    store = DecisionStore()
+    try:
+        store.add(lines(found))
+        numbers = [number for number, decision in enumerate(found, 1) if wanted.admits(decision)]
+        assert [each.number for each in store.page(wanted).entries] == numbers[::-1]
+        expected = Summary.by_minute()
+        for number in numbers:
+            expected.add(found[number - 1])
+        summed = store.summary(wanted)
+        assert summed == expected
+        assert [list(table) for table in (summed.words, summed.rules, summed.users)] == [
+            list(table) for table in (expected.words, expected.rules, expected.users)
+        ]
+    finally:
+        store.close()
+
+
+def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
+    for begin in range(0, 2000, 50):
+        batch = [
+            (orjson.dumps({**orjson.loads(LINES[1]), "user": f"u{number}"}), SAMPLE[1]._replace(user=f"u{number}"))
+            for number in range(begin, begin + 50)
+        ]
+        store.add(batch)
+        extent = store.extent()
+        held = {f"u{number - 1}" for number in range(extent.first, extent.last + 1)}
+        assert store.summary().users.keys() == held
+        assert store.summary(Filter(denied=True)).decisions == extent.count
+    assert 560 < extent.count <= 640
+    kept = store._writer.execute("SELECT count(*) FROM outlines").fetchone()
+    assert kept[0] < extent.count + 64
+    assert store.page(Filter(users=("u0",))).entries == ()
+
+
+def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    store = DecisionStore(most_bytes=1 << 20)
+    store.add(lines(SAMPLE * 40))
+    assert not store._shared
+    assert list(tmp_path.iterdir()) == []
+    assert store.summary().decisions == 640
+    store.close()
+    assert list(tmp_path.iterdir()) == []
