@@ -52,7 +52,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadState:
     """All objects, as read from the API server.
 
     Attributes:
@@ -74,7 +74,7 @@ class Cluster:
         self.names = names
         self._client = client
 
-    def read(self) -> Reading:
+    def read(self) -> ReadState:
         """Read all objects.
 
         Raises:
@@ -86,9 +86,9 @@ class Cluster:
         secrets = {target: _read_secret(one) for target, one in objects.items() if target not in KINDS}
         configurations = {kind: _read_configuration(objects[kind]) for kind in KINDS if kind in objects}
         state = ClusterState(secrets.get(AUTHORITY), secrets.get(SERVING), configurations)
-        return Reading(state, self._client.clock or datetime.now(UTC), objects, began)
+        return ReadState(state, self._client.clock or datetime.now(UTC), objects, began)
 
-    def objections(self, reading: Reading) -> Iterator[str]:
+    def objections(self, reading: ReadState) -> Iterator[str]:
         """Reasons not to write; each is a sentence that says what to do instead."""
         here = datetime.now(UTC)
         if abs(here - reading.now) > CLOCK_SKEW:
@@ -104,7 +104,7 @@ class Cluster:
                     "certificates, or remove the annotations and what makes it write there"
                 )
 
-    def write(self, reading: Reading, observed: Observed, action: Action) -> None:
+    def write(self, reading: ReadState, observed: Observed, action: Action) -> None:
         """Do one action of the plan for what was read.
 
         Raises:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from certs import verify
-from certs.cluster import KINDS, Cluster, Reading
+from certs.cluster import KINDS, Cluster, ReadState
 from certs.errors import Again, CertsError, Uncalled
 from certs.plan import Plan, plan
 from certs.state import Desired, Observed, observe
@@ -83,7 +83,7 @@ def _bind(cluster: Cluster, until: float, report: ReportLine) -> list[str]:
             time.sleep(PROBE_SECONDS)
 
 
-def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[Reading, Observed, Plan]:
+def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[ReadState, Observed, Plan]:
     reading = cluster.read()
     observed = observe(reading.state, reading.now, desired)
     found = plan(observed)
@@ -109,7 +109,7 @@ def _patiently(attempt: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def _resolved(reading: Reading, desired: Desired, report: ReportLine) -> Desired:
+def _resolved(reading: ReadState, desired: Desired, report: ReportLine) -> Desired:
     """Fix which CA `--rotate-ca` replaces, so that a run that completes the rotation does not start another one."""
     authority = observe(reading.state, reading.now, desired).authority
     if authority.next is not None:
@@ -119,7 +119,7 @@ def _resolved(reading: Reading, desired: Desired, report: ReportLine) -> Desired
     return replace(desired, replace=verify.fingerprint(current)) if current else desired
 
 
-def _conclude(cluster: Cluster, reading: Reading, observed: Observed, found: Plan, report: ReportLine) -> None:
+def _conclude(cluster: Cluster, reading: ReadState, observed: Observed, found: Plan, report: ReportLine) -> None:
     for kind in KINDS:
         if kind not in reading.state.configurations:
             report(f"{cluster.names.of(kind)} is not there: passed over until it is applied")

@@ -13,7 +13,7 @@ from threading import Semaphore, Thread
 from cryptography import x509
 
 from certs import verify
-from certs.cluster import Cluster, Names, Reading
+from certs.cluster import Cluster, Names, ReadState
 from certs.ensure import ensure
 from certs.errors import CertsError, Conflict
 from certs.plan import AUTHORITY, SERVING, Action, apply
@@ -132,17 +132,17 @@ class WorldCluster(Cluster):
         self._world, self._desired = world, desired
         self._began, self._objects = world.time, dict[str, Versioned]()
 
-    def read(self) -> Reading:
+    def read(self) -> ReadState:
         self._began = self._world.time
         for target in (SERVING, *KINDS, AUTHORITY):
             self.pause()
             self._objects[target] = self._world.get(target)
-        return Reading(assemble(self._objects), self._world.now, {}, 0.0)
+        return ReadState(assemble(self._objects), self._world.now, {}, 0.0)
 
-    def objections(self, reading: Reading) -> Iterator[str]:
+    def objections(self, reading: ReadState) -> Iterator[str]:
         return iter(())
 
-    def write(self, reading: Reading, observed: Observed, action: Action) -> None:
+    def write(self, reading: ReadState, observed: Observed, action: Action) -> None:
         world, target = self._world, action.target
         after = apply(observed, action)
         self.pause()
