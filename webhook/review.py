@@ -48,7 +48,7 @@ class Repair:
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
         for rule in mutations:
-            families, asked = rule.families, self.pod.asked
+            families, asked = rule.families, self.pod.requested
             if families is EVERY_POD or (asked if families is ANY_FAMILY else not families.isdisjoint(asked)):
                 self._run(rule)
 

@@ -18,6 +18,8 @@ from tests.server.program import Authority, Program, until
 Attach = Callable[..., None]
 
 DEVICE_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
+
+
 @pytest.mark.usefixtures("webhook")
 def test_scan_finds_what_the_webhook_would_refuse_today(run: Run, cluster: Cluster, api: Api, namespace: str):
     """A node with nine cards took the pod; without that node, no node can."""

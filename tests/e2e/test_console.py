@@ -19,7 +19,7 @@ from tests.server.program import COMMAND, Authority, Program, free_port, until
 
 SECONDS = 8.0  # until a change is in use
 
-Ask = Callable[..., Any]
+DeviceRequest = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def ask(
     cluster: Cluster, authority: Authority, audit_log: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ask]:
+) -> Iterator[DeviceRequest]:
     """Asks the API of a console that runs as deploy/ has it run."""
     kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
     address = f"127.0.0.1:{free_port()}"
@@ -66,7 +66,7 @@ def ask(
     daemon.close(10)
 
 
-def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: Ask, api: Api):
+def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: DeviceRequest, api: Api):
     def names() -> set[str]:
         families = ask("/fleet")["families"]
         return {name for family in families for shape in family["shapes"] for name in shape["names"]}
@@ -77,7 +77,7 @@ def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: Ask, api: Ap
     until(lambda: "larger" not in names(), SECONDS)
 
 
-def test_it_judges_by_the_nodes_of_the_cluster(ask: Ask):
+def test_it_judges_by_the_nodes_of_the_cluster(ask: DeviceRequest):
     manifest = json.dumps(pod("greedy", {"volcano.sh/vgpu-number": "9"}))
     (document,) = ask("/review", {"manifest": manifest})["documents"]
     assert not document["allowed"]
@@ -93,7 +93,7 @@ def recording(cluster: Cluster, serve: Serve, authority: Authority, audit_log: P
 
 
 @pytest.mark.usefixtures("recording")
-def test_what_the_webhook_decides_appears(ask: Ask, api: Api, namespace: str):
+def test_what_the_webhook_decides_appears(ask: DeviceRequest, api: Api, namespace: str):
     refused = api.post(pods(namespace), pod("greedy", {"volcano.sh/vgpu-number": "9"}))
     assert refused.status == 403
     until(lambda: ask(f"/decisions?namespace={namespace}&denied=true")["entries"] != [], SECONDS)
@@ -103,7 +103,7 @@ def test_what_the_webhook_decides_appears(ask: Ask, api: Api, namespace: str):
     assert "same" in json.dumps(again)
 
 
-def test_it_tells_where_everything_comes_from(ask: Ask):
+def test_it_tells_where_everything_comes_from(ask: DeviceRequest):
     health = ask("/health")
     origins = {source["name"]: source["origin"] for source in health["sources"]}
     assert "volcano-vgpu-device-config" in origins["device config"]
@@ -111,7 +111,7 @@ def test_it_tells_where_everything_comes_from(ask: Ask):
     assert all(source["problem"] is None for source in health["sources"])
 
 
-def test_the_doctor_tells_what_it_may_not_read(ask: Ask):
+def test_the_doctor_tells_what_it_may_not_read(ask: DeviceRequest):
     told = ask("/health/doctor")
     assert told["counts"]["not checked"] > 0
     assert any("get on" in line["remedy"] or "needs" in line["remedy"] for line in told["lines"])

@@ -244,7 +244,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
     @property
     def several(self) -> bool:
         """Whether several containers request devices, so that a change has to name its own."""
-        return len(self.pod.asked[self.family]) > 1
+        return len(self.pod.requested[self.family]) > 1
 
     def selected(self, shape: Shape) -> Selected | None:
         """The nodes of a shape that the pod's selector leaves; None if it has none, or if they are not known."""

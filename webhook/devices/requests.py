@@ -1,4 +1,4 @@
-"""What a pod asks of the device families, read once and shared by all rules."""
+"""What a pod requests of the device families, read once and shared by all rules."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,7 +17,7 @@ class Amount(NamedTuple):
     """One device resource of one container.
 
     Attributes:
-        container: who asks.
+        container: which one requests it.
         resource: the name.
         family, role: what the name means.
         raw: what is written: in limits, else in requests.
@@ -32,11 +32,11 @@ class Amount(NamedTuple):
     value: int | None
 
 
-class Ask:
-    """What one regular container asks of the vgpu family.
+class DeviceRequest:
+    """What one regular container requests of the vgpu family.
 
     Attributes:
-        container: who asks.
+        container: which one requests it.
         number, memory, cores, percentage: the value if it is a usable one; None if absent or unusable.
         written: the roles that stand in limits or requests.
         usable: every written quantity could be read.
@@ -54,26 +54,26 @@ class Ask:
         self.percentage = amounts.get(Role.PERCENTAGE)
 
     def amount(self, role: Role) -> int:
-        """The number asked of a role; 0 if absent or unusable."""
+        """The amount requested of a role; 0 if absent or unusable."""
         value: int | None = getattr(self, role)
         return value or 0
 
 
 class DevicePod:
-    """A pod with what it asks of every family.
+    """A pod with what it requests of every family.
 
     Attributes:
         view: the pod.
         amounts: every device resource of every container, init containers first.
         roles: the resource names that mean something on this pod.
-        asked: the families that some container asks for, each with the containers that do.
-        vgpu: the vgpu asks of the regular containers, in order: the only ones that the scheduler serves.
+        requested: the families that some container requests, each with the containers that do.
+        vgpu: the vgpu requests of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
         facts: what the rules compute once of the pod, kept by webhook.rules.facts.
     """
 
-    __slots__ = ("__weakref__", "amounts", "asked", "facts", "judged", "previous", "roles", "vgpu", "view")
+    __slots__ = ("__weakref__", "amounts", "facts", "judged", "previous", "requested", "roles", "vgpu", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
@@ -81,10 +81,10 @@ class DevicePod:
         self.roles = config.roles_for(view.labels)
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
-        self.asked: dict[str, list[Container]] = {}
+        self.requested: dict[str, list[Container]] = {}
         self.facts: Any = None
         self.amounts: list[Amount] = []
-        self.vgpu: list[Ask] = []
+        self.vgpu: list[DeviceRequest] = []
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
@@ -97,8 +97,8 @@ class DevicePod:
         return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
 
     def asks(self, family: str) -> bool:
-        """Tell whether some container asks for a family."""
-        return family in self.asked
+        """Tell whether some container requests a family."""
+        return family in self.requested
 
     def _note(self, container: Container, amounts: list[Amount]) -> None:
         self.amounts += amounts
@@ -107,13 +107,13 @@ class DevicePod:
         for _, _, family, role, _, value in amounts:
             if family is not noted:  # mostly they are all of one family
                 noted = family
-                askers = self.asked.setdefault(family, [])
+                askers = self.requested.setdefault(family, [])
                 if not askers or askers[-1] is not container:
                     askers.append(container)
             if family == Family.VGPU:
                 vgpu[role] = value
         if vgpu and container.kind == REGULAR:
-            self.vgpu.append(Ask(container, vgpu))
+            self.vgpu.append(DeviceRequest(container, vgpu))
 
 
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
@@ -153,7 +153,7 @@ def _new_ephemeral(view: PodView, previous: PodView) -> tuple[Container, ...]:
 
 
 def families_of(container: Container, roles: Roles) -> set[str]:
-    """The families that a container asks for."""
+    """The families that a container requests."""
     return {amount.family for amount in amounts_of(container, roles)}
 
 

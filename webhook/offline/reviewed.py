@@ -68,7 +68,7 @@ class Reviewed:
     @property
     def asks(self) -> bool:
         """Tell whether a pod of it asks for a device."""
-        return any(pod.asked for _, pod in self.outcome.pods)
+        return any(pod.requested for _, pod in self.outcome.pods)
 
     @property
     def has_pods(self) -> bool:

@@ -89,7 +89,7 @@ def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
         Malformed: a field that rules read has the wrong type.
     """
     view = PodView(raw)
-    if not view.node_name or not DevicePod(view, snapshot.config).asked:
+    if not view.node_name or not DevicePod(view, snapshot.config).requested:
         return view
     own = {key: value for key, value in view.annotations.items() if not is_reserved(key)}
     assigned = len(own) < len(view.annotations)
@@ -165,7 +165,7 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
-    asks = any(pod.asked for _, pod in outcome.pods)
+    asks = any(pod.requested for _, pod in outcome.pods)
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return Judged(subject, name if isinstance(name, str) else "", is_pod, asks, findings)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from webhook.devices import registry
-from webhook.devices.ascend.feasibility import NpuAsk, npu_asks
+from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
@@ -64,7 +64,7 @@ class PodFacts:
     def __init__(self, pod: DevicePod, context: Context) -> None:
         self.view = pod.view
         self.vgpu = pod.vgpu
-        self.requested = pod.asked
+        self.requested = pod.requested
         self.context = context
         self.written_selector = read_selector(pod.view)
         self._pod = weakref.ref(pod)  # the pod refers to its facts; a cycle would be left to the garbage collector
@@ -100,9 +100,9 @@ class PodFacts:
         return NONE_ELIGIBLE if fleet is None else eligible(self.constraints, fleet.vgpu)
 
     @_Fact
-    def npus(self) -> list[NpuAsk]:
+    def npus(self) -> list[NpuRequest]:
         """What the pod requests of Ascend NPUs, in the order of its containers."""
-        return npu_asks(self.pod, self.context.config.ascend) if Family.ASCEND in self.requested else []
+        return npu_requests(self.pod, self.context.config.ascend) if Family.ASCEND in self.requested else []
 
     @_Fact
     def unknown_names(self) -> list[UnknownName]:

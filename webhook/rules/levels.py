@@ -94,13 +94,13 @@ class Effective:
     def for_pod(self, pod: DevicePod) -> Active:
         """The active validations that may find something in a pod, decided once for all pods with the same fields."""
         fields = pod.fields
-        key = (fields, *pod.asked)
+        key = (fields, *pod.requested)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = found = tuple(
-                [entry for entry in self.active if entry[0].may_find(pod.asked, fields, self.repairs_off)]
+                [entry for entry in self.active if entry[0].may_find(pod.requested, fields, self.repairs_off)]
             )
         return found
 

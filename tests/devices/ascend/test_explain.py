@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from webhook import names
 from webhook.devices.ascend.explain import Question, answers
-from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_asks
+from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
@@ -47,7 +47,7 @@ def pod(*containers, hami_core=False, **spec):
 
 def question(raw):
     view = PodView(raw)
-    return Question(npu_asks(DevicePod(view, CONFIG), CONFIG.ascend), read_selector(view), is_hami_core(view))
+    return Question(npu_requests(DevicePod(view, CONFIG), CONFIG.ascend), read_selector(view), is_hami_core(view))
 
 
 def explained(raw, *nodes, oversize_refused=True):

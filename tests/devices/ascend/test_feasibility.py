@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.strategies import ascend_node
 from webhook import names
-from webhook.devices.ascend.feasibility import MAX_KINDS, is_hami_core, judge, npu_asks
+from webhook.devices.ascend.feasibility import MAX_KINDS, is_hami_core, judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
@@ -50,7 +50,7 @@ def pod(asks, hami_core=False):
 def verdict(asks, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
     known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
     view = pod(asks, hami_core)
-    found = npu_asks(DevicePod(view, config), config.ascend)
+    found = npu_requests(DevicePod(view, config), config.ascend)
     fleet = build_fleet(known, config, Target()).ascend
     return judge(found, selector, fleet, hami_core=is_hami_core(view), parts_refused=parts_refused)
 
@@ -213,7 +213,7 @@ def test_large_pods_and_many_shapes_are_answered_at_once(asks):
     assert len(fleet.every_shape) == 200
     started = time.process_time()
     found = judge(
-        npu_asks(DevicePod(pod(asks), CONFIG), CONFIG.ascend), None, fleet, hami_core=False, parts_refused=True
+        npu_requests(DevicePod(pod(asks), CONFIG), CONFIG.ascend), None, fleet, hami_core=False, parts_refused=True
     )
     assert isinstance(found, Never)
     assert time.process_time() - started < 2

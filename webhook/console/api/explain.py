@@ -54,7 +54,7 @@ def _knowledge(fleet: Fleet | None) -> str:
 
 
 def _document(reviewed: Reviewed, examined: Examined, left: int) -> ExplainedDocument:
-    asking = [(path, pod) for path, pod in reviewed.outcome.pods if pod.asked]
+    asking = [(path, pod) for path, pod in reviewed.outcome.pods if pod.requested]
     context = context_of(reviewed.request, examined.snapshot)
     families: list[ExplainedFamily] = []
     more = max(len(asking) - MAX_PODS, 0)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from webhook import names
 from webhook.devices import wording
 from webhook.devices.ascend.drawing import draw
-from webhook.devices.ascend.feasibility import NpuAsk, assign, booked, by_chip, is_hami_core, judge
+from webhook.devices.ascend.feasibility import NpuRequest, assign, booked, by_chip, is_hami_core, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import Chip
 from webhook.devices.drawing import DrawnNode, DrawnPart, drawn_name
@@ -57,7 +57,7 @@ class Question(NamedTuple):
         hami_core: whether it wants NPUs shared in software.
     """
 
-    asks: Sequence[NpuAsk]
+    asks: Sequence[NpuRequest]
     nodes: NodeSelector | None
     hami_core: bool
 
@@ -184,13 +184,13 @@ def _npus(asked: Question, shape: AscendShape) -> tuple[Npus, ...]:
     return tuple(_of_container(ask, shape, hami_core=asked.hami_core) for ask in asked.asks)
 
 
-def _of_container(ask: NpuAsk, shape: AscendShape, *, hami_core: bool) -> Npus:
+def _of_container(ask: NpuRequest, shape: AscendShape, *, hami_core: bool) -> Npus:
     amounts = _booked(ask, shape, hami_core=hami_core)
     whole = ask.memory is None if hami_core else min(amounts) >= ask.chip.allocatable
     return Npus(ask.container, ask.number, amounts.pop() if len(amounts) == 1 else None, whole)
 
 
-def _booked(ask: NpuAsk, shape: AscendShape, *, hami_core: bool) -> set[int]:
+def _booked(ask: NpuRequest, shape: AscendShape, *, hami_core: bool) -> set[int]:
     """What may be booked: more than one amount only if all of differing NPUs is asked for."""
     return {booked(ask, npu, hami_core=hami_core) for npu, _ in shape.kinds}
 
@@ -221,7 +221,7 @@ def _lower(asked: Question, shape: AscendShape) -> Iterator[Lower[Question]]:
             yield Lower(ask.container, role, now, values, question)
 
 
-def _memories(ask: NpuAsk, now: int, *, hami_core: bool) -> range:
+def _memories(ask: NpuRequest, now: int, *, hami_core: bool) -> range:
     """In a hard split there is no more than a whole NPU, and several NPUs are given whole."""
     if not ask.chip.memory_name:
         return range(0)

@@ -22,12 +22,12 @@ from webhook.pod.view import REGULAR, Container, PodView
 
 
 @dataclass(frozen=True, slots=True)
-class NpuAsk:
-    """What one regular container asks of one kind of NPU.
+class NpuRequest:
+    """What one regular container requests of one kind of NPU.
 
     Attributes:
-        container: who asks.
-        chip: for which NPUs.
+        container: which one.
+        chip: the kind of NPU.
         number: how many different ones.
         counted: the number is written, so that the ordinary node fit counts it; memory alone asks for one NPU.
         memory: of each, in MiB; None for all of it.
@@ -44,15 +44,15 @@ class NpuAsk:
     usable: bool
 
 
-def npu_asks(pod: DevicePod, config: AscendConfig) -> list[NpuAsk]:
-    """The asks that the scheduler serves: of regular containers, with a count or memory; in order."""
+def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
+    """The requests that the scheduler serves: of regular containers, with a count or memory; in order."""
     return list(_asks(pod, config))
 
 
-def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuAsk]]:
+def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]]:
     """The same for each kind of NPU."""
-    found: dict[Chip, list[NpuAsk]] = {}
-    for ask in npu_asks(pod, config):
+    found: dict[Chip, list[NpuRequest]] = {}
+    for ask in npu_requests(pod, config):
         found.setdefault(ask.chip, []).append(ask)
     return found
 
@@ -62,7 +62,7 @@ def is_hami_core(pod: PodView) -> bool:
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE
 
 
-def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuAsk]:
+def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuRequest]:
     found: dict[tuple[int, Chip], dict[Role, int | None]] = {}
     containers: dict[int, Container] = {}
     for container, resource, family, role, _, value in pod.amounts:
@@ -71,7 +71,7 @@ def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuAsk]:
             found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
     for (index, chip), amounts in found.items():
         if Role.NUMBER in amounts or Role.MEMORY in amounts:
-            yield NpuAsk(
+            yield NpuRequest(
                 container=containers[index],
                 chip=chip,
                 number=amounts.get(Role.NUMBER) or 1,
@@ -97,7 +97,7 @@ class Given:
     numbers: tuple[int, ...]
 
 
-def assign(asks: Sequence[NpuAsk], shape: AscendShape, *, hami_core: bool) -> tuple[Given, ...]:
+def assign(asks: Sequence[NpuRequest], shape: AscendShape, *, hami_core: bool) -> tuple[Given, ...]:
     """Give every container its NPUs; in the order of the asks.
 
     Raises:
@@ -186,7 +186,7 @@ MAX_KINDS = 8  # different NPUs on one node; with more, nothing is said: no real
 
 
 def judge(
-    asks: Sequence[NpuAsk], nodes: NodeSelector | None, fleet: AscendFleet, *, hami_core: bool, parts_refused: bool
+    asks: Sequence[NpuRequest], nodes: NodeSelector | None, fleet: AscendFleet, *, hami_core: bool, parts_refused: bool
 ) -> Verdict:
     """Answer for the whole fleet.
 
@@ -243,11 +243,11 @@ class Empty:
         self._hami_core = hami_core
         self._parts_refused = parts_refused
 
-    def takes(self, asks: Sequence[NpuAsk]) -> bool:
+    def takes(self, asks: Sequence[NpuRequest]) -> bool:
         """Tell whether every container gets its NPUs."""
         return any(self._takes_from(first, asks) for first in range(len(self._shape.kinds)))
 
-    def shares(self, first: int, asks: Sequence[NpuAsk]) -> list[Share] | None:
+    def shares(self, first: int, asks: Sequence[NpuRequest]) -> list[Share] | None:
         """What a walk wants that begins at an NPU of such a kind: all of "all memory" means all of this one's.
 
         Returns:
@@ -266,7 +266,7 @@ class Empty:
             found.append(Share(memory, takers, int(begins)))
         return found
 
-    def _takes_from(self, first: int, asks: Sequence[NpuAsk]) -> bool:
+    def _takes_from(self, first: int, asks: Sequence[NpuRequest]) -> bool:
         shares = self.shares(first, asks)
         if shares is None:
             return False
@@ -277,7 +277,7 @@ class Empty:
             demand[share.takers] = demand.get(share.takers, 0) + ask.number - share.first
         return _covers(supply, demand)
 
-    def _is_refused_part(self, ask: NpuAsk, memory: int) -> bool:
+    def _is_refused_part(self, ask: NpuRequest, memory: int) -> bool:
         if self._hami_core or ask.number == 1 or (self._parts_refused and ask.memory is not None):
             return False
         return ask.chip.booked(memory) != ask.chip.allocatable
@@ -286,13 +286,13 @@ class Empty:
         return npu.split > 0 and npu.memory >= memory and (HAMI_CORES if self._hami_core else npu.cores) >= cores
 
 
-def booked(ask: NpuAsk, npu: Npu, *, hami_core: bool) -> int:
+def booked(ask: NpuRequest, npu: Npu, *, hami_core: bool) -> int:
     """The memory that the scheduler books for an ask: whole templates, unless NPUs are shared in software."""
     memory = npu.memory if ask.memory is None else ask.memory
     return memory if hami_core or memory <= 0 else ask.chip.booked(memory)
 
 
-def _counted(asks: Sequence[NpuAsk]) -> int:
+def _counted(asks: Sequence[NpuRequest]) -> int:
     """What the ordinary node fit counts."""
     return sum([ask.number for ask in asks if ask.counted])
 
@@ -309,7 +309,7 @@ def _covers(supply: Sequence[int], demand: dict[int, int]) -> bool:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _never(asks: Sequence[NpuAsk], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
+def _never(asks: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
     """The first reason that explains the refusal."""
     chip = asks[0].chip
     wanted = sum([ask.number for ask in asks])

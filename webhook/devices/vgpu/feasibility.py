@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webhook.devices.families import Role
-from webhook.devices.requests import Ask
+from webhook.devices.requests import DeviceRequest
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
@@ -28,14 +28,14 @@ class Question:
         by_policy: the scheduler may walk the cards in any of its orders, not only from the last.
     """
 
-    asks: tuple[Ask, ...]
+    asks: tuple[DeviceRequest, ...]
     needs: tuple[Need, ...]
     totals: Mapping[Role, int]
     constraints: Constraints
     by_policy: bool = True
 
 
-def question(asks: Sequence[Ask], constraints: Constraints, target: Target) -> Question | None:
+def question(asks: Sequence[DeviceRequest], constraints: Constraints, target: Target) -> Question | None:
     """Turn asks into a question; None if one of them is unusable, which is another rule's business.
 
     A percentage is unusable here: what could be turned into memory has been.
@@ -107,7 +107,7 @@ def offers(shape: VgpuShape, totals: Mapping[Role, int]) -> bool:
     return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
 
 
-def _totals(asks: Iterable[Ask], target: Target) -> dict[Role, int]:
+def _totals(asks: Iterable[DeviceRequest], target: Target) -> dict[Role, int]:
     totals: dict[Role, int] = {}
     for ask in asks:
         for role in ask.written:

@@ -8,7 +8,7 @@ Why:      no node offers the percentage as a resource, and the ordinary node fit
 from collections.abc import Iterator
 
 from webhook.devices.families import Role
-from webhook.devices.requests import Ask, DevicePod
+from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
@@ -26,7 +26,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
         yield from _convert(ask, sizes, context)
 
 
-def _convert(ask: Ask, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
+def _convert(ask: DeviceRequest, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
     config, settings = context.config.vgpu, context.settings
     percentage = ask.percentage or 0
     mixed = len(sizes) > 1

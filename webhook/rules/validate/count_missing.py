@@ -18,7 +18,7 @@ from webhook.rules.facts import facts_of
 
 def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
     """Find containers that lack a count, each device once."""
-    alone = len(pod.asked) == 1 and pod.vgpu  # the usual pod, for which little time is spent
+    alone = len(pod.requested) == 1 and pod.vgpu  # the usual pod, for which little time is spent
     if alone and all([ask.number is not None for ask in pod.vgpu]):
         return ()
     return _find(pod, context)

@@ -17,7 +17,7 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the other family beside the first vgpu container."""
-    for container in pod.asked.get(Family.GPUSHARE, ()):
+    for container in pod.requested.get(Family.GPUSHARE, ()):
         if Family.GPUSHARE in requested_families(container, pod.roles):
             yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
             break
@@ -28,7 +28,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 
 def _finding(path: str, pod: DevicePod, container: Container, other: str) -> Finding:
-    first, second = wording.container(pod.asked[Family.VGPU][0]), wording.container(container)
+    first, second = wording.container(pod.requested[Family.VGPU][0]), wording.container(container)
     return Finding(path, f"{first} asks for a vGPU and {second} for {other}, but no node offers both; use one of them")
 
 

@@ -17,7 +17,7 @@ from webhook.rules.isolation import ISOLATED, overriding
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find env names that loosen the isolation."""
-    known, prefixes = overriding(frozenset(pod.asked))
+    known, prefixes = overriding(frozenset(pod.requested))
     for container in pod.judged:
         for index, env in container.env():
             name = env.get("name")

@@ -18,7 +18,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.judged:
         for index, source in container.env_from():
             prefix = source.get("prefix")
-            name = first_behind(prefix if isinstance(prefix, str) else "", pod.asked)
+            name = first_behind(prefix if isinstance(prefix, str) else "", pod.requested)
             if name is not None:
                 yield Finding(
                     f"{container.where}.envFrom[{index}]",

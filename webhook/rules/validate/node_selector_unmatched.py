@@ -18,7 +18,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     selector = facts.written_selector
     if selector is None:
         return
-    for family in pod.asked:
+    for family in pod.requested:
         if not facts.matches(family):
             yield Finding(
                 "spec.nodeSelector" if selector.labels else "spec.affinity.nodeAffinity",

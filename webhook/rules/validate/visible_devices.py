@@ -20,7 +20,7 @@ from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the variable in pods without vGPUs."""
-    if Family.VGPU in pod.asked:
+    if Family.VGPU in pod.requested:
         return
     for container in pod.judged:
         for index, env in container.env():

@@ -3,7 +3,7 @@
 import pytest
 
 from webhook import names
-from webhook.devices.ascend.feasibility import is_hami_core, npu_asks
+from webhook.devices.ascend.feasibility import is_hami_core, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
@@ -24,7 +24,7 @@ CONFIG = parse_device_config(
 def asked(*limits, **others):
     kinds = {"containers": limits, **others}
     spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in kinds.items()}
-    found = npu_asks(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
+    found = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
     return [(ask.container.index, ask.chip.word, ask.number, ask.memory, ask.cores, ask.usable) for ask in found]
 
 

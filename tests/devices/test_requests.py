@@ -86,7 +86,7 @@ def test_families_and_who_asks_for_them():
         ),
         CONFIG,
     )
-    assert {family: [each.name for each in group] for family, group in asking.asked.items()} == {
+    assert {family: [each.name for each in group] for family, group in asking.requested.items()} == {
         Family.VGPU: ["initContainers0", "containers0", "ephemeralContainers0"],
         Family.GPUSHARE: ["containers0"],
         Family.ASCEND: ["containers1"],
