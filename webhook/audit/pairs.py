@@ -4,11 +4,14 @@ import re
 from collections import deque
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from webhook.audit.decision import Decision
 from webhook.audit.filters import MAX_GLOB, Filter, exactly
 from webhook.audit.repairs import content_after
-from webhook.audit.store import DecisionStore, Stored
+
+if TYPE_CHECKING:  # the command line needs no SQLite
+    from webhook.audit.store import DecisionStore, Stored
 
 APART = timedelta(seconds=60)  # the API server gives each webhook at most half of that
 MAX_LOOKED_AT = 200
@@ -94,13 +97,13 @@ class Pending:
         return found
 
 
-def pair_of(store: DecisionStore, number: int, decision: Decision) -> int | None:
+def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | None:
     """The number of the other line of a new pod; None if the store does not hold it, or if there is no telling."""
     other = OtherLine(decision)
     return next((each.number for each in _near(store, number, decision) if other.matches(each.decision)), None)
 
 
-def repairs_before(store: DecisionStore, number: int, judged: Decision) -> list[Stored]:
+def repairs_before(store: "DecisionStore", number: int, judged: Decision) -> "list[Stored]":
     """The mutations that may have repaired the pod of a judgement, oldest first.
 
     They were made in the same namespace, for the same user, within the minute before.
@@ -108,7 +111,7 @@ def repairs_before(store: DecisionStore, number: int, judged: Decision) -> list[
     return _near(store, number, judged)[::-1]
 
 
-def _near(store: DecisionStore, number: int, decision: Decision) -> list[Stored]:
+def _near(store: "DecisionStore", number: int, decision: Decision) -> "list[Stored]":
     """Decisions of the other endpoint that may be about the same pod, the nearest first."""
     if max(len(decision.namespace), len(decision.user)) > MAX_GLOB:
         return []  # nobody's name; to compile a glob of a megabyte takes seconds, and it would stay in memory

@@ -84,7 +84,7 @@ class Summary:
         outline = decision.outline
         self.count(outline)
         self.outcomes.add(outline.word, decision.at)
-        if outline.denies:
+        if outline.levels or not outline.allowed:
             self.count_denials(outline, decision.at)
 
     def extend(self, at: datetime) -> None:
