@@ -1,7 +1,6 @@
 """A policy that does not enforce: pods pass unchanged, and what is recorded is what enforcing would have done."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def deployment(template: dict[str, Any]) -> Request:
 def both(asked: Request, used: Snapshot) -> tuple[Outcome, Outcome]:
     """What each endpoint answers, the second one about what the first one left."""
     repaired = mutate(asked, used)
-    return repaired, validate(replace(asked, object=dict(repaired.object)) if repaired.touched else asked, used)
+    return repaired, validate(asked._replace(object=dict(repaired.object)) if repaired.touched else asked, used)
 
 
 def observes(asked: Request) -> None:

@@ -51,7 +51,7 @@ SNAPSHOTS = [
 
 def request(pod: Any, **changes: Any) -> Request:
     usual = Request("uid", "admission.k8s.io/v1", "CREATE", "", "Pod", "", "team-a", "", "alice", False, pod, None)
-    return replace(usual, **changes)
+    return usual._replace(**changes)
 
 
 # --- patches --------------------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def review(request: Request, snapshot: Snapshot) -> Outcome:
     """Both halves, as the API server would call them: mutate, then validate the result."""
     repaired = mutate(request, snapshot)
     if repaired.touched:
-        request = replace(request, object=dict(repaired.object))
+        request = request._replace(object=dict(repaired.object))
     judged = validate(request, snapshot)
     if not repaired.touched:
         return judged

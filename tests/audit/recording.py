@@ -1,6 +1,5 @@
 """Requests, and the lines that the webhook records of them."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def request(raw: dict[str, Any], old: dict[str, Any] | None = None, **fields: An
     operation = "CREATE" if old is None else "UPDATE"
     kind, group = raw.get("kind", "Pod"), raw.get("apiVersion", "v1").rpartition("/")[0]
     made = Request("u-1", API_VERSION, operation, group, kind, "", "default", "", "alice", False, raw, old)
-    return replace(made, **fields)
+    return made._replace(**fields)
 
 
 def record(asked: Request, used: Snapshot, endpoint: str = "validate") -> bytes:

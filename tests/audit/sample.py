@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -45,7 +44,7 @@ def lines() -> Iterator[bytes]:
         repaired = _unique(asked, f"{minute}m")
         outcome = mutate(repaired, used)
         yield _line("mutate", repaired, outcome, used, at)
-        judged = _unique(replace(asked, object=dict(outcome.object)), f"{minute}v")
+        judged = _unique(asked._replace(object=dict(outcome.object)), f"{minute}v")
         yield _line("validate", judged, validate(judged, used), used, at + timedelta(milliseconds=3))
 
 
@@ -56,7 +55,7 @@ def _line(endpoint: str, asked: Request, outcome: Any, used: Snapshot, at: datet
 
 def _unique(asked: Request, text: str) -> Request:
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return replace(asked, uid=f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}")
+    return asked._replace(uid=f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}")
 
 
 def _pod(name: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """A review of the excerpt finds what the review of the pod found: the audit log can be replayed."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,7 @@ def same(request: Request) -> Outcome:
     """Review a pod and its excerpt."""
     whole = review(request, SNAPSHOT)
     old = None if request.old_object is None else shortened(request.old_object)
-    short = review(replace(request, object=shortened(request.object), old_object=old), SNAPSHOT)
+    short = review(request._replace(object=shortened(request.object), old_object=old), SNAPSHOT)
     assert findings(short) == findings(whole)
     assert short.mutations == whole.mutations
     return whole
@@ -69,7 +68,7 @@ def test_recorded_pods(file: Path):
 def test_recorded_templates(file: Path):
     request = codec.decode(file.read_bytes())
     for _, view in review(request, SNAPSHOT).received:
-        same(replace(request, group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
+        same(request._replace(group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
 
 
 def test_they_find_something():

@@ -6,7 +6,6 @@ import json
 import lzma
 import os
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"nam
 
 
 def line(uid: str) -> bytes:
-    return record(replace(request(POD), uid=uid), OLD)
+    return record(request(POD)._replace(uid=uid), OLD)
 
 
 def uids(paths: Any, complaints: list[str] | None = None) -> list[str]:
@@ -61,7 +60,7 @@ def test_the_outcome_in_a_word():
         "mutated",
         "allowed",
     ]
-    deleted = parse_decision(record(replace(request(POD), operation="DELETE"), OLD))
+    deleted = parse_decision(record(request(POD)._replace(operation="DELETE"), OLD))
     assert deleted is not None
     assert deleted.word == "untouched"
 

@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def answer(case: Recorded) -> dict[str, Any]:
     """Both halves, the validating one on the object that the mutating one leaves."""
     request = decode(case.review.read_bytes())
     repaired = mutate(request, case.snapshot)
-    mutated = replace(request, object=dict(repaired.object)) if repaired.touched else request
+    mutated = request._replace(object=dict(repaired.object)) if repaired.touched else request
     return {
         "mutate": _response(request, repaired),
         "validate": _response(mutated, validate(mutated, case.snapshot)),

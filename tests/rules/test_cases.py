@@ -14,7 +14,6 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     also                  other rules that find something; absent: none may
 """
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ def test_case(rule: str, case: dict[str, Any]):
         _check_patch(rule, case, request, repaired)
     if "finds" in case:
         if repaired.touched and not case.get("unmutated"):
-            request = replace(request, object=dict(repaired.object))
+            request = request._replace(object=dict(repaired.object))
         _check_findings(rule, case, validate(request, snapshot))
 
 

@@ -6,7 +6,6 @@ nothing but the content ties the two together, and nothing else needs to: pods o
 
 import hashlib
 from collections import OrderedDict
-from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -55,13 +54,13 @@ class Repairs:
         if before is None:
             return request
         pod: dict[str, Any] = orjson.loads(before)
-        return made_again(replace(request, object=pod), snapshot)
+        return made_again(request._replace(object=pod), snapshot)
 
 
 def made_again(request: Request, snapshot: Snapshot) -> Request:
     """The request for the judgement of a new pod, repaired as these inputs would have it; any other one as it is."""
     repaired = mutate(request, snapshot)
-    return replace(request, object=dict(repaired.object)) if repaired.touched else request
+    return request._replace(object=dict(repaired.object)) if repaired.touched else request
 
 
 def content_after(decision: Decision) -> bytes | None:

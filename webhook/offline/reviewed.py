@@ -1,7 +1,7 @@
 """A document with what the webhook would do with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook import names
@@ -90,7 +90,7 @@ def review_document(document: Document, snapshot: Snapshot, namespace: str = "")
     request = to_review(document)
     sent = document.value["kind"] == "AdmissionReview"
     if namespace and not sent and not _names_namespace(document.value):
-        request = replace(request, namespace=namespace)
+        request = request._replace(namespace=namespace)
     why = why_not_reviewed(request, snapshot, sent=sent)
     outcome = Outcome("", object=request.object or {}, touched=False) if why else review(request, snapshot)
     return Reviewed(document.place, shown_name(request), request, outcome, why)

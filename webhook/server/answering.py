@@ -4,7 +4,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, NamedTuple
 
 from webhook.audit import log as audit
@@ -58,7 +57,7 @@ class Answered(NamedTuple):
             return self
         request, outcome = self.decision.request, self.decision.outcome
         light = outcome._replace(object={}, pods=(), received=(), operations=outcome.operations[:1])
-        request = replace(request, object=None, old_object=None)
+        request = request._replace(object=None, old_object=None)
         return self._replace(decision=self.decision._replace(request=request, outcome=light))
 
 

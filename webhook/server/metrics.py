@@ -72,6 +72,8 @@ class Metrics(Collector):
         buckets, total = known
         buckets[bisect_left(LATENCY_BUCKETS, duration_ns / 1e9)] += 1
         total[0] += duration_ns
+        if not outcome.violations and not outcome.mutations:
+            return
         enforcement = str(outcome.enforcement)
         for violation in outcome.violations:
             self._counts["findings"][violation.rule, violation.level.value, enforcement] += 1

@@ -3,7 +3,6 @@
 import json
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import orjson
@@ -82,7 +81,7 @@ def decode(body: bytes) -> Request:
         head = to_request(parse_json(body[: body.index(b',"object":')] + b"}}"), len(body))
     except (ValueError, RequestError) as error:
         raise TooLarge(f"the body is too large: {problem}; send fewer values") from error
-    return replace(head, unread=problem)
+    return head._replace(unread=problem)
 
 
 def parse_json(body: bytes) -> Any:

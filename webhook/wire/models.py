@@ -3,8 +3,7 @@
 Source: k8s.io/api/admission/v1 (and v1beta1, which has the same fields).
 """
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter
 from typing_extensions import TypedDict
@@ -52,8 +51,7 @@ class _Review(TypedDict):
 ENVELOPE: TypeAdapter[_Review] = TypeAdapter(_Review)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
     """What is to be reviewed.
 
     Attributes:
