@@ -43,13 +43,15 @@ class Repair:
 
     def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
-        self._pod: DevicePod | None = DevicePod(received, context.config)
+        pod = DevicePod(received, context.config)
+        self._pod: DevicePod | None = pod
         self.draft = Draft(received.raw)
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
+        requested = pod.requested  # no repair changes which families a pod requests
         for rule in mutations:
-            families, asked = rule.families, self.pod.requested
-            if families is EVERY_POD or (asked if families is ANY_FAMILY else not families.isdisjoint(asked)):
+            families = rule.families
+            if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
                 self._run(rule)
 
     @property

@@ -7,6 +7,7 @@ stays bit for bit.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, Final
 
 Path = tuple[str | int, ...]
@@ -54,8 +55,9 @@ class Draft:
         """Compile the smallest add, replace and remove operations that turn the original into the draft."""
         operations: list[dict[str, Any]] = []
         done: set[Path] = set()
+        shortest = min(map(len, self._touched), default=0)
         for path in self._touched:
-            if any([path[:depth] in self._touched for depth in range(1, len(path))]):
+            if any([path[:depth] in self._touched for depth in range(shortest, len(path))]):
                 continue  # a touched parent brings it along
             operation = self._operation(path, done)
             if operation is not None:
@@ -113,6 +115,7 @@ class Draft:
         return None if before == after else {"op": "replace", "path": pointer(path), "value": after}
 
 
+@lru_cache(maxsize=512)  # rules edit the same few fields again and again
 def pointer(path: Path) -> str:
     """Spell a path as an RFC 6901 JSON Pointer."""
     return "".join(["/" + _escaped(key) if isinstance(key, str) else f"/{key}" for key in path])
