@@ -17,7 +17,7 @@ run: $(READY) ## start a standalone webhook and its console, send three pods, sh
 test: check ## everything that CI runs: checks, then tests, a file at a time on every core
 	@$(BIN)/pytest -n auto --dist loadfile
 
-check: $(READY) ## style, types, import floors
+check: $(READY) ## style, types, import layers
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy

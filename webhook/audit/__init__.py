@@ -1,1 +1,1 @@
-"""TODO audit."""
+"""The policy audit log: writing and rotating it; reading, following, indexing, summarising and replaying its decisions."""

@@ -1,1 +1,1 @@
-"""TODO manifests."""
+"""What the API server is configured with: the webhook configurations and their match conditions."""

@@ -1,1 +1,1 @@
-"""TODO settings."""
+"""Device config, policy and nodes from files and the cluster, as one snapshot that is kept up to date."""
