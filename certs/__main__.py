@@ -1,8 +1,8 @@
-"""`python -m certs COMMAND`; see certs/command.py."""
+"""`python -m certs COMMAND` is `vgpu-webhook certs COMMAND`."""
 
 import sys
 
-from certs.command import main
+from webhook.cli.main import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(["certs", *sys.argv[1:]], name="python -m"))

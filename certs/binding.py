@@ -12,8 +12,7 @@ from typing import Any
 import yaml
 
 from certs.errors import CertsError
-
-RULES = "rules.vgpu-webhook/"  # an annotation of a configuration; the name of the entry follows
+from webhook import names
 
 Object = dict[str, Any]
 
@@ -26,9 +25,9 @@ def rules_by_entry(configuration: Object) -> dict[str, Any]:
     """
     found = {}
     for key, text in (configuration["metadata"].get("annotations") or {}).items():
-        if key.startswith(RULES):
+        if key.startswith(names.RULES_ANNOTATION):
             try:
-                found[key.removeprefix(RULES)] = yaml.safe_load(text)
+                found[key.removeprefix(names.RULES_ANNOTATION)] = yaml.safe_load(text)
             except yaml.YAMLError as error:
                 raise CertsError(f"the annotation {key} is not YAML: apply the manifests again") from error
     return found

@@ -5,7 +5,7 @@ if its object has not changed since it was read. So a run that would sign with a
 outdated serving Secret, and a run that would drop a CA that another run has introduced has an outdated configuration:
 both fail and read again.
 
-Objects stay the JSON that came in: fields that this program does not use go back unchanged.
+Objects stay JSON, so that fields that this program does not use are written back unchanged.
 """
 
 import base64
@@ -21,9 +21,9 @@ from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action, apply
 from certs.state import ClusterState, Configuration, Observed, Secret
 from webhook.kube.client import APPLY_PATCH, JSON_PATCH, Client, Object
+from webhook.names import PROBE_MAP
 
 _FIELD_MANAGER = "vgpu-webhook-certs"
-PROBE = "vgpu-webhook-probe"  # a ConfigMap that is never stored; the webhook admits it with a warning
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _COLLECTIONS = {
     "MutatingWebhookConfiguration": f"{_ADMISSION}/mutatingwebhookconfigurations",
@@ -44,8 +44,8 @@ class Names:
     authority: str = "vgpu-webhook-ca"
     webhooks: str = "vgpu-webhook"
 
-    def of(self, target: str) -> str:
-        """A target of a plan, for people."""
+    def describe(self, target: str) -> str:
+        """The kind and name of a target of a plan, for people."""
         if target in KINDS:
             return f"{target} {self.webhooks}"
         return f"Secret {self.namespace}/{self.authority if target == AUTHORITY else self.serving}"
@@ -57,7 +57,7 @@ class ReadState:
 
     Attributes:
         now: by the clock of the API server, which it uses to verify certificates.
-        objects: as they came, by target.
+        objects: the unchanged JSON, by target.
         at: when the read began (time.monotonic).
     """
 
@@ -89,19 +89,19 @@ class Cluster:
         return ReadState(state, self._client.clock or datetime.now(UTC), objects, began)
 
     def objections(self, reading: ReadState) -> Iterator[str]:
-        """Reasons not to write; each is a sentence that says what to do instead."""
+        """Reasons not to write; each sentence includes what to do instead."""
         here = datetime.now(UTC)
         if abs(here - reading.now) > CLOCK_SKEW:
             yield (
-                f"the clock here says {here:%Y-%m-%d %H:%M}, the API server's {reading.now:%Y-%m-%d %H:%M} (UTC): "
-                "set right the one that is wrong"
+                f"the local clock shows {here:%Y-%m-%d %H:%M}, the API server's {reading.now:%Y-%m-%d %H:%M} (UTC): "
+                "correct the one that is wrong"
             )
         for target, found in reading.objects.items():
-            name = self.names.of(target)
+            name = self.names.describe(target)
             if any(key.startswith(_CERT_MANAGER) for key in found["metadata"].get("annotations") or {}):
                 yield (
-                    f"{name} belongs to cert-manager, as its annotations say: let cert-manager look after all "
-                    "certificates, or remove the annotations and what makes it write there"
+                    f"cert-manager manages {name}, according to its annotations: let cert-manager manage all "
+                    "certificates, or remove the annotations and the Certificate that makes it write there"
                 )
 
     def write(self, reading: ReadState, observed: Observed, action: Action) -> None:
@@ -112,19 +112,19 @@ class Cluster:
             CertsError: it could not be written.
         """
         if time.monotonic() - reading.at > FRESH_SECONDS:
-            raise Conflict(f"cannot write {self.names.of(action.target)}: it was read too long ago")
-        after, held = apply(observed, action), reading.objects.get(action.target)
+            raise Conflict(f"cannot write {self.names.describe(action.target)}: it was read too long ago")
+        after, existing = apply(observed, action), reading.objects.get(action.target)
         if action.target in KINDS:
             self._patch(action.target, _bundle_patch(after.configurations[action.target]))
             return
         secret = after.authority if action.target == AUTHORITY else after.serving
         data = {key: base64.b64encode(content).decode() for key, content in (secret.data if secret else {}).items()}
-        if held is None:
+        if existing is None:
             self._create(action.target, data)
-        elif held.get("immutable"):
-            raise CertsError(f"{self.names.of(action.target)} is immutable: delete it, and run this again")
-        else:  # with the resourceVersion that it came with
-            self._replace(action.target, {**held, "data": data})
+        elif existing.get("immutable"):
+            raise CertsError(f"{self.names.describe(action.target)} is immutable: delete it, and run this again")
+        else:  # with the resourceVersion that was read
+            self._replace(action.target, {**existing, "data": data})
 
     def bind(self) -> list[str]:
         """Make the webhook configurations binding, if the API server gets a response from the webhook.
@@ -151,12 +151,14 @@ class Cluster:
             self._probe()
         for kind, patch in patches.items():
             self._patch(kind, patch)
-        return [f"{self.names.of(kind)}: binding: the API server had an answer from the webhook" for kind in patches]
+        return [
+            f"{self.names.describe(kind)}: binding: the API server got a response from the webhook" for kind in patches
+        ]
 
     def _get(self, target: str) -> Object | None:
         """An object; None if it does not exist."""
         try:
-            with explained(f"get {self.names.of(target)}"):
+            with explained(f"get {self.names.describe(target)}"):
                 return self._client.get(self._path(target))
         except Absent:
             return None
@@ -169,37 +171,39 @@ class Cluster:
         secret = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
         collection = self._path(target).rpartition("/")[0]
         try:
-            with explained(f"create {self.names.of(target)}"):
+            with explained(f"create {self.names.describe(target)}"):
                 self._client.create(collection, secret, {"fieldManager": _FIELD_MANAGER})
         except Absent as error:
             raise CertsError(
-                f"namespace {namespace} is not there: apply the manifests first, or name another with --namespace"
+                f"namespace {namespace} does not exist: apply the manifests first, or name another with --namespace"
             ) from error
 
     def _replace(self, target: str, secret: Object) -> None:
         try:
-            with explained(f"update {self.names.of(target)}"):
+            with explained(f"update {self.names.describe(target)}"):
                 self._client.replace(self._path(target), secret, {"fieldManager": _FIELD_MANAGER})
         except Absent as error:
-            raise Conflict(f"{self.names.of(target)} was deleted meanwhile") from error
+            raise Conflict(f"{self.names.describe(target)} was deleted meanwhile") from error
 
     def _patch(self, kind: str, operations: list[Object]) -> None:
         try:
-            with explained(f"patch {self.names.of(kind)}"):
+            with explained(f"patch {self.names.describe(kind)}"):
                 self._client.patch(self._path(kind), operations, JSON_PATCH, {"fieldManager": _FIELD_MANAGER})
         except Absent as error:
-            raise Conflict(f"{self.names.of(kind)} was deleted meanwhile") from error
+            raise Conflict(f"{self.names.describe(kind)} was deleted meanwhile") from error
 
     def _probe(self) -> None:
         """Make the API server call the webhook: through the Service, trusting only the caBundle."""
         namespace = self.names.namespace
-        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PROBE}}
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PROBE_MAP}}
         query = {"dryRun": "All", "fieldManager": _FIELD_MANAGER, "force": "true"}
-        with explained(f"apply ConfigMap {namespace}/{PROBE} as a dry run"):
-            path = f"/api/v1/namespaces/{namespace}/configmaps/{PROBE}"
+        with explained(f"apply ConfigMap {namespace}/{PROBE_MAP} as a dry run"):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{PROBE_MAP}"
             warnings = self._client.patch(path, document, APPLY_PATCH, query)
-        if not any(f"{PROBE}: " in warning for warning in warnings):
-            raise Uncalled(f"it did not call the webhook for ConfigMap {namespace}/{PROBE}: apply the manifests again")
+        if not any(f"{PROBE_MAP}: " in warning for warning in warnings):
+            raise Uncalled(
+                f"it did not call the webhook for ConfigMap {namespace}/{PROBE_MAP}: apply the manifests again"
+            )
 
     def _path(self, target: str) -> str:
         if target in KINDS:

@@ -28,31 +28,31 @@ def ensure(cluster: Cluster, desired: Desired, *, rotate: bool, until: float, re
     Args:
         cluster: the objects to read and write.
         desired: what the certificates are for.
-        rotate: replace the CA that is the current one at the start.
+        rotate: replace the CA that is current at the start.
         until: when to stop waiting for the next steps of a CA rotation (time.monotonic).
         report: prints one line.
 
     Raises:
         CertsError: it failed; the changes made so far stay, and the next run continues from there.
     """
-    desired = _resolved(_patiently(cluster.read), desired, report) if rotate else desired
+    desired = _pin_rotation(_with_retries(cluster.read), desired, report) if rotate else desired
     for _ in range(ROUNDS):
-        reading, observed, found = _patiently(lambda: _round(cluster, desired, report))
+        reading, observed, found = _with_retries(lambda: _round(cluster, desired, report))
         if found.actions:
             continue
         seconds = (found.due - reading.now).total_seconds() if found.due else None
         if seconds is None or time.monotonic() + seconds > until:
-            _conclude(cluster, reading, observed, found, report)
+            _report_end(cluster, reading, observed, found, report)
             return
         report(f"waiting {max(0, round(seconds))} s: {found.waiting}")
         time.sleep(max(PAUSE_SECONDS, seconds))
     raise CertsError(
-        "it is never done: somebody changes the certificates back, again and again; the lines above say which object"
+        "it does not finish: another client changes the certificates again and again; the lines above name the objects"
     )
 
 
 def bind(cluster: Cluster, *, until: float, report: ReportLine) -> None:
-    """Make the webhook configurations binding, as soon as the API server gets a response from the webhook.
+    """Make the webhook configurations binding when the API server gets a response from the webhook.
 
     Args:
         cluster: the objects to read and write.
@@ -62,7 +62,7 @@ def bind(cluster: Cluster, *, until: float, report: ReportLine) -> None:
     Raises:
         CertsError: there was no response; the API server still does not depend on the webhook.
     """
-    for line in _patiently(lambda: _bind(cluster, until, report)):
+    for line in _with_retries(lambda: _bind(cluster, until, report)):
         report(line)
 
 
@@ -75,7 +75,7 @@ def _bind(cluster: Cluster, until: float, report: ReportLine) -> list[str]:
             if time.monotonic() + PROBE_SECONDS > until:
                 raise CertsError(
                     f"the API server cannot call the webhook: {error}; until it can, it admits pods without it "
-                    f"(or by the rules of before): see `kubectl get pods -n {cluster.names.namespace}`"
+                    f"(or calls it by its previous rules): see `kubectl get pods -n {cluster.names.namespace}`"
                 ) from error
             if str(error) != reason:
                 reason = str(error)
@@ -92,11 +92,11 @@ def _round(cluster: Cluster, desired: Desired, report: ReportLine) -> tuple[Read
         raise CertsError(f"{objection}; until then nothing is written")
     for action in found.actions:
         cluster.write(reading, observed, action)
-        report(f"{cluster.names.of(action.target)}: {action.kind}: {action.why}")
+        report(f"{cluster.names.describe(action.target)}: {action.kind}: {action.why}")
     return reading, observed, found
 
 
-def _patiently(attempt: Callable[[], T]) -> T:
+def _with_retries(attempt: Callable[[], T]) -> T:
     """Retry with exponential backoff when another client was faster or the API server was busy."""
     for tries in range(1, TRIES + 1):
         try:
@@ -109,22 +109,22 @@ def _patiently(attempt: Callable[[], T]) -> T:
     raise AssertionError
 
 
-def _resolved(reading: ReadState, desired: Desired, report: ReportLine) -> Desired:
+def _pin_rotation(reading: ReadState, desired: Desired, report: ReportLine) -> Desired:
     """Fix which CA `--rotate-ca` replaces, so that a run that completes the rotation does not start another one."""
     authority = observe(reading.state, reading.now, desired).authority
     if authority.next is not None:
-        report("a change of the CA is under way already; no other is begun")
+        report("a CA rotation is already in progress; no other is started")
         return desired
     current = authority.current.certificate if authority.current else None
     return replace(desired, replace=verify.fingerprint(current)) if current else desired
 
 
-def _conclude(cluster: Cluster, reading: ReadState, observed: Observed, found: Plan, report: ReportLine) -> None:
+def _report_end(cluster: Cluster, reading: ReadState, observed: Observed, found: Plan, report: ReportLine) -> None:
     for kind in KINDS:
         if kind not in reading.state.configurations:
-            report(f"{cluster.names.of(kind)} is not there: passed over until it is applied")
+            report(f"{cluster.names.describe(kind)} does not exist: skipped until it is applied")
     if found.due:
-        report(f"a change of the CA is under way: {found.waiting} (from {found.due:%Y-%m-%d %H:%M:%S} UTC on)")
+        report(f"a CA rotation is in progress: {found.waiting} (after {found.due:%Y-%m-%d %H:%M:%S} UTC)")
     leaf = observed.leaf.certificate
     if leaf is not None:
         report(f"in order: the serving certificate is valid until {leaf.not_valid_after_utc:%Y-%m-%d}")

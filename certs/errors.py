@@ -46,7 +46,7 @@ def explained(what: str) -> Iterator[None]:
 
 
 def _explanation(what: str, error: ClusterError) -> CertsError:
-    reason = error.reason or "it gives no reason"
+    reason = error.reason or "it gave no reason"
     match error.status:
         case 0:
             return Again(
@@ -54,7 +54,7 @@ def _explanation(what: str, error: ClusterError) -> CertsError:
                 "check that it is reachable from here, or give it more time with --timeout"
             )
         case 200:
-            return CertsError(f"cannot {what}: {error}: this is no API server; check the address in the kubeconfig")
+            return CertsError(f"cannot {what}: {error}: this is not an API server; check the address in the kubeconfig")
         case 401:
             return CertsError(f"cannot {what}: the API server does not accept these credentials; renew them ({reason})")
         case 403:
@@ -62,12 +62,12 @@ def _explanation(what: str, error: ClusterError) -> CertsError:
         case 404:
             return Absent(f"cannot {what}: {reason}")
         case 409:
-            return Conflict(f"cannot {what}: somebody else was faster: {reason}")
+            return Conflict(f"cannot {what}: another client was faster: {reason}")
         case 422 if what.startswith("patch"):  # a test of the JSON patch failed
             return Conflict(f"cannot {what}: it was changed after it was read: {reason}")
         case 500 if "failed calling webhook" in reason:
             return Uncalled(reason)
         case status if status in _RETRIED:
-            return Again(f"cannot {what}: the API server says {status}: {reason}; try again later")
+            return Again(f"cannot {what}: the API server responds with {status}: {reason}; try again later")
         case status:
-            return CertsError(f"cannot {what}: the API server says {status}: {reason}")
+            return CertsError(f"cannot {what}: the API server responds with {status}: {reason}")

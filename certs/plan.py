@@ -1,8 +1,8 @@
-"""Which actions are due, and what each makes of the state. Pure.
+"""Plans the actions that are due, and computes the state after each. Pure.
 
 Each action writes one object. After each action, every bundle trusts every leaf that a pod may still serve:
 
-- Bundles come before leaves: a CA signs a leaf only after every published bundle holds that CA.
+- Bundles come before leaves: a CA signs a leaf only after every published bundle contains that CA.
 - Bundles only grow until the leaf of the one remaining CA has been served for the serve lag; then they shrink to that CA.
 - A working leaf is replaced by another CA's leaf only after the publish lag: API servers use a new bundle with a delay.
 
@@ -62,12 +62,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is due now, in order; if nothing is due, what comes next.
+    """The actions that are due now, in order; if there are none, the next step of a rotation.
 
     Attributes:
-        actions: each writes another object. After them, read the state again.
+        actions: each writes a different object. After them, read the state again.
         due: when the next action becomes due; None if no rotation is in progress.
-        waiting: what becomes due then, and why not now.
+        waiting: what becomes due then, and its condition.
     """
 
     actions: tuple[Action, ...]
@@ -77,103 +77,103 @@ class Plan:
 
 def plan(observed: Observed) -> Plan:
     """Plan what is due: the authority first, then the bundles, then the leaf, then the next step of a CA rotation."""
-    for phase in (_authority, _publish, _serve, _advance):
+    for phase in (_plan_authority, _plan_bundles, _plan_leaf, _plan_rotation):
         actions = tuple(phase(observed))
         if actions:
             return Plan(actions)
     return _wait(observed)
 
 
-def _authority(observed: Observed) -> Iterator[Action]:
-    why = _broken_change(observed) if observed.authority.next else _need_of_change(observed)
+def _plan_authority(observed: Observed) -> Iterator[Action]:
+    why = _reason_to_introduce_again(observed) if observed.authority.next else _reason_to_introduce(observed)
     if why:
         yield Action(ActionKind.INTRODUCE, AUTHORITY, why)
-    elif observed.settled and observed.authority.former:
-        yield Action(ActionKind.RETIRE, AUTHORITY, "no pod serves a leaf of it any more")
+    elif observed.rotation_done and observed.authority.former:
+        yield Action(ActionKind.RETIRE, AUTHORITY, "no pod serves a leaf that it signed")
 
 
-def _broken_change(observed: Observed) -> str | None:
+def _reason_to_introduce_again(observed: Observed) -> str | None:
     problem = observed.authority.next.problem(observed.now) if observed.authority.next else None
-    return f"the one that was to come cannot sign: {problem}" if problem else None
+    return f"the next CA cannot sign: {problem}" if problem else None
 
 
-def _need_of_change(observed: Observed) -> str | None:
+def _reason_to_introduce(observed: Observed) -> str | None:
     current = observed.authority.current
     if current is None:
-        return "there is none yet"
+        return "there is no CA yet"
     problem = current.problem(observed.now)
     if problem or current.certificate is None:
-        return f"the present one cannot sign: {problem}"
+        return f"the current CA cannot sign: {problem}"
     if verify.renewal_due(current.certificate, observed.now):
-        return "a third of the present one's life is left"
+        return "a third of the current CA's lifetime is left"
     if observed.desired.replace == verify.fingerprint(current.certificate):
-        return "a new one was asked for"
-    if observed.works and not observed.signed_by(current):
-        return "the leaf that is served was signed by a CA that is not kept here"
+        return "its replacement was requested"
+    if observed.leaf_works and not observed.signed_by(current):
+        return "the Secret does not contain the CA that signed the served leaf"
     return None
 
 
-def _publish(observed: Observed) -> Iterator[Action]:
+def _plan_bundles(observed: Observed) -> Iterator[Action]:
     for kind, configuration in observed.state.configurations.items():
-        if not all(_same(held, observed.bundle) for held in configuration.bundles):
+        if not all(_same(bundle, observed.bundle) for bundle in configuration.bundles):
             yield Action(ActionKind.PUBLISH, kind, _difference(observed, configuration.bundles))
 
 
-def _serve(observed: Observed) -> Iterator[Action]:
-    why = _need_of_leaf(observed)
+def _plan_leaf(observed: Observed) -> Iterator[Action]:
+    why = _reason_to_sign(observed)
     if why and observed.signer:
         yield Action(ActionKind.SIGN, SERVING, why)
-    elif observed.state.serving and observed.works:
-        held = observed.state.serving.data.get(CA, b"")
-        if not _same(held, observed.bundle):
-            yield Action(ActionKind.PUBLISH, SERVING, _difference(observed, (held,)))
+    elif observed.state.serving and observed.leaf_works:
+        existing = observed.state.serving.data.get(CA, b"")
+        if not _same(existing, observed.bundle):
+            yield Action(ActionKind.PUBLISH, SERVING, _difference(observed, (existing,)))
 
 
-def _need_of_leaf(observed: Observed) -> str | None:
+def _reason_to_sign(observed: Observed) -> str | None:
     certificate, signer = observed.leaf.certificate, observed.signer
-    if observed.trouble or certificate is None or signer is None or signer.certificate is None:
-        return observed.trouble
+    if observed.leaf_problem or certificate is None or signer is None or signer.certificate is None:
+        return observed.leaf_problem
     if verify.hosts(certificate) != frozenset(observed.desired.hosts):
-        return "it was made for other hosts"
+        return "it is for other hosts"
     lasts_longer = signer.certificate.not_valid_after_utc > certificate.not_valid_after_utc
     if verify.renewal_due(certificate, observed.now) and lasts_longer:
-        return "a third of its life is left"
+        return "a third of its lifetime is left"
     if not observed.signed_by(signer):
-        return "another CA signs from now on"
+        return "the CA that signs leaves has changed"
     return None
 
 
-def _advance(observed: Observed) -> Iterator[Action]:
-    following = observed.authority.next
-    if following is None:
+def _plan_rotation(observed: Observed) -> Iterator[Action]:
+    next_ca = observed.authority.next
+    if next_ca is None:
         return
     if not observed.promoted:
-        yield Action(ActionKind.PROMOTE, AUTHORITY, "every bundle holds it")
-    elif observed.signed_by(following) and observed.served:
-        yield Action(ActionKind.RETIRE, AUTHORITY, "every pod has had the time to take the new leaf")
+        yield Action(ActionKind.PROMOTE, AUTHORITY, "every bundle contains it")
+    elif observed.signed_by(next_ca) and observed.leaf_served:
+        yield Action(ActionKind.RETIRE, AUTHORITY, "every pod serves the new leaf by now")
 
 
 def _wait(observed: Observed) -> Plan:
-    since, following = observed.authority.since, observed.authority.next
-    if following and since and not observed.signed_by(following):
+    since, next_ca = observed.authority.since, observed.authority.next
+    if next_ca and since and not observed.signed_by(next_ca):
         return Plan(
-            (), since + observed.desired.publish_lag, "the next CA signs the leaf, once API servers know the bundle"
+            (), since + observed.desired.publish_lag, "the next CA signs the leaf when API servers use the new bundle"
         )
-    if following or (observed.works and len(observed.known) > 1):
+    if next_ca or (observed.leaf_works and len(observed.known_cas) > 1):
         due = observed.leaf.issued + observed.desired.serve_lag
-        return Plan((), due, "the old CA is retired, once every pod serves the new leaf")
+        return Plan((), due, "the old CA is retired when every pod serves the new leaf")
     return Plan(())
 
 
-def _same(held: bytes, wanted: tuple[x509.Certificate, ...]) -> bool:
-    return set(verify.certificates(held)) == set(wanted)
+def _same(published: bytes, wanted: tuple[x509.Certificate, ...]) -> bool:
+    return set(verify.certificates(published)) == set(wanted)
 
 
-def _difference(observed: Observed, held: tuple[bytes, ...]) -> str:
+def _difference(observed: Observed, published: tuple[bytes, ...]) -> str:
     """The certificates that a bundle lacks, and those that it should not hold."""
-    found = {certificate for bundle in held for certificate in verify.certificates(bundle)}
+    found = {certificate for bundle in published for certificate in verify.certificates(bundle)}
     lacking = [
-        verify.fingerprint(one) for one in observed.bundle if not all(one in verify.certificates(b) for b in held)
+        verify.fingerprint(one) for one in observed.bundle if not all(one in verify.certificates(b) for b in published)
     ]
     excess = sorted(verify.fingerprint(one) for one in found - set(observed.bundle))
     changes = [f"adds {', '.join(lacking)}"] * bool(lacking) + [f"drops {', '.join(excess)}"] * bool(excess)
@@ -191,8 +191,8 @@ def apply(observed: Observed, action: Action) -> ClusterState:
         return replace(state, authority=_written(observed, state.authority, _changed(observed, action.kind).data()))
     if action.target == SERVING:
         return replace(state, serving=_written(observed, state.serving, _serving(observed, action.kind)))
-    held = state.configurations[action.target]
-    fresh = Configuration((verify.bundle(observed.bundle),) * len(held.bundles), held.version)
+    existing = state.configurations[action.target]
+    fresh = Configuration((verify.bundle(observed.bundle),) * len(existing.bundles), existing.version)
     return replace(state, configurations={**state.configurations, action.target: fresh})
 
 
@@ -206,28 +206,28 @@ def _changed(observed: Observed, kind: ActionKind) -> Authority:
         return replace(authority, step=PROMOTE, since=observed.now)
     if kind is ActionKind.RETIRE:
         return Authority(authority.next or authority.current)
-    kept = _kept(observed)
+    kept = _ca_to_keep(observed)
     if kept is None:
         return Authority(make_ca(observed.now), former=authority.certificates)
-    successor = _successor(observed, kept)
+    successor = _next_ca(observed, kept)
     stay = (kept.certificate, successor.certificate)
     former = tuple(one for one in authority.certificates if one not in stay)
     return Authority(kept, successor, INTRODUCE, observed.now, former)
 
 
-def _kept(observed: Observed) -> Ca | None:
-    """The CA that stays beside a new one: the issuer of a working leaf, even without its key; else one that can sign."""
-    if observed.works and observed.issuer:
+def _ca_to_keep(observed: Observed) -> Ca | None:
+    """The CA to keep beside a new one: the issuer of a working leaf, even without its key; otherwise one that can sign."""
+    if observed.leaf_works and observed.issuer:
         own = [
             ca
             for ca in (observed.authority.current, observed.authority.next)
             if ca and ca.certificate == observed.issuer
         ]
         return own[0] if own else Ca(observed.issuer)
-    return observed.authority.current if observed.signs(observed.authority.current) else None
+    return observed.authority.current if observed.can_sign(observed.authority.current) else None
 
 
-def _successor(observed: Observed, kept: Ca) -> Ca:
+def _next_ca(observed: Observed, kept: Ca) -> Ca:
     """The next CA: the current one if it is valid and only the leaf is from another CA; else a new one."""
     current = observed.authority.current
     if (
@@ -235,7 +235,7 @@ def _successor(observed: Observed, kept: Ca) -> Ca:
         and current.certificate
         and current != kept
         and observed.authority.next is None
-        and observed.signs(current)
+        and observed.can_sign(current)
     ):
         unwanted = observed.desired.replace == verify.fingerprint(current.certificate)
         if not unwanted and not verify.renewal_due(current.certificate, observed.now):
@@ -244,10 +244,10 @@ def _successor(observed: Observed, kept: Ca) -> Ca:
 
 
 def _serving(observed: Observed, kind: ActionKind) -> dict[str, bytes]:
-    held = observed.state.serving.data if observed.state.serving else {}
+    existing = observed.state.serving.data if observed.state.serving else {}
     bundle = verify.bundle(observed.bundle)
     if kind is ActionKind.PUBLISH:
-        return {**held, CA: bundle}
+        return {**existing, CA: bundle}
     if observed.signer is None:
         raise ValueError("no CA can sign: the action belongs to another state")
-    return serving_data(held, pki.make_leaf(observed.signer.pair, observed.desired.hosts, observed.now), bundle)
+    return serving_data(existing, pki.make_leaf(observed.signer.pair, observed.desired.hosts, observed.now), bundle)

@@ -49,7 +49,7 @@ def inspect(cluster: Cluster, desired: Desired) -> CertificateReport:
     """
     reading = cluster.read()
     observed = observe(reading.state, reading.now, desired)
-    found, named = plan(observed), cluster.names.of
+    found, named = plan(observed), cluster.names.describe
     bundles = [_bundle(observed, named(kind), kind) for kind in KINDS]
     if observed.state.serving:
         bundles.append(_published(observed, f"{named(SERVING)} {CA}", (observed.state.serving.data.get(CA, b""),)))
@@ -60,14 +60,18 @@ def inspect(cluster: Cluster, desired: Desired) -> CertificateReport:
     if found.due:
         steps.append(f"from {_moment(found.due)} on: {found.waiting}")
     steps += [
-        f"{named(kind)}: make it binding, once the API server has an answer from the webhook"
+        f"{named(kind)}: make it binding when the API server gets a response from the webhook"
         for kind, entries in waiting.items()
         if entries
     ]
     return CertificateReport(
         {
             "inOrder": bool(
-                observed.works and observed.able and trusted and not objections and not any(waiting.values())
+                observed.leaf_works
+                and observed.signing_cas
+                and trusted
+                and not objections
+                and not any(waiting.values())
             ),
             "now": _moment(reading.now),
             "authority": {"where": named(AUTHORITY), **_authority(observed)},
@@ -103,7 +107,7 @@ def _leaf(observed: Observed) -> Facts:
         **_certificate(certificate),
         "hosts": sorted(verify.hosts(certificate)) if certificate else [],
         "issuer": verify.fingerprint(observed.issuer) if observed.issuer else None,
-        "problem": observed.trouble,
+        "problem": observed.leaf_problem,
     }
 
 
@@ -122,10 +126,10 @@ def _bundle(observed: Observed, where: str, kind: str) -> Facts:
 
 def _published(observed: Observed, where: str, bundles: tuple[bytes, ...]) -> Facts:
     """The bundles of one object; only certificates that all of them hold count."""
-    held = [verify.certificates(bundle) for bundle in bundles]
-    common = [one for one in (held[0] if held else ()) if all(one in others for others in held)]
-    if not held:
-        problem: str | None = "no webhook is in it"
+    contents = [verify.certificates(bundle) for bundle in bundles]
+    common = [one for one in (contents[0] if contents else ()) if all(one in others for others in contents)]
+    if not contents:
+        problem: str | None = "it has no webhooks"
     elif observed.leaf.certificate is None:
         problem = "there is no leaf to trust"
     else:
@@ -149,7 +153,7 @@ def _lines(facts: Facts) -> Iterator[str]:
     yield f"serving    {leaf['where']}"
     yield f"  leaf     {_format_certificate(leaf)}"
     if leaf["fingerprint"]:
-        yield f"  issuer   {leaf['issuer'] or 'a CA that is not known here'}"
+        yield f"  issuer   {leaf['issuer'] or 'an unknown CA'}"
         yield f"  hosts    {', '.join(leaf['hosts']) or 'none'}"
     yield "bundles"
     width = max(len(bundle["where"]) for bundle in facts["bundles"])
@@ -158,7 +162,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         content = f"{', '.join(bundle['holds']) or 'nothing'}  {verdict}" if bundle["there"] else "not there"
         yield f"  {bundle['where']:<{width}}  {content}"
     for name in facts["waiting"]:
-        yield f"waiting    {name} is not called by its rules yet"
+        yield f"waiting    {name} does not have its rules yet"
     for problem in facts["problems"]:
         yield f"problem    {problem}"
     for at, step in enumerate(facts["next"] or ["nothing to do"]):

@@ -1,7 +1,7 @@
 """The state of the cluster as values: two Secrets and the webhook configurations.
 
-`ClusterState` holds the bytes as they were read, `Observed` what they mean (`Authority`, `Leaf`). What cannot be used has a
-`problem`, a clause such as "it expired on 2026-03-01".
+`ClusterState` contains the bytes that were read; `Observed` contains their interpretation (`Authority`, `Leaf`). A
+`problem` is a clause such as "it expired on 2026-03-01".
 """
 
 from collections.abc import Iterator, Mapping
@@ -87,7 +87,7 @@ class Authority:
         next: the CA that replaces it; None unless a rotation is in progress.
         step: of the rotation: `introduce` until every bundle holds the next CA, then `promote`; empty without a rotation.
         since: when that step began; None if that cannot be read.
-        former: certificates of CAs that were replaced at once, and whose leaves may still be served.
+        former: certificates of CAs that were replaced without a rotation, and whose leaves may still be served.
     """
 
     current: Ca | None
@@ -114,15 +114,15 @@ class Authority:
 
     def data(self) -> dict[str, bytes]:
         """The entries of the Secret."""
-        held: dict[str, bytes] = {}
+        entries: dict[str, bytes] = {}
         for role, ca in ((CURRENT, self.current), (NEXT, self.next)):
             if ca is not None:
-                held |= {f"{role}.crt": ca.pair.certificate} | ({f"{role}.key": ca.key} if ca.key else {})
+                entries |= {f"{role}.crt": ca.pair.certificate} | ({f"{role}.key": ca.key} if ca.key else {})
         if self.since is not None:
-            held |= {STEP: self.step.encode(), SINCE: self.since.isoformat(timespec="seconds").encode()}
+            entries |= {STEP: self.step.encode(), SINCE: self.since.isoformat(timespec="seconds").encode()}
         if self.former:
-            held[FORMER] = verify.bundle(self.former)
-        return held
+            entries[FORMER] = verify.bundle(self.former)
+        return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Leaf:
     Attributes:
         certificate: None if there is none that can be read.
         problem: why it cannot be served now, regardless of its issuer; None if it can.
-        issued: from when pods can have it: when it was signed or, if later, when its Secret was written.
+        issued: the earliest time at which pods can have it: when it was signed or, if later, when its Secret was written.
     """
 
     certificate: x509.Certificate | None
@@ -143,7 +143,7 @@ class Leaf:
     def read(cls, secret: Secret | None, now: datetime) -> "Leaf":
         """Read the serving Secret."""
         if secret is None:
-            return cls(None, "there is none yet", now)
+            return cls(None, "there is no leaf yet", now)
         found = verify.certificates(secret.data.get(CERTIFICATE, b""))
         if not found:
             return cls(None, "it cannot be read", now)
@@ -153,13 +153,13 @@ class Leaf:
         signed = found[0].not_valid_before_utc + CLOCK_SKEW
         issued = max(signed, secret.written or signed)
         if issued > now + CLOCK_SKEW:
-            problem = f"it is dated {issued:%Y-%m-%d %H:%M}, which is yet to come"
+            problem = f"it is dated {issued:%Y-%m-%d %H:%M}, which is in the future"
         return cls(found[0], problem, issued)
 
 
-def serving_data(held: Mapping[str, bytes], leaf: Pair, bundle: bytes) -> dict[str, bytes]:
-    """The entries of the serving Secret; entries of others stay."""
-    return {**held, CERTIFICATE: leaf.certificate, KEY: leaf.key, CA: bundle}
+def serving_data(existing: Mapping[str, bytes], leaf: Pair, bundle: bytes) -> dict[str, bytes]:
+    """The entries of the serving Secret; other entries stay."""
+    return {**existing, CERTIFICATE: leaf.certificate, KEY: leaf.key, CA: bundle}
 
 
 def make_ca(now: datetime) -> Ca:
@@ -184,9 +184,7 @@ def _read_time(data: Mapping[str, bytes]) -> datetime | None:
 
 
 PUBLISH_LAG = timedelta(minutes=1)  # until every API server uses a changed caBundle
-SERVE_LAG = timedelta(
-    hours=1
-)  # until every pod serves a changed Secret: the sync of the kubelet, with a generous margin
+SERVE_LAG = timedelta(hours=1)  # until every pod serves a changed Secret: the kubelet's sync period, with a margin
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +205,7 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The observed state: what the objects mean at a time.
+    """The interpretation of a state at a time.
 
     Attributes:
         known: the certificates of all CAs found anywhere, the authority's first.
@@ -221,19 +219,19 @@ class Observed:
     desired: Desired
     authority: Authority
     leaf: Leaf
-    known: tuple[x509.Certificate, ...]
+    known_cas: tuple[x509.Certificate, ...]
     issuer: x509.Certificate | None
-    able: tuple[Ca, ...]
-    trouble: str | None
+    signing_cas: tuple[Ca, ...]
+    leaf_problem: str | None
 
     @property
-    def works(self) -> bool:
+    def leaf_works(self) -> bool:
         """Whether the leaf can be served to a client that trusts its CA."""
-        return self.trouble is None
+        return self.leaf_problem is None
 
-    def signs(self, ca: Ca | None) -> bool:
+    def can_sign(self, ca: Ca | None) -> bool:
         """Whether a CA of the authority can sign now."""
-        return ca in self.able
+        return ca in self.signing_cas
 
     def signed_by(self, ca: Ca | None) -> bool:
         """Whether a CA signed the leaf."""
@@ -241,7 +239,7 @@ class Observed:
 
     @property
     def promoted(self) -> bool:
-        """Whether every bundle has held the next CA at some time; a date in the future does not count."""
+        """Whether every bundle has contained the next CA; False if the recorded date is in the future."""
         since = self.authority.since
         return self.authority.step == PROMOTE and since is not None and since <= self.now + CLOCK_SKEW
 
@@ -253,41 +251,41 @@ class Observed:
 
     @property
     def signer(self) -> Ca | None:
-        """The CA that may sign a leaf now; None to wait. Once the next CA has signed, the current one no longer signs."""
-        current, following = self.authority.current, self.authority.next
-        if self.signs(following) and (self.ready or self.signed_by(following)):
-            return following
-        if self.signs(current):
+        """The CA that may sign a leaf now; None to wait. After the next CA has signed, the current one no longer signs."""
+        current, next_ca = self.authority.current, self.authority.next
+        if self.can_sign(next_ca) and (self.ready or self.signed_by(next_ca)):
+            return next_ca
+        if self.can_sign(current):
             return current
-        return following if self.signs(following) and not self.works else None
+        return next_ca if self.can_sign(next_ca) and not self.leaf_works else None
 
     @property
-    def served(self) -> bool:
+    def leaf_served(self) -> bool:
         """Whether the leaf is older than the serve lag, so that no pod serves an older leaf."""
-        return self.works and self.now - self.leaf.issued >= self.desired.serve_lag
+        return self.leaf_works and self.now - self.leaf.issued >= self.desired.serve_lag
 
     @property
-    def settled(self) -> bool:
-        """Whether no leaf needs another CA than the current one."""
+    def rotation_done(self) -> bool:
+        """Whether every served leaf was signed by the current CA, and no rotation is in progress."""
         current = self.authority.current
-        return self.authority.next is None and self.signs(current) and self.signed_by(current) and self.served
+        return self.authority.next is None and self.can_sign(current) and self.signed_by(current) and self.leaf_served
 
     @property
     def bundle(self) -> tuple[x509.Certificate, ...]:
-        """The certificates that every bundle must hold."""
-        return self.authority.certificates[:1] if self.settled else self.known
+        """The certificates that every bundle must contain."""
+        return self.authority.certificates[:1] if self.rotation_done else self.known_cas
 
 
 def observe(state: ClusterState, now: datetime, desired: Desired) -> Observed:
     """Interpret a state at a time."""
     authority, leaf = Authority.read(state.authority), Leaf.read(state.serving, now)
-    known = tuple(dict.fromkeys([*authority.certificates, *_published(state)]))
-    issuer = verify.issuer(leaf.certificate, known) if leaf.certificate else None
-    trouble = leaf.problem
-    if leaf.certificate and trouble is None:
-        trouble = verify.trust_problem(known, leaf.certificate, desired.hosts[0], now)
-    able = tuple(ca for ca in (authority.current, authority.next) if ca and ca.problem(now) is None)
-    return Observed(state, now, desired, authority, leaf, known, issuer, able, trouble)
+    known_cas = tuple(dict.fromkeys([*authority.certificates, *_published(state)]))
+    issuer = verify.issuer(leaf.certificate, known_cas) if leaf.certificate else None
+    leaf_problem = leaf.problem
+    if leaf.certificate and leaf_problem is None:
+        leaf_problem = verify.trust_problem(known_cas, leaf.certificate, desired.hosts[0], now)
+    signing_cas = tuple(ca for ca in (authority.current, authority.next) if ca and ca.problem(now) is None)
+    return Observed(state, now, desired, authority, leaf, known_cas, issuer, signing_cas, leaf_problem)
 
 
 def _published(state: ClusterState) -> Iterator[x509.Certificate]:

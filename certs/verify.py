@@ -64,7 +64,7 @@ def key_problem(certificate: x509.Certificate, key: bytes) -> str | None:
 def validity_problem(certificate: x509.Certificate, now: datetime) -> str | None:
     """Why a certificate is not valid at a time; None if it is."""
     if now < certificate.not_valid_before_utc:
-        return f"it holds only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} on"
+        return f"it is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M}"
     if now >= certificate.not_valid_after_utc:
         return f"it expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
     return None
@@ -122,9 +122,9 @@ def trust_problem(
     """Why a client that trusts these authorities would refuse the leaf; None if it would accept it."""
     trusted = list(authorities)
     if not trusted:
-        return "it holds no certificate"
+        return "it contains no certificate"
     if issuer(leaf, trusted) is None:
-        return "it does not hold the CA that signed the leaf"
+        return "it does not contain the CA that signed the leaf"
     try:
         policy = verification.PolicyBuilder().store(verification.Store(trusted)).time(now)
         policy.build_server_verifier(x509.DNSName(host)).verify(leaf, [])
