@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench e2e screenshots lock clean
+.PHONY: help run test check check-style check-types check-layers docs bench manifests e2e proof screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -14,30 +14,54 @@ help: ## list the targets
 run: $(READY) ## start a standalone webhook and its console, send three pods, show what happens, keep serving
 	@$(BIN)/vgpu-webhook demo
 
-test: check ## everything that CI runs: checks, then tests, a file at a time on every core
-	@$(BIN)/pytest -n auto --dist loadfile
+# Without bytecode each of the hundreds of processes that the tests start would compile all modules.
+test: check ## everything that CI runs: checks, then tests
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal
 
-check: $(READY) ## style, types, import layers
+check: $(READY) ## style, types, import layers, at the same time
+	@$(MAKE) --no-print-directory --jobs=3 check-style check-types check-layers
+
+check-style:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+check-types:
 	@$(BIN)/mypy
+
+check-layers:
 	@$(BIN)/lint-imports --no-cache
 
 bench: $(READY) ## measure engine, throughput, latency, memory
 	@$(BIN)/python -m tests.bench
 
+manifests: $(READY) ## make the kustomization's files from the chart's templates, with the version of pyproject.toml
+	@$(BIN)/python -m tests.deploy.chart
+
 e2e: $(READY) ## test against a real API server; needs KUBEBUILDER_ASSETS
 	@$(BIN)/pytest -m e2e tests/e2e
 
-screenshots: $(READY) ## take the README's pictures anew; needs chromium and chromium-driver
+docs: $(READY) ## update the generated parts of the documentation, and build its site in site/
+	@$(BIN)/python -m tests.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
+	@$(BIN)/pytest -m volcano -rs -s tests/e2e/volcano
+
+screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots
 
 lock: $(READY) ## renew constraints.txt from what pyproject.toml allows today
 	@$(BIN)/pip install --quiet --upgrade --upgrade-strategy eager -e '.[dev,fast]'
-	@$(BIN)/pip freeze --exclude-editable --exclude pip --exclude setuptools > constraints.txt
+	@$(BIN)/pip freeze --exclude-editable --exclude pip --exclude setuptools --exclude uv > constraints.txt
+	@$(MAKE) --no-print-directory image-lock
+
+image-lock: $(READY) ## lock by hash what the image installs: deploy/requirements.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv
+	@$(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --python-version 3.13 --python-platform linux \
+		--extra fast --constraints constraints.txt pyproject.toml -o deploy/requirements.txt
 
 clean: ## remove the virtual environment and all caches
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # The parser in C doubles the throughput; where neither wheel nor compiler is at hand, the pure one does the same work.

@@ -1,16 +1,16 @@
-"""What can go wrong, and whose fault it is.
+"""The exceptions of this project, by who can fix them.
 
     WebhookError
-    ├── RequestError            the caller's bytes are bad: HTTP 4xx, no verdict
+    ├── RequestError            the request is invalid: HTTP 4xx, no verdict
     │   ├── NotJson
-    │   ├── NotAReview          JSON, yet no AdmissionReview that can be answered
+    │   ├── NotAReview          JSON, but not an AdmissionReview that can be answered
     │   ├── Malformed           a review whose object has the wrong shape: `containers: "string"`
     │   ├── WrongMediaType      415
     │   ├── TooLarge            413
     │   └── TooSlow             408
-    ├── ConfigError             a file of the operator's is bad: refused whole, the last good one stays
+    ├── ConfigError             a file of the operator is invalid: refused whole, the last good one stays
     │   └── Mistakes            it has several mistakes
-    └── ClusterError            the API server did not give what it was asked for
+    └── ClusterError            a request to the API server failed
 
 A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
 """
@@ -19,11 +19,11 @@ from collections.abc import Sequence
 
 
 class WebhookError(Exception):
-    """The root: every error that this project raises on purpose."""
+    """The base class of every error that this project raises on purpose."""
 
 
 class RequestError(WebhookError):
-    """The caller sent something that cannot be judged. The message goes back to the caller."""
+    """The request is invalid. The message goes back to the caller."""
 
     status = 400
     reason = "BadRequest"
@@ -41,13 +41,13 @@ class Malformed(RequestError):
     """The reviewed object does not have the shape that its kind promises."""
 
     def __init__(self, path: str, expected: str, value: object) -> None:
-        """Say where (a field path), what should stand there, and what stands there."""
+        """Take the path of the field, what it must be, and its value."""
         super().__init__(f"{path or 'the object'} must be {expected}, not {json_type(value)}")
         self.path = path
 
 
 class WrongMediaType(RequestError):
-    """The body is declared as something else than JSON."""
+    """The Content-Type is not JSON."""
 
     status = 415
     reason = "UnsupportedMediaType"
@@ -86,7 +86,7 @@ class Mistakes(ConfigError):
 
 
 class ClusterError(WebhookError):
-    """The API server refuses, answers nonsense, or cannot be reached. The message names address and path.
+    """The API server refuses, sends an invalid response, or cannot be reached. The message names address and path.
 
     Attributes:
         status: of its response; 0 if none came.
@@ -112,5 +112,5 @@ _JSON_TYPES = {
 
 
 def json_type(value: object) -> str:
-    """Name the JSON type of a value the way a person would."""
+    """The JSON type of a value, for people."""
     return _JSON_TYPES.get(type(value), "null")

@@ -1,10 +1,12 @@
-"""Mistakes that a library finds in what people write, in this project's own words."""
+"""Plain sentences for mistakes that JSON, pydantic or the operating system report."""
 
 import errno
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from json import JSONDecodeError
-from typing import Any
+from typing import Any, get_args
 
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from webhook.errors import json_type
@@ -20,7 +22,7 @@ _REMEDIES = {
 
 
 def mistake_in_json(error: JSONDecodeError) -> str:
-    """What stands where a text stops being JSON."""
+    """Where a text is not JSON, and why."""
     if not error.doc:
         return "it is empty, or not UTF-8 text"
     found = error.doc[error.pos : error.pos + 1]
@@ -45,6 +47,39 @@ def mistake_in_value(error: ErrorDetails) -> str:
     return f"it must be {rule(context) if rule else 'another value'}, not {_quoted(error['input'])}"
 
 
+def mistake_in_model(error: ErrorDetails, model: type[BaseModel], path: Sequence[int | str]) -> str:
+    """What is wrong with a key or value of a file that a model refuses.
+
+    Args:
+        error: as pydantic reports it.
+        model: the whole file; for an unknown key it gives the nearest right one.
+        path: the place of the mistake in the file.
+    """
+    if error["type"] != "extra_forbidden":
+        return mistake_in_value(error)
+    keys = _keys_at(model, path[:-1])
+    near = get_close_matches(str(path[-1]), keys, 1)
+    return "no such key; " + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}")
+
+
+def _keys_at(model: Any, path: Sequence[int | str]) -> list[str]:
+    """The keys that a section of a file can have."""
+    for part in path:
+        if isinstance(part, int):
+            continue
+        found = next((field for field in model.model_fields.values() if field.alias == part), None)
+        if found is None:
+            break
+        model = _model_in(found.annotation) or model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+
+
 def _quoted(value: object) -> str:
     if isinstance(value, str):
         return repr(shorten(value, MAX_QUOTED))
@@ -61,7 +96,9 @@ _WHOLE, _TRUTH, _OBJECT, _TEXT, _LIST = "a whole number", "true or false", "an o
 _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), lambda _: _WHOLE),
     **dict.fromkeys(("bool_type", "bool_parsing"), lambda _: _TRUTH),
-    **dict.fromkeys(("model_type", "model_attributes_type", "dict_type", "mapping_type"), lambda _: _OBJECT),
+    **dict.fromkeys(
+        ("model_type", "dataclass_type", "model_attributes_type", "dict_type", "mapping_type"), lambda _: _OBJECT
+    ),
     **dict.fromkeys(("list_type", "tuple_type"), lambda _: _LIST),
     **dict.fromkeys(("literal_error", "enum"), lambda context: str(context["expected"])),
     "string_type": lambda _: _TEXT,

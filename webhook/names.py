@@ -1,4 +1,4 @@
-"""Every label, annotation and resource name that the project knows, spelled once.
+"""Every label, annotation, resource and object name that the project uses, once each.
 
 Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAMi.
 """
@@ -52,6 +52,20 @@ NOUSE_GPUUUID = "volcano.sh/vgpu-nouse-gpuuuid"
 VNPU_MODE = "huawei.com/vnpu-mode"
 
 AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUUID, NOUSE_GPUUUID})
+
+# --- annotations of gangs and queues ----------------------------------------------------------------------------------
+
+GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, not of its pods
+GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
+JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
+JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
+PODGROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
+PODGROUP_SPREAD = "spread"
+
+# --- annotations of Kubernetes ----------------------------------------------------------------------------------------
+
+MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static pod
 
 # --- annotations that only the scheduler and the device plugins write -----------------------------------------------
 
@@ -124,6 +138,12 @@ NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
 DEVICE_CONFIG_MAP = "volcano-vgpu-device-config"
 DEVICE_CONFIG_KEY = "device-config.yaml"
+SCHEDULER_CONF_MAP = "volcano-scheduler-configmap"
+SCHEDULER_CONF_KEY = "volcano-scheduler.conf"
 POLICY_MAP = "vgpu-webhook-policy"
 POLICY_KEY = "policy.yaml"
-PROBE_MAP = "vgpu-webhook-probe"  # never stored: whoever creates it in a dry run learns whether the webhook is called
+RULES_ANNOTATION = "rules.vgpu-webhook/"  # of a webhook configuration; the name of an entry follows
+
+PROBE_MAP = (
+    "vgpu-webhook-probe"  # never stored: creating it in a dry run tests whether the API server calls the webhook
+)

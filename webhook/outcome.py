@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from webhook.devices.requests import DevicePod
 from webhook.pod.view import PodView
 from webhook.rules.base import ENFORCE, Enforcement, Level
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.wire.codec import Answer
 
 WORDS = (  # of which an outcome is one
@@ -60,7 +60,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     operations: tuple[dict[str, Any], ...] = ()
     notices: tuple[tuple[str, str], ...] = ()
     object: Mapping[str, Any] = MappingProxyType({})
-    pods: tuple[tuple[str, DevicePod], ...] = ()
+    pods: tuple[tuple[str, ReviewedPod], ...] = ()
     received: tuple[tuple[str, PodView], ...] = ()
     touched: bool = True
     pods_refused: tuple[str, ...] = ()
@@ -78,6 +78,12 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         told += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
         more = len(told) - MAX_TOLD
         return [_cut(text) for text in told[:MAX_TOLD]] + ([f"and {more} more warnings"] if more > 0 else [])
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that changed or found something, each once: repairs first."""
+        found = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
+        return list(dict.fromkeys(found))
 
     @property
     def changes(self) -> tuple[dict[str, Any], ...]:
@@ -112,9 +118,8 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         if not self.touched:
             return Answer(True, warnings=self.warnings)
         audit = {"decision-id": self.id, "outcome": self.word}
-        rules = [*self.mutations, *[rule for rule, _ in self.notices], *[v.rule for v in self.violations]]
-        if rules:
-            audit["rules"] = ",".join(dict.fromkeys(rules))
+        if rules := self.rules:
+            audit["rules"] = ",".join(rules)
         if self.allowed:
             return Answer(True, self.changes, warnings=self.warnings, audit=audit)
         causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_TOLD]]

@@ -10,9 +10,8 @@ import orjson
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
-from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.slices import Budget
+from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
@@ -22,6 +21,8 @@ from webhook.pod.view import PodView
 from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
 from webhook.rules.levels import Active, Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.workloads import Workload
 from webhook.texts import COMPACT, shorten_json
 from webhook.wire.models import Request
 
@@ -43,8 +44,8 @@ class Repair:
 
     def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
-        pod = DevicePod(received, context.config)
-        self._pod: DevicePod | None = pod
+        pod = ReviewedPod(received, context)
+        self._pod: ReviewedPod | None = pod
         self.draft = Draft(received.raw)
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
@@ -55,10 +56,10 @@ class Repair:
                 self._run(rule)
 
     @property
-    def pod(self) -> DevicePod:
+    def pod(self) -> ReviewedPod:
         """The pod as it is now; read again only when somebody looks."""
         if self._pod is None:
-            self._pod = DevicePod(PodView(self.draft.object), self._context.config)
+            self._pod = ReviewedPod(PodView(self.draft.object), self._context)
         return self._pod
 
     def _run(self, rule: Mutation) -> None:
@@ -96,9 +97,11 @@ def describe(edits: Sequence[Edit]) -> str:
 Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
 
 
-def findings(pod: DevicePod, context: Context, active: Active) -> Iterator[Found]:
+def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
     for rule, level in active:
+        if rule.verdict and not pod.never:
+            continue
         count = 0
         for finding in rule.check(pod, context):
             doubtful = level is Level.DENY and rule.fleet and not context.knows_nodes
@@ -106,6 +109,14 @@ def findings(pod: DevicePod, context: Context, active: Active) -> Iterator[Found
             count += 1  # noqa: SIM113  # enumerate() costs time for each rule, and most find nothing
             if count == MAX_FINDINGS:
                 break  # All findings of a rule have its level: more of them cannot change the verdict.
+
+
+def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:
+    """Run the validations on a workload as a whole; pods that run already count, so an update is not refused."""
+    for rule, level in effective.for_workload:
+        if rule.check_workload is not None:
+            for finding in rule.check_workload(workload):
+                yield rule.id, Level.WARN if running and level is Level.DENY else level, finding
 
 
 class Violations:
@@ -189,6 +200,8 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     effective = snapshot.levels.of(request.namespace)
     if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
+    if _is_mirror(request.object):
+        return _untouched(request, "mutate")
     if _excess(request):
         return _untouched(request, "mutate")  # `validate` refuses it
     raw = _object(request)
@@ -220,6 +233,8 @@ def validate(request: Request, snapshot: Snapshot) -> Outcome:
     if kind is None or effective.exempt or request.operation not in ("CREATE", "UPDATE"):
         return _untouched(request, "validate")
     if kind == "pod":
+        if _is_mirror(request.object):
+            return _untouched(request, "validate")
         return _validate_pod(request, snapshot, effective)
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
         return _untouched(request, "validate")
@@ -277,7 +292,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     context = _context(request, snapshot, effective)
     view = PodView(raw)
     if effective.enforcement is ENFORCE or request.operation != "CREATE":
-        pod = DevicePod(view, snapshot.config, previous)
+        pod = ReviewedPod(view, context, previous)
     else:
         pod = Repair(view, context, snapshot.repairs(effective)).pod
     active = effective.for_pod(pod)
@@ -303,10 +318,10 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = _context(request, snapshot, effective)._replace(operation="CREATE", budget=Budget(WORK_LIMIT))
+    context = _context(request, snapshot, effective)._replace(operation="CREATE", budget=SearchBudget(WORK_LIMIT))
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
-    pods: list[tuple[str, DevicePod]] = []
+    pods: list[tuple[str, ReviewedPod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
     reviewable, notice = _reviewable_templates(templates)
@@ -326,6 +341,8 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         if len(notices) < MAX_FINDINGS:
             notices += _notices(known.repair, effective.enforcement, f"{template.path}: ")
         violations.add(known.findings, template)
+    workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
+    violations.add(_workload_findings(workload, effective, running=request.operation == "UPDATE"))
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
@@ -407,6 +424,17 @@ def _kind(request: Request) -> str | None:
     if request.group == "" and request.kind == "Pod":
         return "pod"
     return "workload" if (request.group, request.kind) in WORKLOADS else None
+
+
+def _is_mirror(pod: Any) -> bool:
+    """Whether a pod is the API server's copy of a static pod, which runs already, whatever happens to the copy.
+
+    The annotation opens no way around the rules: a kubelet starts no pod of the API server that has it, and the API server
+    lets nobody add it to a pod or remove it.
+    """
+    metadata = pod.get("metadata") if isinstance(pod, dict) else None
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    return isinstance(annotations, dict) and names.MIRROR in annotations
 
 
 def _object(request: Request) -> dict[str, Any]:

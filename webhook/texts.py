@@ -1,4 +1,4 @@
-"""Foreign text in places of limited size."""
+"""Makes text from outside fit to print: short, and without control characters."""
 
 import json
 from typing import Any
@@ -35,12 +35,12 @@ def cut(text: str, most: int) -> str:
 
 
 def visible(text: str) -> str:
-    """Spell out what a terminal would obey or hide: escape sequences, line breaks, reversed writing."""
+    """Escape what a terminal would interpret or hide: escape sequences, line breaks, right-to-left marks."""
     if text.isprintable():
         return text
     return "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text])
 
 
 def legible(text: str, most: int) -> str:
-    """At most so many characters of a text, made visible; however long it is, that takes no time."""
+    """The first characters of a text, made visible; the time does not depend on its length."""
     return shorten(visible(text[: most + 1]), most)

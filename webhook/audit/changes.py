@@ -1,4 +1,4 @@
-"""Many replays put together: what changes, for whom. Bounded."""
+"""The results of many replays, grouped: what changes, and for whom. Bounded."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from webhook.audit.replay import Direction, Replayed, Verdict
+from webhook.audit.replay import Direction, Replayed, ReplayVerdict
 from webhook.audit.summary import OTHERS
 from webhook.rules.base import Level
 
@@ -20,14 +20,14 @@ _INDEX = re.compile(r"/(?:\d+|-)(?=/|$)")
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Kind(NamedTuple):
+class ChangeKind(NamedTuple):
     """How decisions change.
 
     Attributes:
         direction: in which way.
-        explained: False where the inputs are those of then.
-        gained, lost: rules that speak now and did not then, and the other way round; of other mutations, the places.
-        level_changes: rules with their level of then and of now, where those differ.
+        explained: False if the replay had the inputs of the original.
+        gained, lost: rules with findings only in the replay, or only in the original; of other mutations, the fields.
+        level_changes: rules whose level differs, with the level in the original and in the replay.
     """
 
     direction: Direction
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 
 
 @dataclass(slots=True)
-class Group:
+class ChangeGroup:
     """Decisions that change alike.
 
     Attributes:
@@ -55,36 +55,36 @@ class Group:
 
 @dataclass(slots=True)
 class Changes:
-    """Takes one replay after the other.
+    """The replays so far.
 
     Attributes:
         verdicts: how many of each.
-        directions: how many change in each way.
-        reasons: why so many are not replayable.
-        digests: part (`config`, `policy`, `fleet`) and digest of the lines that were made with others than those given.
-        groups: what changes alike.
-        left_out: changes that found no place among the groups.
+        directions: how many change in each direction.
+        reasons: why decisions are not replayable, and how many.
+        digests: of the inputs that differ from the given ones: part (`config`, `policy`, `fleet`) and digest.
+        groups: decisions that change alike.
+        left_out: changes that are in no group, as there are too many.
     """
 
-    verdicts: Counter[Verdict] = field(default_factory=Counter)
+    verdicts: Counter[ReplayVerdict] = field(default_factory=Counter)
     directions: Counter[Direction] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     digests: Counter[tuple[str, str]] = field(default_factory=Counter)
-    groups: dict[Kind, Group] = field(default_factory=dict)
+    groups: dict[ChangeKind, ChangeGroup] = field(default_factory=dict)
     left_out: int = 0
 
     @property
     def any(self) -> bool:
-        """Whether something is other than recorded."""
+        """Whether a decision changes."""
         return bool(self.directions)
 
     def add(self, replayed: Replayed) -> None:
-        """Take a replay."""
+        """Add a replay."""
         self.verdicts[replayed.verdict] += 1
         for part in replayed.other:
             digest = str(replayed.decision.digests.get(part, "missing"))[:64]
             _increase(self.digests, (part, digest), (part, OTHERS), MAX_DIGESTS)
-        if replayed.verdict is Verdict.UNKNOWN:
+        if replayed.verdict is ReplayVerdict.UNKNOWN:
             self.reasons[replayed.reason] += 1
         if replayed.direction is None:
             return
@@ -95,24 +95,24 @@ class Changes:
             if len(self.groups) >= MAX_GROUPS:
                 self.left_out += 1
                 return
-            group = self.groups[kind] = Group(replayed)
+            group = self.groups[kind] = ChangeGroup(replayed)
         group.count += 1
         _increase(group.namespaces, replayed.decision.namespace, OTHERS, MAX_NAMES)
         _increase(group.users, replayed.decision.user, OTHERS, MAX_NAMES)
 
 
-def _kind(replayed: Replayed, direction: Direction) -> Kind:
-    explained = replayed.verdict is Verdict.CHANGED
+def _kind(replayed: Replayed, direction: Direction) -> ChangeKind:
+    explained = replayed.verdict is ReplayVerdict.CHANGED
     if direction is Direction.MUTATED:
         now, then = replayed.other_operations
-        return Kind(direction, explained, _places(now), _places(then))
+        return ChangeKind(direction, explained, _places(now), _places(then))
     gained, lost = ({finding.rule: None for finding in found} for found in (replayed.gained, replayed.lost))
     levels = {(change.before.rule, change.before.level, change.after.level): None for change in replayed.level_changes}
-    return Kind(direction, explained, tuple(gained), tuple(lost), tuple(levels))
+    return ChangeKind(direction, explained, tuple(gained), tuple(lost), tuple(levels))
 
 
 def _places(operations: Iterable[dict[str, Any]]) -> tuple[str, ...]:
-    """Where a patch changes something, whatever the container."""
+    """The fields that a patch changes, for any container."""
     found = {_INDEX.sub("/*", str(operation.get("path", ""))[:1024]): None for operation in operations}
     return tuple(found)[:MAX_PATHS]
 

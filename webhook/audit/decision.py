@@ -1,6 +1,7 @@
 """One line of the audit log as a value."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -11,15 +12,15 @@ from webhook.rules.base import Enforcement, Level
 
 ENDPOINTS = ("mutate", "validate")
 
-MAX_DEPTH = 200  # of a line that need not be looked at for it
+MAX_DEPTH = 200  # brackets in a line whose nesting need not be checked
 
 _SEVERITY = {Level.OFF: 0, Level.AUDIT: 1, Level.WARN: 2, Level.DENY: 3}
 _LEVELS: dict[Any, Level] = {level.value: level for level in Level}
-_ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
+ENFORCEMENTS: dict[Any, Enforcement] = {enforcement.value: enforcement for enforcement in Enforcement}
 
 
-class Outline(NamedTuple):
-    """What many decisions have in common, and what they are counted by.
+class DecisionGroup(NamedTuple):
+    """Decisions that are counted alike, and what they have in common.
 
     Attributes:
         endpoint, dry_run, namespace, user, allowed, enforcement, word: as the decision has them.
@@ -35,18 +36,23 @@ class Outline(NamedTuple):
     word: str
     levels: tuple[tuple[str, Level], ...]
 
-    @property
-    def denies(self) -> bool:
-        """Whether they were refused, or have a finding that refuses under `enforce`."""
-        return not self.allowed or any(level is Level.DENY for _, level in self.levels)
+    def denying_rules(self) -> tuple[str, ...]:
+        """The rules that refused them."""
+        enforced = self.enforcement is Enforcement.ENFORCE
+        return tuple([rule for rule, level in self.levels if enforced and level is Level.DENY])
+
+    def denied_in(self) -> tuple[str, ...]:
+        """The namespace in which they were refused; empty if they were not."""
+        return () if self.allowed else (self.namespace,)
 
 
-class Decision(NamedTuple):  # made a million times for one log
-    """What the webhook decided, as its audit line has it.
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the webhook decided, as its audit line has it, in the order of its keys.
 
     Attributes:
-        at: when.
-        id, uid: of the decision, and of the review that asked for it.
+        time: when.
+        id, uid: of the decision, and of the review that requested it.
         endpoint: `mutate` or `validate`.
         operation, dry_run, user, namespace, kind, name: of the request.
         allowed: the verdict.
@@ -54,13 +60,13 @@ class Decision(NamedTuple):  # made a million times for one log
         patch: the JSON patch; it was made only if enforcement is `enforce`.
         request: what is kept of the request.
         digests: of device config, policy and fleet.
-        duration: in microseconds.
-        client_verified: whether the client proved by a certificate that it may ask; False also for lines of versions
-            that did not record it.
+        duration_us: in microseconds.
+        client_verified: whether the client showed a certificate that allows it to send reviews; False also for lines of
+            versions that did not record it.
         enforcement: of the policy in that namespace; `enforce` for lines of versions that had no other.
     """
 
-    at: datetime
+    time: datetime
     id: str
     uid: str
     endpoint: str
@@ -75,7 +81,7 @@ class Decision(NamedTuple):  # made a million times for one log
     patch: list[dict[str, Any]]
     request: dict[str, Any]
     digests: dict[str, Any]
-    duration: int
+    duration_us: int
     client_verified: bool = False
     enforcement: Enforcement = Enforcement.ENFORCE
 
@@ -89,10 +95,10 @@ class Decision(NamedTuple):  # made a million times for one log
         )
 
     @property
-    def outline(self) -> Outline:
-        """What it is counted by."""
+    def group(self) -> DecisionGroup:
+        """The group in which it is counted."""
         levels = tuple(worst_levels(self.findings).items()) if self.findings else ()
-        return Outline(
+        return DecisionGroup(
             self.endpoint,
             self.dry_run,
             self.namespace,
@@ -114,8 +120,19 @@ class Decision(NamedTuple):  # made a million times for one log
         return soften(self.findings, self.enforcement)
 
 
+_SPELLED = {"dry_run": "dryRun", "duration_us": "durationUs", "client_verified": "clientVerified"}
+KEYS = {
+    field.name: _SPELLED.get(field.name, field.name) for field in fields(Decision)
+}  # of the audit line, by attribute
+_TYPES = [(field.name, field.type) for field in fields(Decision) if field.type in (str, bool, int)] + [
+    ("patch", list),
+    ("request", dict),
+    ("digests", dict),
+]
+
+
 def worst_levels(findings: Iterable[Violation]) -> dict[str, Level]:
-    """Each rule that spoke, in order, with the worst level at which it did."""
+    """Each rule with a finding, in order, with the worst level of its findings."""
     worst: dict[str, Level] = {}
     for finding in findings:
         before = worst.get(finding.rule)
@@ -129,14 +146,14 @@ def parse_decision(line: bytes) -> Decision | None:
     try:
         record = orjson.loads(line)
         if line.count(b"{") + line.count(b"[") > MAX_DEPTH:
-            orjson.dumps(record)  # it reads deeper than it writes
+            orjson.dumps(record)  # orjson reads deeper nesting than it writes
     except (orjson.JSONDecodeError, TypeError):
         return None
     return read_decision(record)
 
 
 def read_decision(record: Any) -> Decision | None:
-    """Take a parsed line; None if it is not one of the audit log."""
+    """Read a parsed line; None if it is not one of the audit log."""
     try:
         found = record["findings"]
         decision = Decision(
@@ -157,24 +174,16 @@ def read_decision(record: Any) -> Decision | None:
             record["digests"],
             record["durationUs"],
             record.get("clientVerified", False),
-            _ENFORCEMENTS[record.get("enforcement", Enforcement.ENFORCE)],
+            ENFORCEMENTS[record.get("enforcement", Enforcement.ENFORCE)],
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     right = (
-        all([type(text) is str for text in decision[1:5]])
-        and all([type(text) is str for text in decision[6:10]])
-        and decision.at.tzinfo is UTC
-        and decision.at.year >= 1970
+        all([type(getattr(decision, name)) is expected for name, expected in _TYPES])
+        and decision.time.tzinfo is UTC
+        and decision.time.year >= 1970
         and decision.endpoint in ENDPOINTS
-        and type(decision.dry_run) is bool
-        and type(decision.allowed) is bool
         and type(found) is list
-        and type(decision.patch) is list
-        and type(decision.request) is dict
-        and type(decision.digests) is dict
-        and type(decision.duration) is int
-        and type(decision.client_verified) is bool
         and all([type(operation) is dict for operation in decision.patch])
     )
     return decision if right else None
@@ -189,28 +198,10 @@ def _violation(found: Any) -> Violation:
 
 def to_record(decision: Decision) -> dict[str, Any]:
     """The audit line of a decision as it was."""
-    return {
-        "time": spell_time(decision.at),
-        "id": decision.id,
-        "uid": decision.uid,
-        "endpoint": decision.endpoint,
-        "operation": decision.operation,
-        "dryRun": decision.dry_run,
-        "user": decision.user,
-        "namespace": decision.namespace,
-        "kind": decision.kind,
-        "name": decision.name,
-        "allowed": decision.allowed,
-        "findings": decision.findings,
-        "patch": decision.patch,
-        "request": decision.request,
-        "digests": decision.digests,
-        "durationUs": decision.duration,
-        "clientVerified": decision.client_verified,
-        "enforcement": decision.enforcement,
-    }
+    record = {key: getattr(decision, name) for name, key in KEYS.items()}
+    return record | {"time": spell_time(decision.time)}
 
 
 def spell_time(at: datetime) -> str:
-    """A point in time as the audit log spells it."""
+    """A point in time as the audit log has it."""
     return at.isoformat().replace("+00:00", "Z")

@@ -1,28 +1,28 @@
-"""Which decisions are asked for."""
+"""Filters on decisions."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from webhook.audit.decision import Decision
+from webhook.durations import parse_duration
 
-MAX_GLOB = 300  # characters, of what a person or a program asks for
-MAX_REMEMBERED = 256  # characters: a log of strangers' megabytes must not stay in memory
+MAX_GLOB = 300  # characters that the console accepts
+MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
 
-_AGO = re.compile(r"(\d{1,6})([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_AGE = re.compile(r"[\d.]+[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a decision must be; what is empty or None asks nothing.
+    """What decisions must have in common; what is empty or None admits all.
 
     Attributes:
-        since, until: from the first, before the second.
-        denied: refused ones only.
+        since, until: made at or after the first, before the second.
+        denied: only refused ones.
         rules, namespaces, users: globs, of which one must match: the id of a finding's rule, the namespace, the user.
         dry_run, endpoint: as the decision has it.
         words: outcomes of `webhook.outcome.WORDS`, of which it must be one.
@@ -43,12 +43,12 @@ class Filter:
     id: str = ""
 
     def admits(self, decision: Decision) -> bool:
-        """Tell whether a decision is asked for."""
+        """Whether a decision matches."""
         return (
             not (self.denied and decision.allowed)
             and (not self.id or decision.id == self.id)
-            and (self.since is None or decision.at >= self.since)
-            and (self.until is None or decision.at < self.until)
+            and (self.since is None or decision.time >= self.since)
+            and (self.until is None or decision.time < self.until)
             and (self.dry_run is None or decision.dry_run is self.dry_run)
             and (self.endpoint is None or decision.endpoint == self.endpoint)
             and (not self.namespaces or _matches(decision.namespace, self.namespaces))
@@ -63,20 +63,19 @@ EVERY = Filter()
 
 
 def exactly(text: str) -> str:
-    """The glob that matches a text alone."""
+    """The glob that matches only this text."""
     return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in text])
 
 
 def read_time(text: str, now: datetime) -> datetime:
-    """Read a point in time: `2h` (ago; s, m, h, d or w), `2026-11-20`, `2026-11-20T10:00`, UTC unless it says otherwise.
+    """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
 
     Raises:
         ValueError: it is neither.
     """
-    ago = _AGO.fullmatch(text)
     try:
-        if ago:
-            return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+        if _AGE.match(text):
+            return now - parse_duration(text)
         found = datetime.fromisoformat(text)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
     except (OverflowError, ValueError):
@@ -84,7 +83,7 @@ def read_time(text: str, now: datetime) -> datetime:
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:
-    """For what repeats."""
+    """For texts that recur in a log."""
     return _remembered(text, patterns) if len(text) <= MAX_REMEMBERED else _match(text, patterns)
 
 

@@ -1,8 +1,8 @@
-"""What decisions are replayed with: device config, policy and fleet from files, and what is tried out on top of them."""
+"""What a replay tries out on top of device config, policy and nodes."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -10,8 +10,7 @@ from webhook import names
 from webhook.devices.nodes import Node
 from webhook.errors import ConfigError
 from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot
-from webhook.settings.files import SettingsFiles, parse_document
+from webhook.settings.files import parse_document
 from webhook.settings.snapshot import SnapshotInputs
 
 MAX_SPLIT = 1000
@@ -19,41 +18,11 @@ MAX_SPLIT = 1000
 _NAMESPACE = re.compile(r"namespaces\.(.+)\.(exempt|enforcement|(?:rules|repairs)\.[a-z0-9-]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Where device config, policy and fleet stand, and what to change in them.
-
-    Attributes:
-        files: what none of them says is the built-in device config, the default policy, an unknown fleet.
-        settings: `KEY=VALUE` of the policy: `rules.card-count=deny`, `namespaces.team-*.enforcement=warn`.
-        split: how many slices each vGPU card of the fleet is cut into; None leaves them.
-    """
-
-    files: SettingsFiles
-    settings: tuple[str, ...] = ()
-    split: int | None = None
-
-    @property
-    def what_if(self) -> bool:
-        """Whether something is tried out."""
-        return bool(self.settings) or self.split is not None
-
-    def load(self) -> tuple[Snapshot, Snapshot]:
-        """What the files say; and that with what is tried out, the same object if nothing is.
-
-        Raises:
-            ConfigError: a file or a setting cannot be used.
-        """
-        inputs = self.files.load().inputs()
-        base = inputs.snapshot()
-        return base, try_out(inputs, self.settings, self.split).snapshot() if self.what_if else base
-
-
 def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) -> SnapshotInputs:
-    """Other parts: some keys of the policy, `KEY=VALUE`, and the split count of all vGPU cards, where given.
+    """The inputs with some keys of the policy changed, `KEY=VALUE`, and the split count of all vGPU cards, where given.
 
     Raises:
-        ConfigError: a setting cannot be used, or there is no fleet whose cards could be split otherwise.
+        ConfigError: a setting cannot be used, or there is no fleet for the split count.
     """
     nodes = inputs.nodes
     if split is not None:
@@ -64,7 +33,7 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     for setting in settings:
         document = with_setting(document, setting)
     policy = parse_policy(document, "the policy with --set") if settings else inputs.policy
-    return SnapshotInputs(inputs.config, policy, nodes)
+    return replace(inputs, policy=policy, nodes=nodes)
 
 
 def with_split(node: Node, split: int, number_name: str) -> Node:
@@ -110,7 +79,7 @@ def with_setting(document: Mapping[str, Any], setting: str) -> dict[str, Any]:
 
 
 def _with_namespace(entries: Any, pattern: str, keys: Sequence[str], value: Any) -> list[Any]:
-    """The policy's namespaces with one more entry: what decided for this glob so far, but for one key.
+    """The policy's namespaces with one more entry: the one that decides for this glob so far, with one key changed.
 
     The last entry that matches decides alone, so it goes to the end.
     """

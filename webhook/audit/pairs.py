@@ -1,17 +1,86 @@
-"""The two lines of one new pod, those of `/mutate` and of `/validate`. Only content, place and time tie them together."""
+"""The two lines of one new pod, from `/mutate` and from `/validate`. They have no common id: content, place and time match."""
 
+import hashlib
 import re
-from collections import deque
+from collections import OrderedDict, deque
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import jsonpatch
+import orjson
 
 from webhook.audit.decision import Decision
 from webhook.audit.filters import MAX_GLOB, Filter, exactly
-from webhook.audit.repairs import content_after
+from webhook.errors import Malformed
+from webhook.pod.excerpt import excerpt
+from webhook.pod.view import PodView
+from webhook.review import Snapshot, mutate
+from webhook.wire.models import Request
 
 if TYPE_CHECKING:  # the command line needs no SQLite
-    from webhook.audit.store import DecisionStore, Stored
+    from webhook.audit.store import DecisionStore, NumberedDecision
+
+MAX_BYTES = 16 << 20  # of pods in memory; those of one template count once
+
+_UNFIT = (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, LookupError, TypeError, ValueError)
+
+
+class Repairs:
+    """The latest pods that were repaired, each with what it was before."""
+
+    def __init__(self) -> None:
+        self._before: OrderedDict[bytes, bytes] = OrderedDict()
+        self._size = 0
+
+    def note(self, decision: Decision) -> None:
+        """Remember the pod of a recorded mutation, and what it became."""
+        key = content_after(decision) if decision.changes else None
+        if key is None:
+            return
+        spelled = orjson.dumps(decision.request["pod"])
+        self._size += len(spelled) - len(self._before.pop(key, b""))
+        self._before[key] = spelled  # the latest is the likeliest to be the one that is judged next
+        while self._size > MAX_BYTES:
+            self._size -= len(self._before.popitem(last=False)[1])
+
+    def repeat(self, request: Request, snapshot: Snapshot) -> Request:
+        """The request with its pod as these inputs would have repaired it; unchanged if its former pod is unknown."""
+        if request.operation != "CREATE" or request.kind != "Pod" or request.object is None or not self._before:
+            return request
+        before = self._before.get(_key(request.object))
+        if before is None:
+            return request
+        pod: dict[str, Any] = orjson.loads(before)
+        return made_again(request._replace(object=pod), snapshot)
+
+
+def made_again(request: Request, snapshot: Snapshot) -> Request:
+    """The request to validate a new pod, which these inputs repair first; any other request unchanged."""
+    repaired = mutate(request, snapshot)
+    return request._replace(object=dict(repaired.object)) if repaired.touched else request
+
+
+def content_after(decision: Decision) -> bytes | None:
+    """Identifies the pod of a line after its repair: equal in both lines of a new pod. None if the line holds no pod."""
+    pod = decision.request.get("pod")
+    if not isinstance(pod, dict):
+        return None
+    try:
+        return _key(jsonpatch.apply_patch(pod, decision.changes) if decision.changes else pod)
+    except (*_UNFIT, Malformed):  # the patch is for the whole pod, of which the line holds a part
+        return None
+
+
+def _key(pod: dict[str, Any]) -> bytes:
+    """A digest of what rules read of a pod.
+
+    Raises:
+        Malformed: it is no pod.
+    """
+    kept = excerpt(PodView(pod), lambda amounts: amounts)
+    return hashlib.blake2b(orjson.dumps(kept, option=orjson.OPT_SORT_KEYS), digest_size=16).digest()
+
 
 APART = timedelta(seconds=60)  # the API server gives each webhook at most half of that
 MAX_LOOKED_AT = 200
@@ -42,14 +111,14 @@ class OtherLine:
             and one.kind == other.kind == "Pod"
             and one.endpoint != other.endpoint
             and (one.namespace, one.user, one.dry_run) == (other.namespace, other.user, other.dry_run)
-            and abs(one.at - other.at) <= APART
+            and abs(one.time - other.time) <= APART
             and self._content is not None
             and self._content == content_after(other)
         )
 
 
 class Lookup:
-    """Finds a decision by its id in a log that is read in order. Its author has only the id that the refusal names.
+    """Finds a decision by its id, which a refusal names, in a log that is read in order.
 
     Attributes:
         found: the decisions of that id, each with the other line of its pod.
@@ -62,7 +131,7 @@ class Lookup:
         self._unpaired: OtherLine | None = None
 
     def add(self, decision: Decision) -> None:
-        """Take a decision."""
+        """Look at the next decision."""
         if decision.id == self._id:
             line = OtherLine(decision)
             before = next((each for each in reversed(self._mutations) if line.matches(each)), None)
@@ -76,18 +145,18 @@ class Lookup:
 
 
 class Pending:
-    """The latest mutations that do not match a filter themselves, until the judgement of their pod does."""
+    """The latest mutations that do not match a filter, in case that the validation of their pod does."""
 
     def __init__(self) -> None:
         self._held: deque[Decision] = deque(maxlen=MAX_LOOKED_AT)
 
     def add(self, decision: Decision) -> None:
-        """Hold a decision, if it is one that may repair a pod."""
+        """Keep a decision, if it may have repaired a pod."""
         if decision.endpoint == "mutate" and decision.patch:
             self._held.append(decision)
 
     def take(self, judged: Decision) -> list[Decision]:
-        """Those that may have repaired the pod of a judgement, oldest first; they are held no more."""
+        """Remove and return those that may have repaired the pod of a validation, oldest first."""
         who = judged.namespace, judged.user
         found = [each for each in self._held if (each.namespace, each.user) == who]
         if found:
@@ -98,27 +167,27 @@ class Pending:
 
 
 def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | None:
-    """The number of the other line of a new pod; None if the store does not hold it, or if there is no telling."""
+    """The number of the other line of a new pod; None if the store does not have it, or if it cannot be told."""
     other = OtherLine(decision)
     return next((each.number for each in _near(store, number, decision) if other.matches(each.decision)), None)
 
 
-def repairs_before(store: "DecisionStore", number: int, judged: Decision) -> "list[Stored]":
-    """The mutations that may have repaired the pod of a judgement, oldest first.
+def repairs_before(store: "DecisionStore", number: int, judged: Decision) -> "list[NumberedDecision]":
+    """The mutations that may have repaired the pod of a validation, oldest first.
 
     They were made in the same namespace, for the same user, within the minute before.
     """
     return _near(store, number, judged)[::-1]
 
 
-def _near(store: "DecisionStore", number: int, decision: Decision) -> "list[Stored]":
+def _near(store: "DecisionStore", number: int, decision: Decision) -> "list[NumberedDecision]":
     """Decisions of the other endpoint that may be about the same pod, the nearest first."""
     if max(len(decision.namespace), len(decision.user)) > MAX_GLOB:
-        return []  # nobody's name; to compile a glob of a megabyte takes seconds, and it would stay in memory
+        return []  # not a real name; compiling a glob of a megabyte takes seconds, and the result stays in memory
     judges = decision.endpoint == "validate"
     wanted = Filter(
-        since=moved(decision.at, -APART),
-        until=moved(decision.at, APART),
+        since=moved(decision.time, -APART),
+        until=moved(decision.time, APART),
         namespaces=(exactly(decision.namespace),),
         users=(exactly(decision.user),),
         dry_run=decision.dry_run,

@@ -1,4 +1,4 @@
-"""Decisions made again, by the same engine, from what the audit log kept: which would be others with other inputs."""
+"""Replays recorded decisions with the same engine, from the audit log: which of them change with other inputs."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -6,12 +6,13 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from webhook.audit.decision import Decision
-from webhook.audit.repairs import Repairs, made_again
+from webhook.audit.pairs import Repairs, made_again
 from webhook.errors import Malformed, WebhookError
 from webhook.outcome import Outcome, Violation
 from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.base import Enforcement, Level
+from webhook.settings.sources import PART_NAMES
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 
@@ -30,14 +31,14 @@ _PLACE = ("spec", "template")
 
 
 class NotReplayable(WebhookError):
-    """The line does not hold what a review needs. The message says why, in few words."""
+    """The line does not hold what a review needs. The message is the reason, in few words."""
 
 
 def rebuild(decision: Decision) -> Request:
-    """Build the request again: not what came in, but all that rules read of it.
+    """Rebuild the request: not as it was received, but with all that rules read of it.
 
     Raises:
-        NotReplayable: the line does not say enough.
+        NotReplayable: the line does not have enough of it.
     """
     kept = decision.request
     if "omitted" in kept:
@@ -46,7 +47,7 @@ def rebuild(decision: Decision) -> Request:
     group = "" if decision.kind == "Pod" else _GROUPS.get(decision.kind, "unknown")
     new, old = kept.get("pod"), kept.get("old")
     if "templates" in kept:
-        group, new, old = _workload(decision.kind, kept["templates"])
+        group, new, old = _workload(decision.kind, kept["templates"], kept.get("workload", {}))
     elif new is None and (group, decision.kind) in WORKLOADS:
         new = old = _UNCHANGED if decision.operation == "UPDATE" else None  # an UPDATE that changes no template
     sub_resource = kept.get("subResource", "")
@@ -68,21 +69,32 @@ def rebuild(decision: Decision) -> Request:
     )
 
 
-def _workload(kind: str, templates: Any) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
-    """A workload that has such templates where they stood, and its group."""
+def _workload(kind: str, templates: Any, excerpt: Any) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
+    """A workload with these templates in their places, beside the fields that the line holds; and its group."""
     pods = _pods(templates)
+    kept = excerpt if isinstance(excerpt, dict) else {}
+    spec = kept.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
     tasks = {int(found[1]): pod for path, pod in pods.items() if (found := _TASK.fullmatch(path))}
     if not tasks:
         places = _PLACES.get(kind, _PLACE)
         pod = pods.get(".".join(places))
         if pod is None or kind not in _GROUPS:
             raise NotReplayable("the line names no template that its kind has")
-        return _GROUPS[kind], _nested(places, pod), None
-    count = max(tasks) + 1
+        first, *rest = places
+        nested = _nested(tuple(rest), pod)
+        return _GROUPS[kind], {**kept, first: {**spec, **nested} if first == "spec" else nested}, None
+    fields = spec.get("tasks")
+    fields = fields if isinstance(fields, list) else []
+    count = max(max(tasks) + 1, len(fields))
     if kind != "Job" or len(tasks) != len(pods) or count > MAX_TASKS:
         raise NotReplayable("the line names no template that its kind has")
-    new = [{"template": tasks.get(index, _UNCHANGED)} for index in range(count)]
-    return VCJOB_GROUP, {"spec": {"tasks": new}}, {"spec": {"tasks": [{"template": _UNCHANGED}] * count}}
+    new = [
+        {**(one if isinstance(one, dict) else {}), "template": tasks.get(index, _UNCHANGED)}
+        for index, one in enumerate([*fields, *[{}] * (count - len(fields))])
+    ]
+    old = {"spec": {"tasks": [{"template": _UNCHANGED}] * count}}
+    return VCJOB_GROUP, {**kept, "spec": {**spec, "tasks": new}}, old
 
 
 def _pods(templates: Any) -> dict[str, Any]:
@@ -102,22 +114,22 @@ def _nested(places: tuple[str, ...], value: Any) -> dict[str, Any]:
     return nested
 
 
-HALVES: dict[str, Callable[[Request, Snapshot], Outcome]] = {"mutate": mutate, "validate": validate}
+ENDPOINT_REVIEWS: dict[str, Callable[[Request, Snapshot], Outcome]] = {"mutate": mutate, "validate": validate}
 PASSED_OVER = "passed over then, so the log holds no pod"
 UNREADABLE = "the line holds no pod that can be read"
 
 
-class Verdict(StrEnum):
-    """What came of a replay."""
+class ReplayVerdict(StrEnum):
+    """The result of a replay."""
 
     SAME = "same"
-    CHANGED = "changed"  # by what is tried out, or because the line was made with other inputs
-    UNEXPLAINED = "not reproduced"  # though it was made with these very inputs
+    CHANGED = "changed"  # by a change to try, or because the original had other inputs
+    UNEXPLAINED = "not reproduced"  # with the same inputs as the original
     UNKNOWN = "not replayable"
 
 
 class Direction(StrEnum):
-    """In which way a decision would be another; the first that holds."""
+    """How a decision changes; the first that applies."""
 
     DENIED = "allowed -> denied"
     ALLOWED = "denied -> allowed"
@@ -128,28 +140,28 @@ class Direction(StrEnum):
 
 
 class LevelChange(NamedTuple):
-    """A finding of then, and the same one of now at another level."""
+    """A finding of the original, and the same one of the replay at another level."""
 
     before: Violation
     after: Violation
 
 
 class Replayed(NamedTuple):
-    """A decision and what would become of it.
+    """A decision and its replay.
 
     Attributes:
         decision: as recorded.
-        verdict: what came of the replay.
-        direction: in which way it changes; None if it does not.
-        other: of `config`, `policy` and `fleet` those that were others when the line was made.
+        verdict: the result.
+        direction: how it changes; None if it does not.
+        other: of `PART_NAMES`, those that differ from the original.
         reason: why it is not replayable; empty if it is.
-        gained, lost: findings of now that were not there then, and the other way round.
-        level_changes: findings at the same place, then and now, whose level differs.
-        outcome: of now; None if it is not replayable, or nothing was recorded then as now.
+        gained, lost: findings that only the replay has, and those that only the original has.
+        level_changes: findings at the same place whose level differs.
+        outcome: of the replay; None if it is not replayable, or if nothing is reviewed in both.
     """
 
     decision: Decision
-    verdict: Verdict
+    verdict: ReplayVerdict
     direction: Direction | None = None
     other: tuple[str, ...] = ()
     reason: str = ""
@@ -174,19 +186,19 @@ class Replayer:
         """Take the inputs.
 
         Args:
-            base: what the digests of the lines are compared with.
-            tried: what the decisions are made with; the same object if nothing is tried out.
+            base: the inputs whose digests are compared with those of the lines.
+            tried: the inputs of the replay; the same object if there is no change to try.
         """
         self._base = base
         self._tried = tried
         self._repairs = Repairs()
 
     def replay(self, decision: Decision) -> Replayed:
-        """Make a decision again."""
+        """Replay a decision."""
         was, base = decision.digests, self._base.digests
-        other = tuple([part for part in base if was.get(part) != base[part]])
+        other = tuple([part for part in PART_NAMES if was.get(part) != base.get(part)])
         if decision.word == "untouched" and was.get("policy") == self._tried.digests["policy"]:
-            return Replayed(decision, Verdict.SAME, other=other)  # the policy alone says what is passed over
+            return Replayed(decision, ReplayVerdict.SAME, other=other)  # the policy alone decides what is not reviewed
         pair = bool(other) or self._tried is not self._base
         try:
             request = self._rebuild(decision, other)
@@ -195,13 +207,13 @@ class Replayer:
             reason = PASSED_OVER if decision.word == "untouched" else UNREADABLE
             if isinstance(error, NotReplayable):
                 reason = str(error)
-            return Replayed(decision, Verdict.UNKNOWN, other=other, reason=reason)
+            return Replayed(decision, ReplayVerdict.UNKNOWN, other=other, reason=reason)
         finally:
             if pair:
                 self.note(decision)
         direction = compare(decision, outcome)
         if direction is None:
-            return Replayed(decision, Verdict.SAME, other=other, outcome=outcome)
+            return Replayed(decision, ReplayVerdict.SAME, other=other, outcome=outcome)
         explained = bool(other)
         if not explained and self._tried is not self._base:
             before = self._review(decision, request, self._base, pair)
@@ -212,7 +224,7 @@ class Replayer:
         moved = {id(violation) for change in level_changes for violation in change}
         return Replayed(
             decision,
-            Verdict.CHANGED if explained else Verdict.UNEXPLAINED,
+            ReplayVerdict.CHANGED if explained else ReplayVerdict.UNEXPLAINED,
             direction,
             other,
             gained=tuple([violation for violation in gained if id(violation) not in moved]),
@@ -222,17 +234,17 @@ class Replayer:
         )
 
     def note(self, decision: Decision) -> None:
-        """Remember a mutation that is not to be made again, for the judgement that follows it."""
+        """Remember a mutation that is not replayed, for the validation that follows it."""
         if decision.endpoint == "mutate":
             self._repairs.note(decision)
 
     def _review(self, decision: Decision, request: Request, snapshot: Snapshot, pair: bool) -> Outcome:
-        """Make the decision; a pod that this webhook repaired is repaired again first, as these inputs would have it."""
+        """Review the request; a pod that this webhook repaired is first repaired again, with these inputs."""
         if decision.endpoint == "validate" and decision.enforcement is not Enforcement.ENFORCE:
             request = made_again(request, snapshot)  # the line holds the pod before any repair
         elif decision.endpoint == "validate" and pair:
             request = self._repairs.repeat(request, snapshot)
-        return HALVES[decision.endpoint](request, snapshot)
+        return ENDPOINT_REVIEWS[decision.endpoint](request, snapshot)
 
     def _rebuild(self, decision: Decision, other: Iterable[str]) -> Request:
         """The request behind a line.
@@ -248,13 +260,13 @@ class Replayer:
 
 
 def compare(decision: Decision, outcome: Outcome) -> Direction | None:
-    """Say in which way an outcome is another than the recorded one; None if it is the same."""
+    """How an outcome differs from the recorded one; None if it is the same."""
     if decision.allowed is not outcome.allowed:
         return Direction.DENIED if decision.allowed else Direction.ALLOWED
     then, now = _findings(decision, outcome)
     if then != now:
-        told = {_place(v) for v in outcome.softened} - {_place(v) for v in decision.softened}
-        if any([level is Level.WARN for _, level, _ in told]):
+        new = {_place(v) for v in outcome.softened} - {_place(v) for v in decision.softened}
+        if any([level is Level.WARN for _, level, _ in new]):
             return Direction.WARNED
         if {_place(v) for v in then} != {_place(v) for v in now}:
             return Direction.FOUND
@@ -265,14 +277,14 @@ def compare(decision: Decision, outcome: Outcome) -> Direction | None:
 
 
 def _findings(decision: Decision, outcome: Outcome) -> tuple[tuple[Violation, ...], tuple[Violation, ...]]:
-    """The findings of then and of now: at the levels at which they take effect, unless those are softened alike."""
+    """The findings of the original and of the replay: at the levels that take effect, unless both soften alike."""
     if decision.enforcement is outcome.enforcement:
         return decision.findings, outcome.violations
     return decision.softened, outcome.softened
 
 
 def _patches(decision: Decision, outcome: Outcome) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The patches of then and of now: as they are made, unless they are only recorded, then as now."""
+    """The patches of the original and of the replay: as they were applied, unless both only recorded them."""
     if Enforcement.ENFORCE in (decision.enforcement, outcome.enforcement):
         return without_ends(decision.changes), without_ends(outcome.changes)
     return without_ends(decision.patch), without_ends(outcome.operations)

@@ -1,20 +1,95 @@
-"""Many decisions summed up: who is refused for what, and how that goes over time. Bounded, whatever the log holds."""
+"""Decisions summed up: who is refused for what, and how that goes over time. Bounded, whatever the log holds."""
 
-from collections import Counter
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from webhook.audit.decision import Decision, Outline
-from webhook.audit.trend import MINUTE, Trend
+from webhook.audit.decision import Decision, DecisionGroup
 from webhook.rules.base import Enforcement, Level
 
-MAX_KEYS = 10_000  # of each table; names come from strangers
+MINUTE = 60
+_HOUR = 60 * MINUTE
+_DAY = 24 * _HOUR
+STEPS = (MINUTE, 5 * MINUTE, 15 * MINUTE, _HOUR, _DAY, 7 * _DAY, 52 * 7 * _DAY, 5200 * 7 * _DAY)  # seconds
+
+MAX_CELLS = 50_000  # pairs of a name and a step
+MAX_STEPS = 72  # from the first to the last: three days by the hour, then ten weeks by the day
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Trend:
+    """Counts of some names.
+
+    Attributes:
+        step: length in seconds of the periods in which events are counted together.
+    """
+
+    step: int = _HOUR
+    _cells: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
+    _size: int = 0
+    _first: int = 0
+    _last: int = -1
+
+    def add(self, name: str, at: datetime, times: int = 1) -> None:
+        """Count an event, or several of the same time."""
+        if self._size >= MAX_CELLS and not self._coarsen() and name not in self._cells:
+            return
+        step = int(at.timestamp()) // self.step
+        if self._last < self._first:
+            self._first = self._last = step
+        self._first, self._last = min(self._first, step), max(self._last, step)
+        self._put(name, step, times)
+        while self._last - self._first >= MAX_STEPS and self._coarsen():
+            pass
+
+    def fit(self, first: datetime, last: datetime) -> int:
+        """Choose the step, while it is empty, for events from the first to the last."""
+        seconds = int(first.timestamp()), int(last.timestamp())
+        steps = [step for step in STEPS if step >= self.step]
+        self.step = next((step for step in steps if seconds[1] // step - seconds[0] // step < MAX_STEPS), steps[-1])
+        return self.step
+
+    def counts(self, name: str) -> list[int]:
+        """Of each step from the first event of any name to the last."""
+        cells = self._cells.get(name, {})
+        return [cells.get(step, 0) for step in range(self._first, self._last + 1)]
+
+    def times(self) -> Iterator[datetime]:
+        """When each step begins."""
+        for step in range(self._first, self._last + 1):
+            yield _EPOCH + timedelta(seconds=step * self.step)
+
+    def _put(self, name: str, step: int, count: int) -> None:
+        cells = self._cells[name]
+        if step not in cells:
+            self._size += 1
+            cells[step] = 0
+        cells[step] += count
+
+    def _coarsen(self) -> bool:
+        """Use longer steps from now on; False if there are none."""
+        longer = next((step for step in STEPS if step > self.step), None)
+        if longer is None:
+            return False
+        before, shorter = self._cells, self.step
+        self._cells, self._size, self.step = defaultdict(dict), 0, longer
+        for name, cells in before.items():
+            for step, count in cells.items():
+                self._put(name, step * shorter // longer, count)
+        self._first, self._last = self._first * shorter // longer, self._last * shorter // longer
+        return True
+
+
+MAX_KEYS = 10_000  # of each table; users choose the names
 OTHERS = "(others)"
 
 
-class Refused(NamedTuple):
-    """Who was refused by which rule, or would have been."""
+class RefusalKey(NamedTuple):
+    """A rule that refused, or would have refused, a user in a namespace."""
 
     rule: str
     namespace: str
@@ -24,13 +99,13 @@ class Refused(NamedTuple):
 
 @dataclass(slots=True)
 class Count:
-    """How many decisions there were of somebody or something, and what became of them.
+    """How many decisions a rule, a namespace or a user has, by outcome.
 
     Attributes:
         decisions: how many.
         denied: how many were refused.
         would_be_denied: how many were not refused only because the policy did not enforce.
-        warned: how many warned their author.
+        warned: how many had a warning.
         audited: how many were only recorded.
     """
 
@@ -50,10 +125,10 @@ class Summary:
         first, last: when the earliest and the latest was made.
         words: how many of each outcome, as `webhook.outcome.WORDS` has them.
         endpoints: how many at each.
-        dry_runs: how many would have stored nothing anyway.
+        dry_runs: how many were dry runs.
         rules: of each rule, the decisions with its findings, by their worst level.
         namespaces, users: of each, all its decisions; more than `MAX_KEYS` are put together as `OTHERS`.
-        refused: decisions by rule, namespace and user, those that were only not enforced apart.
+        refused: decisions by rule, namespace, user, and whether the refusal was enforced.
         outcomes: over time, by outcome word.
         denials_of: over time, by rule.
         denials_in: over time, by namespace.
@@ -68,92 +143,71 @@ class Summary:
     rules: dict[str, Count] = field(default_factory=dict)
     namespaces: dict[str, Count] = field(default_factory=dict)
     users: dict[str, Count] = field(default_factory=dict)
-    refused: Counter[Refused] = field(default_factory=Counter)
+    refused: Counter[RefusalKey] = field(default_factory=Counter)
     outcomes: Trend = field(default_factory=Trend)
     denials_of: Trend = field(default_factory=Trend)
     denials_in: Trend = field(default_factory=Trend)
 
     @classmethod
     def by_minute(cls) -> "Summary":
-        """One that counts by the minute as long as the time is short."""
+        """A summary whose trends begin with steps of a minute."""
         return cls(outcomes=Trend(MINUTE), denials_of=Trend(MINUTE), denials_in=Trend(MINUTE))
 
     def add(self, decision: Decision) -> None:
         """Add a decision."""
-        self.extend(decision.at)
-        outline = decision.outline
-        self.count(outline)
-        self.outcomes.add(outline.word, decision.at)
-        if outline.levels or not outline.allowed:
-            self.count_denials(outline, decision.at)
+        self.extend(decision.time)
+        group = decision.group
+        self.count(group)
+        self.outcomes.add(group.word, decision.time)
+        for rule in group.denying_rules():
+            self.denials_of.add(rule, decision.time)
+        for namespace in group.denied_in():
+            self.denials_in.add(namespace, decision.time)
 
     def extend(self, at: datetime) -> None:
-        """Make the time of a decision part of the time from first to last."""
+        """Extend the time from first to last to a decision."""
         if self.first is None or at < self.first:
             self.first = at
         if self.last is None or at > self.last:
             self.last = at
 
-    def count(self, outline: Outline, times: int = 1) -> None:
-        """Count a decision, or several of the same outline, but not over time."""
+    def count(self, group: DecisionGroup, times: int = 1) -> None:
+        """Count a decision, or several of the same group, but not over time."""
         self.decisions += times
-        self.words[outline.word] += times
-        self.endpoints[outline.endpoint] += times
-        self.dry_runs += outline.dry_run * times
-        namespace = _count(self.namespaces, outline.namespace)
-        user = _count(self.users, outline.user)
+        self.words[group.word] += times
+        self.endpoints[group.endpoint] += times
+        self.dry_runs += group.dry_run * times
+        namespace = _count(self.namespaces, group.namespace)
+        user = _count(self.users, group.user)
         namespace.decisions += times
         user.decisions += times
-        if outline.levels or not outline.allowed:
-            self._found(outline, times, (namespace, user))
+        if group.levels or not group.allowed:
+            self._found(group, times, (namespace, user))
 
-    def count_denials(self, outline: Outline, at: datetime, times: int = 1) -> None:
-        """Count the denials of a decision over time, or of several of the same outline and minute."""
-        for rule, level in outline.levels:
-            if level is Level.DENY and outline.enforcement is Enforcement.ENFORCE:
-                self.denials_of.add(rule, at, times)
-        if not outline.allowed:
-            self.denials_in.add(outline.namespace, at, times)
-
-    def copy(self) -> "Summary":
-        """One that goes on by itself."""
-        return replace(
-            self,
-            words=self.words.copy(),
-            endpoints=self.endpoints.copy(),
-            rules=_copy(self.rules),
-            namespaces=_copy(self.namespaces),
-            users=_copy(self.users),
-            refused=self.refused.copy(),
-            outcomes=self.outcomes.copy(),
-            denials_of=self.denials_of.copy(),
-            denials_in=self.denials_in.copy(),
-        )
-
-    def _found(self, outline: Outline, times: int, counts: tuple[Count, ...]) -> None:
-        enforced = outline.enforcement is Enforcement.ENFORCE
-        told = outline.enforcement is not Enforcement.AUDIT
-        levels = [level for _, level in outline.levels]
+    def _found(self, group: DecisionGroup, times: int, counts: tuple[Count, ...]) -> None:
+        enforced = group.enforcement is Enforcement.ENFORCE
+        warns = group.enforcement is not Enforcement.AUDIT
+        levels = [level for _, level in group.levels]
         for count in counts:
-            count.denied += times * (not outline.allowed)
+            count.denied += times * (not group.allowed)
             count.would_be_denied += times * (Level.DENY in levels and not enforced)
-            count.warned += times * (told and Level.WARN in levels)
-        for rule, level in outline.levels:
+            count.warned += times * (warns and Level.WARN in levels)
+        for rule, level in group.levels:
             count = _count(self.rules, rule)
             count.decisions += times
             if level is Level.DENY:
                 count.denied += times * enforced
                 count.would_be_denied += times * (not enforced)
-                self._denies(rule, outline, times, enforced=enforced)
-            elif level is Level.WARN and told:
+                self._denies(rule, group, times, enforced=enforced)
+            elif level is Level.WARN and warns:
                 count.warned += times
             else:
                 count.audited += times
 
-    def _denies(self, rule: str, outline: Outline, times: int, *, enforced: bool) -> None:
-        who = Refused(rule, outline.namespace, outline.user, enforced)
+    def _denies(self, rule: str, group: DecisionGroup, times: int, *, enforced: bool) -> None:
+        who = RefusalKey(rule, group.namespace, group.user, enforced)
         if who not in self.refused and len(self.refused) >= MAX_KEYS:
-            who = Refused(rule if rule in self.rules else OTHERS, OTHERS, OTHERS, enforced)
+            who = RefusalKey(rule if rule in self.rules else OTHERS, OTHERS, OTHERS, enforced)
         self.refused[who] += times
 
 
@@ -170,7 +224,3 @@ def _count(table: dict[str, Count], name: str) -> Count:
             name = OTHERS
         found = table.setdefault(name, Count())
     return found
-
-
-def _copy(table: dict[str, Count]) -> dict[str, Count]:
-    return {name: replace(count) for name, count in table.items()}

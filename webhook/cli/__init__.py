@@ -1,1 +1,1 @@
-"""The doors for people at a terminal: one file a command, each with `main(argv) -> exit code`."""
+"""The command line: one module for each command, `main` that runs it, and the options that commands share."""

@@ -1,11 +1,200 @@
-"""`vgpu-webhook certs`: manages the certificates in a cluster, as `python -m certs` does."""
+"""Manage the webhook's certificates in a cluster, and make the API server depend on the webhook once it responds.
 
-from collections.abc import Sequence
+They run under their own service account, as a Job at install and as an hourly CronJob. They need the API server only: no
+volume, no port, no writable disk. The service account needs these rights; `bind` needs none on Secrets:
 
-from certs import command
-from webhook.cli.parser import Parser
+| group | resource | names | verbs | where |
+|---|---|---|---|---|
+| "" | secrets | vgpu-webhook-tls, vgpu-webhook-ca | get, update | Role in the namespace |
+| "" | secrets | (none: RBAC cannot name what is not there yet) | create | Role in the namespace |
+| "" | configmaps | vgpu-webhook-probe (never stored) | create, patch | Role in the namespace |
+| "" | namespaces | (the Role names it) | get | Role in the namespace |
+| admissionregistration.k8s.io | mutatingwebhookconfigurations | vgpu-webhook | get, patch, delete | ClusterRole |
+| admissionregistration.k8s.io | validatingwebhookconfigurations | vgpu-webhook | get, patch, delete | ClusterRole |
+
+Nothing is deleted: some clusters require the right to delete an object in order to set its owner (the admission plugin
+OwnerReferencesPermissionEnforcement). `show` needs only `get`. The serving pods mount vgpu-webhook-tls (tls.crt, tls.key,
+ca.crt) and need no rights on Secrets. Only this account should be able to read vgpu-webhook-ca, which holds the keys of the
+CAs.
+
+Exit codes: 0 in order, 1 not in order and not repaired, 2 bad usage.
+"""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from certs import ensure
+from certs.cluster import Cluster, Names
+from certs.errors import CertsError
+from certs.show import inspect
+from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
+from webhook.cli.options import FILE, Duration, combined, output_option
+from webhook.cli.program import ExitCode, Group, report_error
+from webhook.errors import ConfigError
+from webhook.kube.client import Client
+from webhook.kube.credentials import Credentials
+
+NAME = "vgpu-webhook"
+CALL_TIMEOUT = timedelta(seconds=10)
+
+_DURATION = Duration(least=timedelta(milliseconds=100), most=timedelta(days=7))
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+
+_description, _, _details = __doc__.partition("\n\n")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Create, renew, repair or show them."""
-    return command.main(argv, Parser("vgpu-webhook certs"))
+class ObjectName(click.ParamType[str]):
+    """The name of a Kubernetes object that matches a pattern."""
+
+    name = "name"
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        """Take the pattern."""
+        self._pattern = pattern
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        if not self._pattern.fullmatch(value):
+            self.fail(f"{value!r} is not a name; use lower-case letters, digits and dashes", param, ctx)
+        return str(value)
+
+
+def _cluster(
+    namespace: str | None,
+    name: str,
+    tls_secret: str,
+    ca_secret: str,
+    kubeconfig: Path | None,
+    context: str | None,
+    timeout: timedelta,
+) -> Callable[[], Cluster]:
+    def connect() -> Cluster:
+        credentials = Credentials(kubeconfig, context)
+        place = namespace or credentials.webhook_namespace
+        client = Client(credentials, (timeout or CALL_TIMEOUT).total_seconds())
+        return Cluster(client, Names(place, tls_secret, ca_secret, name))
+
+    return connect
+
+
+cluster_options = combined(
+    "connect",
+    _cluster,
+    click.option(
+        "-n",
+        "--namespace",
+        "--webhook-namespace",
+        "namespace",
+        type=ObjectName(_LABEL),
+        help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {NAME}.",
+    ),
+    click.option(
+        "--name",
+        type=ObjectName(_LABEL),
+        default=NAME,
+        help="The name of the Service and of both webhook configurations.",
+    ),
+    click.option("--tls-secret", type=ObjectName(_NAME), default="vgpu-webhook-tls", help="The Secret for the pods."),
+    click.option("--ca-secret", type=ObjectName(_NAME), default="vgpu-webhook-ca", help="The Secret with the CA keys."),
+    click.option(
+        "--kubeconfig",
+        type=FILE,
+        metavar="FILE",
+        help="The kubeconfig; default the pod's service account, outside a pod the file that kubectl uses.",
+    ),
+    click.option("--context", metavar="NAME", help="The context of the kubeconfig; default its current one."),
+    click.option("--timeout", type=_DURATION, default=CALL_TIMEOUT, help="The limit for a request to the API server."),
+)
+
+
+def _wait(purpose: str) -> Callable[..., Any]:
+    return click.option("--wait", type=_DURATION, default="0s", help=f"How long to wait for {purpose}.")
+
+
+@click.group("certs", cls=Group, help=_description, epilog=_details, no_args_is_help=False)
+def command() -> None:
+    """Manage certificates; see the module."""
+
+
+@command.command("ensure")
+@click.option("--rotate-ca", is_flag=True, help="Start to replace the CA, whatever its age.")
+@_wait("the webhook to respond, and for the next steps of a CA rotation")
+@click.option(
+    "--publish-lag", type=_DURATION, default=PUBLISH_LAG, help="Time until every API server uses a new caBundle."
+)
+@click.option("--serve-lag", type=_DURATION, default=SERVE_LAG, help="Time until every pod serves a new certificate.")
+@cluster_options
+def ensure_command(
+    connect: Callable[[], Cluster], rotate_ca: bool, wait: timedelta, publish_lag: timedelta, serve_lag: timedelta
+) -> int:
+    """Create, renew and repair the certificates, then do what bind does.
+
+    It creates what is missing, renews what is about to expire, repairs what is damaged, and advances a rotation of the CA
+    by one step. It can be repeated, interrupted and run in parallel.
+    """
+
+    def run(cluster: Cluster) -> None:
+        desired = replace(_desired(cluster), publish_lag=publish_lag, serve_lag=serve_lag)
+        until = time.monotonic() + wait.total_seconds()
+        ensure.ensure(cluster, desired, rotate=rotate_ca, until=until, report=_print)
+        ensure.bind(cluster, until=until, report=_print)
+
+    return _run(connect, run)
+
+
+@command.command("bind")
+@_wait("the webhook to respond")
+@cluster_options
+def bind_command(connect: Callable[[], Cluster], wait: timedelta) -> int:
+    """Make the API server depend on the webhook, once it responds.
+
+    Once the API server has had a response from the webhook, the webhook configurations become binding. With cert-manager,
+    only this is needed.
+    """
+    return _run(
+        connect, lambda cluster: ensure.bind(cluster, until=time.monotonic() + wait.total_seconds(), report=_print)
+    )
+
+
+@command.command("show")
+@output_option("text", "json")
+@cluster_options
+def show_command(connect: Callable[[], Cluster], output: str) -> int:
+    """Print the current state, and what ensure would do; changes nothing."""
+
+    def show(cluster: Cluster) -> bool:
+        report = inspect(cluster, _desired(cluster))
+        _print(report.json() if output == "json" else report.text())
+        return report.in_order
+
+    return _run(connect, show)
+
+
+def _run(connect: Callable[[], Cluster], run: Callable[[Cluster], bool | None]) -> int:
+    try:
+        return ExitCode.FOUND if run(connect()) is False else ExitCode.OK
+    except (CertsError, ConfigError) as error:
+        report_error(str(error))
+        return ExitCode.FOUND
+
+
+def _desired(cluster: Cluster) -> Desired:
+    return Desired(service_hosts(cluster.names.webhooks, cluster.names.namespace))
+
+
+def service_hosts(service: str, namespace: str) -> tuple[str, ...]:
+    """The names of the Service; API servers use the first. The ServiceMonitor always uses the last, the default name."""
+    full = f"{service}.{namespace}.svc"
+    return tuple(dict.fromkeys([full, f"{full}.cluster.local", f"{service}.{namespace}", service, NAME]))
+
+
+_print = partial(print, flush=True)

@@ -17,11 +17,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
+import click
 import jsonpatch
 import orjson
 
 from certs import pki as store
-from webhook.cli.parser import Parser, port
+from webhook.cli.options import PORT
+from webhook.cli.program import Command
 from webhook.errors import ConfigError
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference
@@ -49,10 +51,10 @@ class Background:
 
     @classmethod
     def start(cls, name: str, arguments: Sequence[str], log: Path) -> "Background":
-        """Start `vgpu-webhook` with some arguments. Ctrl-C at the terminal does not reach it: whoever started it stops it."""
+        """Start `vgpu-webhook` with some arguments. Ctrl-C at the terminal does not reach it."""
         with log.open("wb") as errors:
             process = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "webhook.cli.main", *arguments],
+                [sys.executable, "-m", "webhook", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -62,11 +64,11 @@ class Background:
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Whether it has ended."""
         return self.process.poll() is not None
 
-    def why(self) -> str:
-        """The end of its log."""
+    def log_end(self) -> str:
+        """Returns the end of its log."""
         try:
             text = self.log.read_text(errors="replace")[-MAX_LOG:].strip()
         except OSError as error:
@@ -74,7 +76,7 @@ class Background:
         return "\n".join(text.splitlines()[-MAX_LINES:])
 
     def stop(self) -> None:
-        """End it, in order if it can."""
+        """Terminate it; kill it if it does not end in time."""
         if self.ended:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -85,10 +87,10 @@ class Background:
 
 
 def free_port(wanted: int, option: str) -> int:
-    """The wanted port of 127.0.0.1, or one that is free.
+    """Returns the wanted port of 127.0.0.1, or a free one.
 
     Raises:
-        ConfigError: there is none; the message names the option that gives another.
+        ConfigError: no port can be bound; the message names the option for another.
     """
     for number in (wanted, 0):
         with socket.socket() as probe:
@@ -112,22 +114,22 @@ class Webhook:
 
     Attributes:
         port: where it listens.
-        ca: who signed its certificate, a PEM file.
+        ca: the CA of its certificate, a PEM file.
     """
 
     port: int
     ca: Path
 
     def get(self, path: str) -> bytes:
-        """What it answers to a GET.
+        """Returns the answer to a GET.
 
         Raises:
-            OSError: it does not answer.
+            OSError: the webhook does not answer.
         """
         return self._exchange("GET", path, None)
 
     def review(self, path: str, pod: dict[str, Any]) -> dict[str, Any]:
-        """What it answers to the creation of a pod, at `/mutate` or `/validate`."""
+        """Returns the answer to the creation of a pod, at `/mutate` or `/validate`."""
         kind = {"group": "", "version": "v1", "kind": "Pod"}
         request = {"uid": str(uuid.uuid4()), "kind": kind, "operation": "CREATE", "namespace": "default", "object": pod}
         request["userInfo"] = {"username": "demo"}
@@ -147,7 +149,7 @@ class Webhook:
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Sends the pods, and tells what comes back."""
+    """Sends the pods, and shows the answers."""
 
     webhook: Webhook
     terminal: Terminal
@@ -165,7 +167,7 @@ class Show:
             self._send(name, pod)
 
     def _send(self, name: str, pod: dict[str, Any]) -> None:
-        """Mutate, then validate the result, as the API server does; tell what its user would see."""
+        """Mutate, then validate the result, as the API server does; show what its user would see."""
         mutated = self.webhook.review("/mutate", pod)
         operations = orjson.loads(base64.b64decode(mutated.get("patch", "W10=")))
         result = jsonpatch.apply_patch(pod, operations)
@@ -193,27 +195,21 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # each ends it and its 
 LOOK_SECONDS = 0.2  # between two looks whether both still run
 
 
-def main(argv: Sequence[str]) -> int:
-    """Show the webhook at work, then keep it and its console serving until Ctrl-C."""
-    parser = Parser(
-        prog="vgpu-webhook demo",
-        description="Start a standalone webhook and its console, send it three pods, show what happens.",
-    )
-    add = parser.add_argument
-    add("--port", type=port, default=DEFAULT_PORT, help=f"default {DEFAULT_PORT}; a free one if that is taken")
-    add(
-        "--console-port",
-        type=port,
-        default=DEFAULT_CONSOLE_PORT,
-        help=f"default {DEFAULT_CONSOLE_PORT}; a free one if that is taken",
-    )
-    add("--once", action="store_true", help="stop after the show instead of serving on")
-    arguments = parser.parse_args(argv)
-    webhook_port = free_port(arguments.port, "--port")
-    console_port = free_port(arguments.console_port, "--console-port")
+@click.command("demo", cls=Command)
+@click.option("--port", type=PORT, default=DEFAULT_PORT, help="The port of the webhook; a free one if that is taken.")
+@click.option(
+    "--console-port",
+    type=PORT,
+    default=DEFAULT_CONSOLE_PORT,
+    help="The port of the console; a free one if that is taken.",
+)
+@click.option("--once", is_flag=True, help="Stop after the demonstration instead of serving on.")
+def command(port: int, console_port: int, once: bool) -> None:
+    """Start a standalone webhook and its console, send three pods and show what happens."""
+    webhook_port = free_port(port, "--port")
+    console_port = free_port(console_port, "--console-port")
     with tempfile.TemporaryDirectory(prefix="vgpu-webhook-demo-") as directory:
-        demo = _Demo(Path(directory), webhook_port, console_port, Terminal(sys.stdout, os.environ))
-        return demo.run(once=arguments.once)
+        _Demo(Path(directory), webhook_port, console_port, Terminal(sys.stdout, os.environ)).run(once=once)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +219,8 @@ class _Demo:
     console_port: int
     terminal: Terminal
 
-    def run(self, *, once: bool) -> int:
-        """Neither of the two takes the other with it when it ends by itself."""
+    def run(self, *, once: bool) -> None:
+        """Run until Ctrl-C; if one of the two processes ends by itself, the other goes on."""
         for number in ENDING:  # also as a job in the background, where SIGINT is ignored
             signal.signal(number, _interrupt)
         running: list[Background] = []
@@ -239,13 +235,13 @@ class _Demo:
                 running.append(Background.start("the console", self._console(), self.directory / "console.log"))
             Show(self._webhook, self.terminal).run()
             if once:
-                return 0
+                return
             self._farewell(running[1])
             self._watch(running)
         except KeyboardInterrupt:
             self.terminal.line()  # the terminal shows ^C
             self.terminal.line("stopped")
-            return 0
+            return
         finally:
             for each in running:
                 each.stop()
@@ -258,13 +254,13 @@ class _Demo:
             for each in [each for each in left if each.ended]:
                 left.remove(each)
                 self.terminal.line((Style.BAD, f"{each.name} ended by itself"), "; its log ends:")
-                self._tell(each.why())
+                self._dimmed(each.log_end())
                 for other in left:
                     self.terminal.line(f"{other.name} goes on")
                 sys.stdout.flush()
             time.sleep(LOOK_SECONDS)
 
-    def _tell(self, text: str) -> None:
+    def _dimmed(self, text: str) -> None:
         for line in text.splitlines():
             self.terminal.line(INDENT, (Style.DIM, line))
 
@@ -281,14 +277,14 @@ class _Demo:
         return ["serve", "--standalone", "--bind", bind, "--state-dir", directory, "--audit-log", audit]
 
     def _console(self) -> list[str]:
-        """On the same samples; its doctor looks at a sample cluster with some faults."""
+        """With the same samples; its doctor examines a sample cluster with some faults."""
         bind, audit = f"127.0.0.1:{self.console_port}", str(self._audit)
         certificate, cluster = str(self.directory / store.CERTIFICATE), str(SAMPLES / "cluster")
         command = ["console", "--sample", "--bind", bind, "--audit-log", audit, "--tls-cert", certificate]
         return [*command, "--doctor-from", cluster]
 
     def _wait(self, child: Background, answers: Callable[[], bool]) -> float:
-        """Wait until somebody answers, and tell how many seconds that took."""
+        """Wait until the child answers; returns how many seconds that took."""
         started = time.monotonic()
         while time.monotonic() - started < READY_SECONDS and not child.ended:
             try:
@@ -296,7 +292,7 @@ class _Demo:
                     return time.monotonic() - started
             except OSError:
                 time.sleep(0.02)
-        raise ConfigError(f"{child.name} did not become ready:\n{child.why()}")
+        raise ConfigError(f"{child.name} did not become ready:\n{child.log_end()}")
 
     def _farewell(self, console: Background) -> None:
         url, ca = f"https://localhost:{self.port}", self._webhook.ca
@@ -314,11 +310,11 @@ class _Demo:
         sys.stdout.flush()
 
     def _show_address(self, console: Background) -> None:
-        """Where the console is, or why it is not: the webhook does without."""
+        """Print the address of the console, or why it did not start; the webhook works without it."""
         try:
             self._wait(console, self._console_answers)
         except ConfigError as error:
-            self._tell(str(error))
+            self._dimmed(str(error))
             return
         address = (Style.REPAIRED, f"http://localhost:{self.console_port}")
         what = (Style.DIM, "   # these decisions, and a playground")
@@ -334,14 +330,14 @@ class _Demo:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Stop; whoever is impatient must not interrupt the stopping, which would leave children behind."""
+    """Stop. A second signal is ignored: it would interrupt the stopping and leave children behind."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def _runnable(command: str) -> str:
-    """The command as it can be pasted, also where the virtual environment is not active."""
+    """The command in a form that can be pasted even if the virtual environment is not active."""
     program = Path(sys.argv[0])
     if not command.startswith("vgpu-webhook") or program.name != "vgpu-webhook":
         return command

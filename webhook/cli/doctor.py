@@ -1,6 +1,5 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -9,93 +8,127 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from webhook.cli.parser import Parser
-from webhook.doctor import files
-from webhook.doctor.check import Status
-from webhook.doctor.facts import Facts
-from webhook.doctor.registry import Told, examine
+import click
+
+from webhook.cli.options import (
+    FILE,
+    FileArguments,
+    cluster_option,
+    files_option,
+    output_option,
+    warnings_as_errors_option,
+)
+from webhook.cli.program import Command, ExitCode, bad_usage, report_error
+from webhook.doctor.check import CheckResult, Status
+from webhook.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.doctor.registry import examine
+from webhook.doctor.score import Score, score
 from webhook.manifests.configurations import configurations
-from webhook.render.doctor import as_json, show
+from webhook.render.doctor import as_json, score_as_json, show, show_score
 from webhook.render.terminal import Terminal
 from webhook.settings.files import load_policy
-from webhook.texts import visible
 
-EXIT_OK = 0
-EXIT_BROKEN = 1
-EXIT_CANNOT_LOOK = 2
-EXIT_WARNED = 3
-
-_MORE = """Without --from the cluster is asked: inside of it as the pod's service account, elsewhere as kubectl would. Nothing
-is changed, and what may not be read is told as not checked. With --from, DIR holds what kubectl printed, in any files:
+_EPILOG = """
+Without files it reads the cluster: in a pod as the pod's service account, elsewhere as kubectl would. It changes nothing.
+What it may not read is listed as not checked. The files hold what kubectl printed:
   kubectl get nodes,configmaps,daemonsets,deployments,services,endpointslices -A -o yaml > DIR/objects.yaml
   kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations -o yaml > DIR/configurations.yaml
-Of Secrets the certificates alone are read; leave private keys out of DIR all the same.
+  kubectl get clusterroles,clusterrolebindings,roles,rolebindings,pods -A -o yaml > DIR/access.yaml
+Of Secrets it reads only the certificates; leave private keys out of DIR all the same.
 
 exit codes:
-  0  nothing is broken, of what could be looked at
-  1  something is broken
-  2  cannot look: no cluster, or a file that cannot be read; what could be seen is reported all the same
-  3  nothing is broken, but there are warnings, under --warnings-as-errors
+  0  nothing is broken, of what could be read
+  1  something is broken; with --score, a practice has 0 points
+  2  there is no cluster, or a file cannot be read; the rest is reported all the same
+  3  nothing is broken, but there are warnings (with --score, 1 point), under --warnings-as-errors
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Look, tell, and return the exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.directory and (arguments.kubeconfig or arguments.context):
-        parser.error("--from reads files, so it goes with neither --kubeconfig nor --context")
-    facts, complaints = _look(arguments)
+@click.command("doctor", cls=Command, epilog=_EPILOG)
+@files_option("What kubectl printed, instead of the cluster.", required=False)
+@click.option("--from", "directory", type=FILE, metavar="DIR", help="The same as -R -f DIR.")
+@cluster_option("Read the cluster, which is the default.")
+@click.option(
+    "-n",
+    "--namespace",
+    "--webhook-namespace",
+    "namespace",
+    default="",
+    metavar="NAMESPACE",
+    help="The namespace of the webhook's Service; default the one that its configurations call.",
+)
+@click.option(
+    "--name", default="", help="The name of the webhook's Service; default the one that its configurations call."
+)
+@click.option(
+    "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."
+)
+@click.option(
+    "--score",
+    "scored",
+    is_flag=True,
+    help="Score the installed configuration by Kubernetes' good practices for admission webhooks, 0 to 2 points each.",
+)
+@output_option("text", "json")
+@warnings_as_errors_option
+def command(
+    given: FileArguments,
+    directory: Path | None,
+    cluster: bool,
+    kubeconfig: Path | None,
+    context: str | None,
+    namespace: str,
+    name: str,
+    policy: Path | None,
+    scored: bool,
+    output: str,
+    warnings_as_errors: bool,
+) -> int:
+    """Find out what is wrong with the cluster around the webhook, and what to do about it."""
+    rules = load_policy(policy) if policy else None
+    now = datetime.now(UTC)
+    complaints: list[str] = []
+    paths = [*given.paths, str(directory)] if directory else given.paths
+    if not paths:
+        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+
+        facts = facts_from_cluster(Client(Credentials(kubeconfig, context)), now, rules, namespace, name)
+    elif cluster or kubeconfig or context:
+        raise bad_usage("files are read instead of a cluster: leave out --cluster, --kubeconfig and --context")
+    else:
+        facts, complaints = facts_from_files(paths, now, rules, recursive=given.recursive or directory is not None)
+        facts = replace(facts, namespace=namespace, name=name)
     for complaint in complaints:
-        _complain(complaint)
-    found = examine(facts, partial(configurations, all_pods=True))
-    if arguments.output == "json":
+        report_error(complaint)
+    render = partial(configurations, all_pods=True)
+    if scored:
+        return _print_score(score(facts, render), output, unread=bool(complaints), strict=warnings_as_errors)
+    found = examine(facts, render)
+    if output == "json":
         print(as_json(found))
     else:
         show(found, Terminal(sys.stdout, os.environ))
-    return _exit_code(found, unread=bool(complaints), strict=arguments.warnings_as_errors)
+    return _exit_code(found, unread=bool(complaints), strict=warnings_as_errors)
 
 
-def _look(arguments: argparse.Namespace) -> tuple[Facts, list[str]]:
-    policy = load_policy(arguments.policy) if arguments.policy else None
-    namespace, name = arguments.namespace, arguments.name
-    now = datetime.now(UTC)
-    if arguments.directory:
-        facts, complaints = files.facts_from(arguments.directory, now, policy)
-        return replace(facts, namespace=namespace, name=name), complaints
-    from webhook.doctor import live  # noqa: PLC0415
-    from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+def _print_score(found: Sequence[Score], output: str, *, unread: bool, strict: bool) -> ExitCode:
+    if output == "json":
+        print(score_as_json(found))
+    else:
+        show_score(found, Terminal(sys.stdout, os.environ))
+    points = {each.points for each in found}
+    if unread or points == {None}:
+        return ExitCode.BAD_INPUT
+    if 0 in points:
+        return ExitCode.FOUND
+    return ExitCode.WARNED if strict and 1 in points else ExitCode.OK
 
-    return live.facts_from(Credentials(arguments.kubeconfig, arguments.context), now, policy, namespace, name), []
 
-
-def _exit_code(found: Sequence[Told], *, unread: bool, strict: bool) -> int:
-    statuses = {told.line.status for told in found}
+def _exit_code(found: Sequence[CheckResult], *, unread: bool, strict: bool) -> ExitCode:
+    statuses = {result.status for result in found}
     if unread or statuses == {Status.UNCHECKED}:
-        return EXIT_CANNOT_LOOK
+        return ExitCode.BAD_INPUT
     if Status.BROKEN in statuses:
-        return EXIT_BROKEN
-    return EXIT_WARNED if strict and Status.WARNING in statuses else EXIT_OK
-
-
-def _complain(text: str) -> None:
-    print(f"vgpu-webhook doctor: {visible(text)}", file=sys.stderr)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="vgpu-webhook doctor",
-        description="Say what is wrong with the cluster around the webhook, and what to do about it.",
-        epilog=_MORE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--from", dest="directory", type=Path, metavar="DIR", help="look at files instead of a cluster")
-    add("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster; default as kubectl")
-    add("--context", metavar="NAME", help="of the kubeconfig; default its current one")
-    add("-n", "--namespace", default="", help="of the webhook's Service; default the one that its configurations call")
-    add("--name", default="", help="of the webhook's Service; default the one that its configurations call")
-    add("--policy", type=Path, metavar="FILE", help="the policy; without it the cluster's, else the defaults")
-    add("-o", "--output", choices=["text", "json"], default="text", help="default text")
-    add("--warnings-as-errors", action="store_true", help="exit with 3 on warnings")
-    return parser
+        return ExitCode.FOUND
+    return ExitCode.WARNED if strict and Status.WARNING in statuses else ExitCode.OK

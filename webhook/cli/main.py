@@ -1,69 +1,119 @@
-"""`vgpu-webhook COMMAND`: finds the command's file and runs it."""
+"""`vgpu-webhook COMMAND`: runs a command, and turns whatever goes wrong into one line and an exit code.
 
-import argparse
+Each command is a module of webhook.cli with `command`, and a line in COMMANDS. It returns an ExitCode, or None for OK; it
+raises WebhookError or click.UsageError. Only this module handles them, and broken pipes and Ctrl-C.
+"""
+
 import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 
-from webhook.cli.parser import EXIT_BAD_INPUT, Parser
+import click
+
+from webhook.cli.program import ExitCode, LazyGroup, report_error
 from webhook.errors import WebhookError
-from webhook.mistakes import mistake_in_file
-from webhook.texts import visible
 
 COMMANDS = {
-    "review": "say what the webhook would do with manifests or recorded reviews, offline",
-    "scan": "say what the webhook would say of pods and workloads that are there already",
-    "audit": "read the audit log: who asked for what, and what became of it",
-    "replay": "say which recorded decisions would be others with another policy, device config or fleet",
-    "rules": "list the rules, or explain one",
-    "policy": "say what a policy file comes to, or print the default one or its schema",
-    "manifests": "print the webhook configurations for a cluster's resource names",
-    "doctor": "say what is wrong with the cluster around the webhook, live or from files",
-    "certs": "create, renew, repair or show the webhook's certificates in a cluster",
-    "serve": "serve the admission webhook",
-    "console": "serve pages about the webhook: playground, fleet, decisions, rules, health",
-    "demo": "start a standalone webhook and its console, send it three pods, show what happens",
+    "review": "Show what the webhook does with manifests or recorded reviews.",
+    "test": "Test a policy: compare reviews with what suites expect of them.",
+    "scan": "Show what the webhook would refuse, repair or warn about among existing pods and workloads.",
+    "audit": "Read the audit log: list, filter or sum up its decisions.",
+    "replay": "Show which recorded decisions change with another policy, device config or fleet.",
+    "rules": "List the rules, or explain one.",
+    "policy": "Check a policy file, or print the default policy or its schema.",
+    "manifests": "Print the webhook configurations for a device config and a policy.",
+    "doctor": "Find out what is wrong with the cluster around the webhook.",
+    "certs": "Create, renew, repair or show the webhook's certificates in a cluster.",
+    "serve": "Serve the admission webhook.",
+    "console": "Serve web pages about the webhook: playground, fleet, decisions, rules, health.",
+    "demo": "Start a standalone webhook and its console, send three pods and show what happens.",
+    "completion": "Print the completion script for a shell: bash, zsh or fish.",
 }
+COMPLETION_VARIABLE = "_VGPU_WEBHOOK_COMPLETE"  # the completion script sets it when the user presses Tab
 
-EXIT_INTERRUPTED = 130
+
+@click.group(
+    cls=LazyGroup,
+    package="webhook.cli",
+    summaries=COMMANDS,
+    no_args_is_help=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True},
+    epilog="""
+    `vgpu-webhook COMMAND --help` explains a command. As `kubectl-vgpu`, this program is a plugin: kubectl vgpu COMMAND.
+    """,
+)
+@click.version_option(package_name="volcano-vgpu-webhook", prog_name="vgpu-webhook", message="%(prog)s %(version)s")
+def program() -> None:
+    """Repairs or refuses pods that request a slice of a GPU from Volcano."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code."""
-    parser = Parser(
-        prog="vgpu-webhook",
-        description="Repairs or refuses pods that ask Volcano for a slice of a GPU.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="commands:\n" + "\n".join(f"  {name:<10}{what}" for name, what in COMMANDS.items()),
-    )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {version('volcano-vgpu-webhook')}")
-    parser.add_argument(
-        "command", choices=COMMANDS, metavar="COMMAND", help="one of those below; COMMAND --help says more"
-    )
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    chosen = parser.parse_args(argv)
+def main(argv: Sequence[str] | None = None, name: str = "") -> int:
+    """Run a command.
+
+    Args:
+        argv: the arguments; None for those of the process.
+        name: what help and usage call the program; empty for the name that it was called by.
+
+    Returns:
+        The exit code.
+    """
     _prepare_streams()
+    name = name or _called_as()
     try:
-        # Imported here, so that `review` does not pay for the server.
-        code: int = import_module(f"webhook.cli.{chosen.command}").main(chosen.arguments)
+        code = _complete(name) if COMPLETION_VARIABLE in os.environ else _run(argv, name)
         sys.stdout.flush()
+    except click.UsageError as error:
+        report_error(_usage(error))
     except WebhookError as error:
-        return _fail(chosen.command, str(error))
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
-        _forget_output()
-        return 0
+        report_error(str(error))
+    except BrokenPipeError:  # the reader, for example `head`, has read enough
+        _discard_output()
+        return ExitCode.OK
     except OSError as error:
-        _forget_output()
-        if error.filename is None:
-            return _fail(chosen.command, f"cannot write the report: {error.strerror}")
-        return _fail(chosen.command, f"{error.filename}: {mistake_in_file(error)}")
+        _discard_output()
+        report_error(_file_problem(error))
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    return code
+        return ExitCode.INTERRUPTED
+    else:
+        return code
+    return ExitCode.BAD_INPUT
+
+
+def _run(argv: Sequence[str] | None, name: str) -> int:
+    try:
+        with program.make_context(name, list(sys.argv[1:] if argv is None else argv)) as context:
+            return program.invoke(context) or ExitCode.OK
+    except click.exceptions.Exit as ended:  # --help and --version
+        return ended.exit_code
+
+
+def _complete(name: str) -> int:
+    from click.shell_completion import shell_complete  # noqa: PLC0415  # only the shell's Tab key needs it
+
+    return shell_complete(program, {}, name, COMPLETION_VARIABLE, os.environ[COMPLETION_VARIABLE])
+
+
+def _called_as() -> str:
+    return "kubectl vgpu" if Path(sys.argv[0]).stem == "kubectl-vgpu" else "vgpu-webhook"
+
+
+def _usage(error: click.UsageError) -> str:
+    """One sentence: what is wrong, and what to do."""
+    message = error.format_message()
+    message = message[:1].lower() + message[1:].rstrip(".")
+    if "Did you mean" in message or error.ctx is None:
+        return message
+    return f"{message}; see `{error.ctx.command_path} --help`"
+
+
+def _file_problem(error: OSError) -> str:
+    from webhook.mistakes import mistake_in_file  # noqa: PLC0415  # imports pydantic
+
+    if error.filename is None:
+        return f"cannot write the report: {error.strerror}"
+    return f"{error.filename}: {mistake_in_file(error)}"
 
 
 def _prepare_streams() -> None:
@@ -76,14 +126,9 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _forget_output() -> None:
-    """What is still buffered has nowhere to go."""
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, so that Python does not fail on it at the end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _fail(command: str, reason: str) -> int:
-    print(f"vgpu-webhook {command}: {visible(reason)}", file=sys.stderr)
-    return EXIT_BAD_INPUT
 
 
 if __name__ == "__main__":

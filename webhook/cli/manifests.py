@@ -1,53 +1,75 @@
-"""`vgpu-webhook manifests`: the webhook configurations, with the resource names of a cluster."""
+"""`vgpu-webhook manifests`: what the API server is configured with, with the resource names of a cluster."""
 
-import argparse
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from webhook.cli.parser import Parser
-from webhook.devices.config_file import as_read_by
-from webhook.manifests.configurations import NAME, Place, as_json, as_yaml, configurations
-from webhook.settings.files import SettingsFiles
+import click
 
-_USE = """The API server is told which requests concern the webhook: by the resource names of the device config, and by
-trustedUsers, workloads and target of the policy. When they change:
+from webhook.cli.options import device_config_option, output_option, policy_option
+from webhook.cli.program import Command, bad_usage, report_warning
+from webhook.devices.config_file import as_read_by
+from webhook.manifests.configurations import NAME, Installation, as_json, as_yaml, configurations
+from webhook.manifests.net.policies import NETS, admission_policies
+from webhook.settings.files import SettingsPaths
+
+_EPILOG = """
+The API server sends the webhook only the requests that concern it. Which ones follows from the resource names of the
+device config, and from trustedUsers, workloads and target of the policy. When they change:
   kubectl get configmap -n kube-system volcano-vgpu-device-config -o yaml > device-config.yaml
   vgpu-webhook manifests --device-config device-config.yaml > deploy/base/webhook-configurations.yaml
+The net (--net) follows from rules, namespaces and enforcement of the policy, too. When one of them changes, print and apply
+it again.
 """
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print both configurations."""
-    arguments = _parser().parse_args(argv)
-    inputs = SettingsFiles(arguments.device_config, arguments.policy).load().inputs()
-    config, policy = inputs.config, inputs.policy
-    if config.vgpu.overwrite_env and not arguments.all_pods:
-        print("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods", file=sys.stderr)
-    found = configurations(
-        as_read_by(config, policy.settings.target),
-        policy,
-        all_pods=arguments.all_pods,
-        place=Place(arguments.namespace, arguments.name),
-    )
-    print(
-        as_json(found) if arguments.output == "json" else as_yaml(found), end="" if arguments.output == "yaml" else "\n"
-    )
-    return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="vgpu-webhook manifests",
-        description="Print the mutating and the validating webhook configuration.",
-        epilog=_USE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add = parser.add_argument
-    add("--device-config", type=Path, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it")
-    add("--policy", type=Path, metavar="FILE", help="the policy; without it the defaults hold")
-    add("-n", "--namespace", default=NAME, help="of the webhook's Service; default %(default)s")
-    add("--name", default=NAME, help="of the Service and of the two configurations; default %(default)s")
-    add("--all-pods", action="store_true", help="send every new pod to be repaired, as overwriteEnv: true needs it")
-    add("-o", "--output", choices=["yaml", "json"], default="yaml", help="default yaml; json is one List")
-    return parser
+@click.command("manifests", cls=Command, epilog=_EPILOG)
+@device_config_option
+@policy_option
+@click.option(
+    "-n",
+    "--namespace",
+    "--webhook-namespace",
+    "namespace",
+    default=NAME,
+    help="The namespace of the webhook's Service.",
+)
+@click.option("--name", default=NAME, help="The name of the Service, the two configurations and the net.")
+@click.option("--all-pods", is_flag=True, help="Send every new pod to be repaired, as overwriteEnv: true requires.")
+@click.option(
+    "--net",
+    type=click.Choice(list(NETS)),
+    help="Print admission policies instead, which the API server evaluates itself while the webhook is away: with the rules "
+    "that keep tenants apart (isolation).",
+)
+@click.option(
+    "--failure-policy",
+    type=click.Choice(["Fail", "Ignore"]),
+    help="What follows if an expression of the net fails, for example because it costs too much. Default: Fail.",
+)
+@output_option("yaml", "json", more=" JSON is one List.")
+def command(
+    device_config: Path | None,
+    policy: Path | None,
+    namespace: str,
+    name: str,
+    all_pods: bool,
+    net: str | None,
+    failure_policy: str | None,
+    output: str,
+) -> None:
+    """Print the mutating and the validating webhook configuration, or the admission policies of the net."""
+    inputs = SettingsPaths(device_config, policy).load().inputs()
+    config = as_read_by(inputs.config, inputs.policy.settings.target)
+    installation = Installation(namespace, name)
+    if net:
+        if all_pods:
+            raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --net")
+        found = admission_policies(
+            config, inputs.policy, net, failure_policy=failure_policy or "Fail", installation=installation
+        )
+    else:
+        if failure_policy:
+            raise bad_usage("--failure-policy belongs to the net: add --net")
+        if inputs.config.vgpu.overwrite_env and not all_pods:
+            report_warning("overwriteEnv is true, but only pods that name a device will be sent; see --all-pods")
+        found = configurations(config, inputs.policy, all_pods=all_pods, installation=installation)
+    print(as_json(found) + "\n" if output == "json" else as_yaml(found), end="")

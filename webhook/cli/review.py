@@ -1,29 +1,34 @@
-"""`vgpu-webhook review`: what the webhook would do with manifests or recorded reviews, offline, by the same engine."""
+"""`vgpu-webhook review`: what the webhook does with manifests or recorded reviews, by the same engine, without a server."""
 
-import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from webhook.cli.parser import Parser
-from webhook.cli.settings_options import add_files, add_sample, read_files
+import click
+
+from webhook.cli.options import (
+    FileArguments,
+    SettingsOptions,
+    exempt_namespaces_option,
+    files_option,
+    output_option,
+    selector_option,
+    settings_option,
+    warnings_as_errors_option,
+)
+from webhook.cli.program import Command, ExitCode, bad_usage, report_error
 from webhook.devices.explanation import PodExplanation
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
+from webhook.offline.label_selector import LabelSelector, selects
 from webhook.offline.reviewed import Reviewed, review_document
 from webhook.render.explanation import explain_pods
 from webhook.render.review import FORMATS, TextReport
 from webhook.render.terminal import Terminal
-from webhook.review import Snapshot, context_of
-from webhook.texts import visible
 
-EXIT_ADMITTED = 0
-EXIT_DENIED = 1
-EXIT_BAD_INPUT = 2
-EXIT_WARNED = 3
-
-_EXITS = """exit codes:
+_EPILOG = """
+exit codes:
   0  all admitted
   1  something is refused: a pod, a workload, or the pods of a workload that is admitted itself
   2  bad input or configuration; what could be read is reported all the same
@@ -32,105 +37,83 @@ _EXITS = """exit codes:
 
 
 class Report(Protocol):
-    """Tells outcomes."""
+    """Writes outcomes in one of the formats."""
 
     def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> None:
-        """Tell one outcome."""
+        """Write one outcome."""
 
     def finish(self, unread: int) -> None:
         """End; so many documents could not be read."""
 
 
-def main(argv: Sequence[str]) -> int:
-    """Review every document of every file and return the exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.explain and not (arguments.fleet or arguments.sample):
-        parser.error("--explain needs --fleet: it tells what each node says")
-    snapshot = read_files(arguments, sample=arguments.sample).load().inputs().snapshot()
-    report: Report
-    if arguments.output == "text":
-        report = TextReport(Terminal(sys.stdout, os.environ), snapshot)
-    else:
-        report = FORMATS[arguments.output](sys.stdout)
-    return _Run(arguments, snapshot, report).exit_code()
-
-
-class _Run:
-    """One run over all files."""
-
-    def __init__(self, arguments: argparse.Namespace, snapshot: Snapshot, report: Report) -> None:
-        self._arguments = arguments
-        self._snapshot = snapshot
-        self._report = report
-        self._unread = 0
-
-    def exit_code(self) -> int:
-        denied = warned = False
-        for document in self._documents():
-            try:
-                reviewed = review_document(document, self._snapshot)
-            except WebhookError as error:
-                self._unreadable(f"{document.place}: {error}")
-                continue
-            denied |= not reviewed.outcome.allowed or bool(reviewed.outcome.pods_refused)
-            warned |= bool(reviewed.outcome.warnings)
-            self._report.add(reviewed, self._explain(reviewed))
-        self._report.finish(self._unread)
-        sys.stdout.flush()
-        if self._unread:
-            return EXIT_BAD_INPUT
-        if denied:
-            return EXIT_DENIED
-        return EXIT_WARNED if warned and self._arguments.warnings_as_errors else EXIT_ADMITTED
-
-    def _documents(self) -> Iterator[Document]:
-        """The documents of all files; a bad file is named and left out."""
-        for path in self._arguments.files:
-            try:
-                found = read_documents(path)
-            except ConfigError as error:
-                self._unreadable(str(error))
-            else:
-                yield from found
-
-    def _explain(self, reviewed: Reviewed) -> Sequence[PodExplanation] | None:
-        if not self._arguments.explain:
-            return None
-        return explain_pods(reviewed.outcome.pods, context_of(reviewed.request, self._snapshot))
-
-    def _unreadable(self, complaint: str) -> None:
-        self._unread += 1
-        sys.stdout.flush()  # keeps the order where both streams are one terminal
-        _complain(complaint)
-
-
-def _complain(text: str) -> None:
-    print(f"vgpu-webhook review: {visible(text)}", file=sys.stderr)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="vgpu-webhook review",
-        description="Say what the webhook would do with pods, workloads, lists and recorded AdmissionReviews.",
-        epilog=_EXITS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+@click.command("review", cls=Command, epilog=_EPILOG)
+@files_option("YAML or JSON, with one document or several.")
+@settings_option("Judge with the nodes, the device config and the policy of the cluster.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAMESPACE",
+    help="The namespace of objects that name none; default `default`, with --cluster that of the context.",
+)
+@selector_option
+@exempt_namespaces_option
+@output_option("text", *FORMATS, more=" json and patch are one line for each document.")
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Show for each kind of node why it refuses the pod, what would help, or where its slices go.",
+)
+@warnings_as_errors_option
+def command(
+    given: FileArguments,
+    settings: SettingsOptions,
+    namespace: str | None,
+    selector: LabelSelector,
+    exempt_namespaces: tuple[str, ...],
+    output: str,
+    explain: bool,
+    warnings_as_errors: bool,
+) -> int:
+    """Show what the webhook does with pods, workloads, lists and recorded AdmissionReviews."""
+    if explain and not settings.knows_nodes:
+        raise bad_usage("--explain describes each node: add --fleet FILE or --cluster")
+    files = given.files
+    snapshot = settings.read().snapshot()
+    namespace = namespace or settings.namespace
+    report: Report = (
+        TextReport(Terminal(sys.stdout, os.environ), snapshot) if output == "text" else FORMATS[output](sys.stdout)
     )
-    add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="YAML or JSON, several documents if you like; - is standard input")
-    add_files(parser)
-    add_sample(parser)
-    add(
-        "-o",
-        "--output",
-        choices=["text", *FORMATS],
-        default="text",
-        help="text (the default), one line of json or patch a document, or yaml",
-    )
-    add(
-        "--explain",
-        action="store_true",
-        help="say of each kind of node why it refuses, what would help, or where slices go",
-    )
-    add("--warnings-as-errors", action="store_true", help="exit with 3 if something is admitted with warnings")
-    return parser
+    unread: list[str] = []
+
+    def complain(text: str) -> None:
+        unread.append(text)
+        report_error(text)
+
+    denied = warned = False
+    for document in _documents(files, complain):
+        try:
+            reviewed = review_document(document, snapshot, namespace, exempt_namespaces)
+        except WebhookError as error:
+            complain(f"{document.place}: {error}")
+            continue
+        if not selects(selector, reviewed.request.object or reviewed.request.old_object):
+            continue
+        outcome = reviewed.outcome
+        denied |= not outcome.allowed or bool(outcome.pods_refused)
+        warned |= bool(outcome.warnings)
+        report.add(reviewed, explain_pods(outcome.pods) if explain else None)
+    report.finish(len(unread))
+    if unread:
+        return ExitCode.BAD_INPUT
+    if denied:
+        return ExitCode.FOUND
+    return ExitCode.WARNED if warned and warnings_as_errors else ExitCode.OK
+
+
+def _documents(files: Sequence[str], complain: Callable[[str], None]) -> Iterator[Document]:
+    """The documents of all files; a file that cannot be read is passed over with a complaint."""
+    for file in files:
+        try:
+            yield from read_documents(file)
+        except ConfigError as error:
+            complain(str(error))

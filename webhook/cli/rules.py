@@ -1,50 +1,53 @@
-"""`vgpu-webhook rules`: every rule in one table, or one of them in full."""
+"""`vgpu-webhook rules`: every rule in one table, or one in full; also the findings of the engine itself."""
 
-import argparse
 import os
 import sys
-from collections.abc import Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 
-from webhook.cli.parser import Parser
-from webhook.offline.rulebook import rows
-from webhook.render.rules import in_full, markdown, markdown_in_full, table, to_value
+import click
+
+from webhook.cli.options import output_option
+from webhook.cli.program import Command
+from webhook.errors import WebhookError
+from webhook.offline.rulebook import ENGINE_FINDINGS, EngineFinding, rows
+from webhook.render.rules import explain_finding, in_full, markdown, markdown_in_full, table, to_value
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
-from webhook.texts import visible
-
-EXIT_UNKNOWN = 2
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print the table, or one rule."""
-    arguments = _parser().parse_args(argv)
-    wanted: str | None = arguments.id
-    chosen = [row for row in rows() if wanted in (None, row.id)]
-    if wanted is not None and not chosen:
-        near = get_close_matches(wanted, [row.id for row in rows()], 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-        print(f"vgpu-webhook rules: no rule is called '{visible(wanted)}'; {hint}", file=sys.stderr)
-        return EXIT_UNKNOWN
-    if arguments.output == "json":
-        values = [to_value(row) | ({} if wanted is None else {"text": row.text}) for row in chosen]
+@click.command("rules", cls=Command)
+@click.argument("rule", required=False, metavar="[ID]")
+@output_option("text", "json", "markdown")
+def command(rule: str | None, output: str) -> None:
+    """List every rule with its default level, or explain one: why it exists, and an example."""
+    finding = next((finding for finding in ENGINE_FINDINGS if finding.id == rule), None)
+    if finding is not None:
+        _print_finding(finding, output)
+        return
+    chosen = [row for row in rows() if rule in (None, row.id)]
+    if not chosen:
+        raise WebhookError(_unknown(rule or ""))
+    if output == "json":
+        values = [to_value(row) | ({} if rule is None else {"text": row.text}) for row in chosen]
         print("[" + ",\n ".join(to_json(value) for value in values) + "]")
-    elif arguments.output == "markdown":
-        print("\n".join(markdown(chosen) if wanted is None else markdown_in_full(chosen)))
-    elif wanted is None:
-        table(chosen, Terminal(sys.stdout, os.environ))
+    elif output == "markdown":
+        print("\n".join(markdown(chosen) if rule is None else markdown_in_full(chosen)))
     else:
-        in_full(chosen, Terminal(sys.stdout, os.environ))
-    sys.stdout.flush()
-    return 0
+        (table if rule is None else in_full)(chosen, Terminal(sys.stdout, os.environ))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="vgpu-webhook rules",
-        description="List every rule with its default level, or say all about one: why it is there, and an example.",
-    )
-    add = parser.add_argument
-    add("id", nargs="?", metavar="ID", help="a rule; without it, the table of all")
-    add("-o", "--output", choices=["text", "json", "markdown"], default="text", help="default text")
-    return parser
+def _print_finding(finding: EngineFinding, output: str) -> None:
+    if output == "json":
+        print(f"[{to_json({'kind': 'engine'} | asdict(finding))}]")
+    elif output == "markdown":
+        print("\n".join(markdown([finding])))
+    else:
+        explain_finding(finding, Terminal(sys.stdout, os.environ))
+
+
+def _unknown(rule: str) -> str:
+    known = [row.id for row in rows()] + [finding.id for finding in ENGINE_FINDINGS]
+    near = get_close_matches(rule, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
+    return f"no rule is called {rule!r}; {hint}"

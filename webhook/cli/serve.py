@@ -1,142 +1,163 @@
 """`vgpu-webhook serve`: the admission webhook itself."""
 
-import argparse
 import logging
 import os
 import shutil
-import sys
 import tempfile
-from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
+
+import click
 
 from certs import pki
-from certs import pki as store
-from webhook.audit import log as audit
-from webhook.audit import rotation
-from webhook.cli.parser import Parser, seconds
-from webhook.cli.settings_options import add_settings, read_settings
+from webhook.audit import writer
+from webhook.cli.options import FILE, Duration, SettingsOptions, settings_option
+from webhook.cli.program import Command, bad_usage
 from webhook.errors import ConfigError
 from webhook.pod import quantity
 from webhook.server.gunicorn import Server, bound_open_files
+from webhook.server.logs import FORMATS, LEVELS, configure_logging
 from webhook.server.wiring import Options, build_service
 
 DEFAULT_PORT = 8443
 
 
-def main(argv: Sequence[str]) -> int:
-    """Serve until SIGTERM or Ctrl-C."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    files, cluster = read_settings(parser, arguments, sample=arguments.standalone)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+class LogSize(click.ParamType[int]):
+    """0, or a number of bytes as Kubernetes writes them (`100Mi`) that holds at least one line of the audit log."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        size = quantity.whole(value)
+        if size is None or (size and size < writer.MAX_LINE):
+            self.fail(f"{value!r} is neither 0 nor a size of at least {writer.MAX_LINE} bytes", param, ctx)
+        return size
+
+
+@click.command("serve", cls=Command)
+@click.option("--standalone", is_flag=True, help="Need no cluster: make a CA and a certificate, use the sample fleet.")
+@click.option(
+    "--bind",
+    metavar="HOST:PORT",
+    help=f"Where to listen; default [::]:{DEFAULT_PORT}, with --standalone 127.0.0.1:{DEFAULT_PORT}.",
+)
+@click.option("--tls-cert", type=FILE, metavar="FILE", help="The PEM certificate chain, leaf first.")
+@click.option("--tls-key", type=FILE, metavar="FILE", help="The PEM private key.")
+@click.option(
+    "--client-ca",
+    type=FILE,
+    metavar="FILE",
+    help="A PEM CA: /mutate and /validate then answer only clients with a certificate of it.",
+)
+@settings_option("Follow nodes, device config and policy; in a pod by its service account.")
+@click.option(
+    "--audit-log",
+    "audit_logs",
+    multiple=True,
+    default=["-"],
+    metavar="FILE",
+    help="Where to write one JSON line for each decision; - is standard output, '' is nowhere; can be repeated.",
+)
+@click.option(
+    "--audit-max-bytes",
+    type=LogSize(),
+    default=f"{writer.MAX_BYTES >> 20}Mi",
+    metavar="N",
+    help="Rotate the file before it is larger; 0 leaves that to others, such as logrotate.",
+)
+@click.option(
+    "--audit-keep",
+    type=click.IntRange(1, writer.MAX_KEPT),
+    default=writer.KEEP,
+    metavar="K",
+    help="Keep so many full files, FILE.1 (the newest) to FILE.K.",
+)
+@click.option(
+    "--drain",
+    "--drain-seconds",
+    type=Duration(most=timedelta(hours=1)),
+    default="0s",
+    help="After SIGTERM, be not ready, but take connections for so long.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(LEVELS),
+    default="info",
+    metavar="LEVEL",
+    help="debug, info, warning or error: what the server's own log on standard error contains at least.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    metavar="FORMAT",
+    help="text or json; json writes one object a line: time, level, logger, message, exception.",
+)
+@click.option("--state-dir", type=FILE, metavar="DIR", help="With --standalone: keep CA, certificate and key here.")
+def command(
+    standalone: bool,
+    bind: str | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    client_ca: Path | None,
+    settings: SettingsOptions,
+    audit_logs: tuple[str, ...],
+    audit_max_bytes: int,
+    audit_keep: int,
+    drain: timedelta,
+    log_level: str,
+    log_format: str,
+    state_dir: Path | None,
+) -> None:
+    """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files are read again."""
+    configure_logging(log_level, log_format)
+    files, cluster = settings
     made: Path | None = None
     master = os.getpid()
-    if arguments.standalone:
+    if standalone:
+        files = files if cluster else files.or_samples()
         made = Path(tempfile.mkdtemp(prefix="vgpu-webhook-"))
-        certificate, key = _made_certificate(arguments.state_dir or made)
-    elif arguments.tls_cert and arguments.tls_key:
-        certificate, key = arguments.tls_cert, arguments.tls_key
-    else:
-        parser.error("give --tls-cert and --tls-key, or --standalone to try it out")
+        tls_cert, tls_key = _make_certificate(state_dir or made)
+    if not tls_cert or not tls_key:
+        raise bad_usage("give --tls-cert and --tls-key, or --standalone to try it out")
     options = Options(
-        certificate=certificate,
-        key=key,
-        client_ca=arguments.client_ca,
+        certificate=tls_cert,
+        key=tls_key,
+        client_ca=client_ca,
         files=files,
         cluster=cluster,
-        audit_logs=tuple(dict.fromkeys(filter(None, arguments.audit_logs or ["-"]))),
-        audit_max_bytes=arguments.audit_max_bytes,
-        audit_keep=arguments.audit_keep,
-        drain_seconds=arguments.drain_seconds,
+        audit_logs=tuple(dict.fromkeys(filter(None, audit_logs))),
+        audit_max_bytes=audit_max_bytes,
+        audit_keep=audit_keep,
+        drain_seconds=drain.total_seconds(),
     )
     try:
-        service = build_service(options)
-        bound_open_files()
-        bind = arguments.bind or (f"127.0.0.1:{DEFAULT_PORT}" if arguments.standalone else f"[::]:{DEFAULT_PORT}")
-        server = Server(service, bind)
-        log = logging.getLogger("vgpu-webhook")
-        log.info("serving on https://%s, certificate %s", bind, options.certificate)
-        if arguments.standalone:
-            log.info(
-                "try: curl --cacert %s https://localhost:%s/readyz",
-                options.certificate.parent / store.CA,
-                bind.rsplit(":", 1)[1],
-            )
-        server.run()
+        _serve(options, bind or f"{'127.0.0.1' if standalone else '[::]'}:{DEFAULT_PORT}", standalone=standalone)
     finally:
-        if made is not None and os.getpid() == master:  # a worker that is replaced leaves by here, too
+        if made is not None and os.getpid() == master:  # a worker that is replaced ends here, too
             shutil.rmtree(made, ignore_errors=True)
-    return 0
 
 
-def _made_certificate(directory: Path) -> tuple[Path, Path]:
+def _serve(options: Options, bind: str, *, standalone: bool) -> None:
+    service = build_service(options)
+    bound_open_files()
+    server = Server(service, bind)
+    log = logging.getLogger("vgpu-webhook")
+    log.info("serving on https://%s, certificate %s", bind, options.certificate)
+    if standalone:
+        ca, port = options.certificate.parent / pki.CA, bind.rsplit(":", 1)[1]
+        log.info("try: curl --cacert %s https://localhost:%s/readyz", ca, port)
+    server.run()
+
+
+def _make_certificate(directory: Path) -> tuple[Path, Path]:
     """Make a CA and a certificate; returns the files of certificate and key."""
     ca = pki.make_ca("vgpu-webhook standalone CA")
     leaf = pki.make_leaf(ca, ["localhost", "127.0.0.1", "::1"])
     try:
-        store.write(directory, leaf, ca.certificate)
+        pki.write(directory, leaf, ca.certificate)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror or error}; name a directory with --state-dir") from error
-    return directory / store.CERTIFICATE, directory / store.KEY
-
-
-def _size(text: str) -> int:
-    size = quantity.whole(text)
-    if size is None or (size and size < audit.MAX_LINE):
-        raise argparse.ArgumentTypeError(f"{text!r} is neither 0 nor a size of at least {audit.MAX_LINE} bytes")
-    return size
-
-
-def _kept(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= rotation.MAX_KEPT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to {rotation.MAX_KEPT}")
-    return int(text)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
-        prog="vgpu-webhook serve",
-        description="Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files are read again.",
-    )
-    add = parser.add_argument
-    add("--standalone", action="store_true", help="needs no cluster: make a CA and a certificate, use the sample fleet")
-    add("--bind", metavar="HOST:PORT", help=f"default [::]:{DEFAULT_PORT}; with --standalone 127.0.0.1:{DEFAULT_PORT}")
-    add("--tls-cert", type=Path, metavar="FILE", help="PEM certificate chain, leaf first")
-    add("--tls-key", type=Path, metavar="FILE", help="PEM private key")
-    add(
-        "--client-ca",
-        type=Path,
-        metavar="FILE",
-        help="PEM CA; /mutate and /validate then answer only clients with a certificate of it",
-    )
-    add_settings(parser)
-    add(
-        "--audit-log",
-        dest="audit_logs",
-        action="append",
-        metavar="FILE",
-        help="one JSON line a decision; default - (standard output), '' for none; repeatable",
-    )
-    add(
-        "--audit-max-bytes",
-        type=_size,
-        default=audit.MAX_BYTES,
-        metavar="N",
-        help="rotate the file before it is larger, default 100Mi; 0 leaves that to others, such as logrotate",
-    )
-    add(
-        "--audit-keep",
-        type=_kept,
-        default=audit.KEEP,
-        metavar="K",
-        help=f"keep so many full files, FILE.1 (the newest) to FILE.K; default {audit.KEEP}",
-    )
-    add(
-        "--drain-seconds",
-        type=seconds,
-        default=0.0,
-        metavar="N",
-        help="after SIGTERM, take connections so long, while not ready",
-    )
-    add("--state-dir", type=Path, metavar="DIR", help="with --standalone: keep CA, certificate and key here")
-    return parser
+    return directory / pki.CERTIFICATE, directory / pki.KEY

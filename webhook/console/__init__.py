@@ -1,4 +1,5 @@
-"""The human door: a Flask app that shows, and changes nothing.
+"""The console: a read-only Flask application for people, with a REST API.
 
-`serving` runs the `app`: `pages` for people over the `api` for programs, behind the `guard`. What they show is the `state`.
+Each page is one module, with its operation and models: playground (with review and explain), fleet, decisions, replay, rules,
+health. `app` puts them together behind the `guard`; they read `ConsoleState`.
 """

@@ -1,11 +1,13 @@
-"""The Flask application: the guard, the API, the pages, and what is told when something goes wrong."""
+"""The Flask application: the guard, the API, the pages, and the answers to requests that fail."""
 
 import logging
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from flask import Flask, Response, render_template, request
+from flask import Blueprint, Flask, Response, render_template, request
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import (
     BadRequest,
@@ -16,16 +18,40 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from webhook.console import guard
-from webhook.console.api import routes
-from webhook.console.api.openapi import PREFIX, product_version
-from webhook.console.api.operation import Problem, status_of
-from webhook.console.pages import routes as page_routes
-from webhook.console.pages.units import prose
-from webhook.console.state import State
+from webhook.console import api, decisions, doctor, explain, fleet, guard, health, playground, replay, review, rules
+from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error, product_version
+from webhook.console.decision_summary import decisions_summary
+from webhook.console.state import ConsoleState
+from webhook.console.texts import prose
 from webhook.errors import WebhookError
 from webhook.texts import legible, visible
 
+OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    review.review,
+    explain.explain,
+    decisions.decisions,
+    decisions_summary,
+    decisions.decision,
+    fleet.fleet,
+    replay.replay,
+    rules.rules,
+    rules.rule,
+    health.health,
+    doctor.doctor,
+)
+# Method, path, endpoint and function of each page.
+PAGES: tuple[tuple[str, str, str, Any], ...] = (
+    ("GET", "/", "playground", playground.page),
+    ("POST", "/", "submitted", playground.submit),
+    ("GET", "/fleet", "fleet", fleet.page),
+    ("GET", "/decisions", "decisions", decisions.page),
+    ("GET", "/decisions/<int:number>", "decision", replay.decision_page),
+    ("GET", "/decisions/<string(length=12):decision_id>", "decision_by_id", replay.id_page),
+    ("POST", "/decisions/replay", "replayed", replay.what_if_page),
+    ("GET", "/rules", "rules", rules.page),
+    ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
+    ("GET", "/health", "health", health.page),
+)
 API = "/api/"
 MAX_TRACE = 50  # frames in the log
 MAX_LINE = 500
@@ -33,12 +59,12 @@ MAX_LINE = 500
 log = logging.getLogger(__name__)
 
 
-def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
+def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     """Make the application.
 
     Args:
         state: what it shows.
-        hosts: names besides loopback under which it may be called.
+        hosts: names besides localhost by which clients may reach it.
     """
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
@@ -46,21 +72,24 @@ def create_app(state: State, hosts: Sequence[str] = ()) -> Flask:
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
     app.jinja_env.globals["version"] = product_version()
     guard.install(app, hosts)
-    app.register_blueprint(routes.blueprint(state))
-    app.register_blueprint(page_routes.blueprint(state))
-    app.register_error_handler(HTTPException, _http)
-    app.register_error_handler(ParseException, _broken_off)
+    app.register_blueprint(api.blueprint(OPERATIONS, state))
+    pages = Blueprint("pages", __name__)
+    for method, path, endpoint, page in PAGES:
+        pages.add_url_rule(path, endpoint, partial(page, state), methods=[method])
+    app.register_blueprint(pages)
+    app.register_error_handler(HTTPException, _http_error)
+    app.register_error_handler(ParseException, _broken_body)
     app.register_error_handler(WebhookError, _unusable)
     app.register_error_handler(Exception, _bug)
     return app
 
 
-def _http(error: HTTPException) -> Response:
-    return _told(error, _words(error))
+def _http_error(error: HTTPException) -> Response:
+    return _error_response(error, _message(error))
 
 
-def _words(error: HTTPException) -> str:
-    """What was said where it was raised; of what Flask raises by itself, what to do."""
+def _message(error: HTTPException) -> str:
+    """The message of our own errors; for those that Flask raises, what to do."""
     if error.description != type(error).description:
         return error.description or error.name
     match error:
@@ -68,11 +97,11 @@ def _words(error: HTTPException) -> str:
             most = guard.MAX_BODY >> 20
             return f"a request has less than {most} MiB; the commands of vgpu-webhook read larger files"
         case NotFound() if request.path.startswith(API):
-            return f"there is no such operation; {PREFIX}/openapi.json describes those that there are"
+            return f"there is no such operation; {PREFIX}/openapi.json lists the operations"
         case NotFound():
-            return "there is no such page; those that there are stand at the top"
+            return "there is no such page; choose one from the top of the page"
         case MethodNotAllowed():
-            return f"nothing here is changed by {legible(request.method, 20)}; ask by {' or '.join(_methods(error))}"
+            return f"{legible(request.method, 20)} is not supported; use {' or '.join(_methods(error))}"
     return error.description or error.name
 
 
@@ -80,45 +109,41 @@ def _methods(error: HTTPException) -> list[str]:
     return sorted(getattr(error, "valid_methods", None) or ())
 
 
-def _broken_off(error: ParseException) -> Response:
-    """A body in chunks that are none: gunicorn notices where it is read."""
-    return _told(BadRequest(), f"the body cannot be read: {error}")
+def _broken_body(error: ParseException) -> Response:
+    """A body in broken chunks, which gunicorn notices when the body is read."""
+    return _error_response(BadRequest(), f"the body cannot be read: {error}")
 
 
 def _unusable(error: WebhookError) -> Response:
-    """What was handed in cannot be used; the message says why."""
-    return _problem(status_of(error), "cannot be used", str(error))
+    status, message = describe_error(error)
+    return _problem(status, "cannot be used", message)
 
 
 def _bug(error: Exception) -> Response:
     trace = "".join(traceback.format_exception(error)[-MAX_TRACE:])
-    log.error("%s %s: a bug\n%s", request.method, legible(request.path, 200), _lines(trace))
-    return _told(InternalServerError(), "a bug in the console; its log says more, and admission goes on without it")
+    lines = [legible(line, MAX_LINE) for line in trace.splitlines()]  # an error may quote a user's text
+    log.error("%s %s: a bug\n%s", request.method, legible(request.path, 200), "\n".join(lines))
+    message = "a bug in the console; its log has the details. Admission is not affected"
+    return _error_response(InternalServerError(), message)
 
 
-def _lines(trace: str) -> str:
-    """A traceback for the log; what an error quotes may be anybody's text."""
-    return "\n".join([legible(line, MAX_LINE) for line in trace.splitlines()])
-
-
-def _told(error: HTTPException, message: str) -> Response:
+def _error_response(error: HTTPException, message: str) -> Response:
     response = _problem(error.code or InternalServerError.code, error.name, message)
     if allowed := _methods(error):
         response.headers["Allow"] = ", ".join(allowed)
-    retry = getattr(error, "retry_after", None)
-    if retry:
+    if retry := getattr(error, "retry_after", None):
         response.headers["Retry-After"] = str(retry)
     return response
 
 
 def _wants_json() -> bool:
-    """Whether a program asks: below /api, or whoever would rather have JSON than a page."""
-    types = ("text/html", "application/json")
-    return request.path.startswith(API) or request.accept_mimetypes.best_match(types) == types[1]
+    """Whether the client is a program: the path is below /api, or it prefers JSON to a page."""
+    types = ("text/html", api.MEDIA_TYPE)
+    return request.path.startswith(API) or request.accept_mimetypes.best_match(types) == api.MEDIA_TYPE
 
 
 def _problem(status: int, reason: str, message: str) -> Response:
-    problem = Problem(status=status, reason=reason, message=visible(message)[:2000])
+    problem = Problem(status=status, reason=reason, message=visible(message)[:MAX_MESSAGE])
     if _wants_json():
-        return Response(routes.answer(problem), status, mimetype="application/json")
+        return Response(api.to_json(problem), status, mimetype=api.MEDIA_TYPE)
     return Response(render_template("problem.html", problem=problem), status)

@@ -1,4 +1,4 @@
-"""Has the doctor look. It asks the API server a dozen questions, so it looks in a thread, and nobody waits for it for long."""
+"""Runs the doctor in the background, as it sends a dozen requests to the API server, and keeps its last result."""
 
 import logging
 import threading
@@ -8,85 +8,86 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
+from webhook.doctor.check import CheckResult
 from webhook.doctor.facts import Facts
-from webhook.doctor.registry import Told, examine
+from webhook.doctor.registry import examine
 from webhook.errors import WebhookError
 from webhook.manifests.configurations import configurations
 
-FRESH_SECONDS = 60.0  # for which a result holds
-FAILED_SECONDS = 10.0  # after which a failed look is repeated
-REPEAT_SECONDS = 10.0  # between two looks, however often somebody asks anew
+FRESH_SECONDS = 60.0  # after which a result is replaced
+FAILED_SECONDS = 10.0  # after which a failed examination is repeated
+REPEAT_SECONDS = 10.0  # between two examinations, however often a refresh is requested
 
 log = logging.getLogger(__name__)
 
 
 class Examination(NamedTuple):
-    """What came of one look.
+    """The result of one examination.
 
     Attributes:
         at: when it began.
-        found: what the doctor says.
-        complaints: what it could not read, of files.
-        problem: why it could not look; None if it could.
+        results: of all checks.
+        complaints: files that could not be read.
+        problem: why it failed; None if it did not.
     """
 
     at: datetime
-    found: tuple[Told, ...] = ()
+    results: tuple[CheckResult, ...] = ()
     complaints: tuple[str, ...] = ()
     problem: str | None = None
 
 
-class Standing(NamedTuple):
-    """How it stands with the looking.
+class ExaminerStatus(NamedTuple):
+    """The last examination and the running one.
 
     Attributes:
-        last: what came of the last look; None before the first has ended.
-        age_seconds: since then.
-        looking_seconds: for how long another one is under way; None if none is.
+        last: None before the first has ended.
+        age_seconds: since the last one ended.
+        running_seconds: how long another one has been running; None if none is.
     """
 
     last: Examination | None
     age_seconds: float | None
-    looking_seconds: float | None
+    running_seconds: float | None
 
 
 class Examiner:
-    """Looks when it is asked to, once at a time.
+    """Runs one examination at a time, on request.
 
     Attributes:
-        subject: what it looks at, for people.
+        subject: what it examines, for people.
     """
 
-    def __init__(self, subject: str, look: Callable[[], tuple[Facts, list[str]]]) -> None:
-        """Take what to look at, and how: the facts, and complaints about what cannot be read."""
+    def __init__(self, subject: str, read: Callable[[], tuple[Facts, list[str]]]) -> None:
+        """Take the subject, and a function that reads the facts and lists what it could not read."""
         self.subject = subject
-        self._look = look
+        self._read = read
         self._changed = threading.Condition()
-        self._began: float | None = None  # time.monotonic; None while it is not looking
+        self._began: float | None = None  # time.monotonic; None while none is running
         self._ended = 0.0
         self._last: Examination | None = None
 
-    def ask(self, *, refresh: bool, wait: float) -> Standing:
-        """The last result, or the next one if it comes in time.
+    def status(self, *, refresh: bool, wait: float) -> ExaminerStatus:
+        """Start an examination if one is due, and return the status.
 
         Args:
-            refresh: a younger result is wanted than one that still holds.
-            wait: for how many seconds.
+            refresh: a new examination is due earlier.
+            wait: how many seconds to wait for a running one.
         """
         with self._changed:
-            if self._began is None and self._is_wanted(refresh=refresh):
+            if self._began is None and self._is_due(refresh=refresh):
                 self._began = time.monotonic()
                 threading.Thread(target=self._run, name="doctor", daemon=True).start()
             self._changed.wait_for(lambda: self._began is None, timeout=wait)
             now = time.monotonic()
             age = None if self._last is None else now - self._ended
-            return Standing(self._last, age, None if self._began is None else now - self._began)
+            return ExaminerStatus(self._last, age, None if self._began is None else now - self._began)
 
-    def _is_wanted(self, *, refresh: bool) -> bool:
+    def _is_due(self, *, refresh: bool) -> bool:
         if self._last is None:
             return True
-        holds = FAILED_SECONDS if self._last.problem else FRESH_SECONDS
-        return time.monotonic() - self._ended > (min(REPEAT_SECONDS, holds) if refresh else holds)
+        fresh = FAILED_SECONDS if self._last.problem else FRESH_SECONDS
+        return time.monotonic() - self._ended > (min(REPEAT_SECONDS, fresh) if refresh else fresh)
 
     def _run(self) -> None:
         last = self._examine()
@@ -97,11 +98,11 @@ class Examiner:
     def _examine(self) -> Examination:
         at = datetime.now(UTC)
         try:
-            facts, complaints = self._look()
-            found = examine(facts, partial(configurations, all_pods=True))
+            facts, complaints = self._read()
+            results = examine(facts, partial(configurations, all_pods=True))
         except WebhookError as error:
             return Examination(at, problem=str(error))
         except Exception:
             log.exception("the doctor: a bug")
             return Examination(at, problem="a bug in the doctor; the console's log says more")
-        return Examination(at, tuple(found), tuple(complaints))
+        return Examination(at, tuple(results), tuple(complaints))

@@ -1,4 +1,4 @@
-"""gunicorn, arranged for the console: one process, some threads, nothing that a browser could hold up for long."""
+"""Runs the console under gunicorn: one process with threads, which slow clients cannot block for long."""
 
 import contextlib
 import logging
@@ -14,12 +14,12 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.workers.gthread import ThreadWorker
 
 from webhook.console.app import create_app
-from webhook.console.state import State
+from webhook.console.state import ConsoleState
 
 THREADS = 16
-SILENCE_SECONDS = 5  # of a peer in the midst of a request; a thread waits for it
-READING_SECONDS = 20  # for all of a request, however little comes at a time
-SERVING_SECONDS = 60  # until its answer is taken
+SILENCE_SECONDS = 5  # of a client within a request, while a thread waits for it
+READING_SECONDS = 20  # for a whole request, even if it arrives byte by byte
+SERVING_SECONDS = 60  # until the client has read the response
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
 SETTINGS: dict[str, Any] = {
@@ -28,14 +28,14 @@ SETTINGS: dict[str, Any] = {
     "threads": THREADS,
     "worker_connections": 256,
     "keepalive": 5,
-    "graceful_timeout": 3,  # nothing is lost that a reload would not bring back
+    "graceful_timeout": 3,  # a page that is cut off can be reloaded
     "timeout": 60,
     "limit_request_line": 8190,
     "limit_request_fields": 64,
     "limit_request_field_size": 8190,
-    "forwarded_allow_ips": "",  # nobody's X-Forwarded-Proto or SCRIPT_NAME is believed, least of all from this machine
+    "forwarded_allow_ips": "",  # X-Forwarded-Proto and SCRIPT_NAME of local clients are not trusted either
     "control_socket_disable": True,
-    # The heartbeat file: on a disk it could stall the worker.
+    # The heartbeat file, which on a disk could block the worker.
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
     "loglevel": "warning",
     "proc_name": "vgpu-webhook-console",
@@ -43,23 +43,23 @@ SETTINGS: dict[str, Any] = {
 
 
 class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
-    """The worker with threads, which by itself waits for ever for the rest of a request, or for its answer to be taken."""
+    """gunicorn's threaded worker with timeouts: by itself it waits for ever for the rest of a request, or for a slow reader."""
 
     def init_process(self) -> None:
         """Serve."""
-        logging.getLogger("gunicorn.error").addFilter(_is_no_silence)
-        self._served: dict[Any, float] = {}  # connections that a thread is busy with, since when
+        logging.getLogger("gunicorn.error").addFilter(_is_not_a_timeout)
+        self._served: dict[Any, float] = {}  # connections in a thread, and since when
         super().init_process()
 
     def enqueue_req(self, conn: Any) -> None:
-        """Hand a connection to a thread; the kernel ends what takes too long there."""
-        patience = struct.pack("ll", SILENCE_SECONDS, 0)
-        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, patience)
-        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, patience)
+        """Hand a connection to a thread, with timeouts of the kernel for each read and write."""
+        timeout = struct.pack("ll", SILENCE_SECONDS, 0)
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeout)
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)
         super().enqueue_req(conn)
 
     def handle(self, conn: Any) -> Any:
-        """Serve a connection in a thread; a silent one is not said goodbye to, for which all others would wait."""
+        """Serve a connection in a thread. A silent one is cut off, as an orderly close would block the other connections."""
         began = self._served[conn] = time.monotonic()
         try:
             goes_on = super().handle(conn)
@@ -71,31 +71,31 @@ class ConsoleWorker(ThreadWorker):  # type: ignore[misc]
         return goes_on
 
     def murder_pending(self) -> None:
-        """End what takes too long, each second: also who sends or takes a byte every few seconds holds a thread."""
+        """Every second, end requests that take too long: a client that sends a byte every few seconds holds a thread too."""
         super().murder_pending()
         now = time.monotonic()
         for conn, began in list(self._served.items()):
             if now - began > READING_SECONDS:
-                all_of_it = now - began > SERVING_SECONDS
-                with contextlib.suppress(OSError):  # it may end at this very moment
-                    conn.sock.shutdown(socket.SHUT_RDWR if all_of_it else socket.SHUT_RD)
+                reading_and_writing = now - began > SERVING_SECONDS
+                with contextlib.suppress(OSError):  # it may have ended by itself
+                    conn.sock.shutdown(socket.SHUT_RDWR if reading_and_writing else socket.SHUT_RD)
 
 
-def _is_no_silence(record: logging.LogRecord) -> bool:
-    """Tell whether a record is about something else than a silent peer, who is nothing to log."""
+def _is_not_a_timeout(record: logging.LogRecord) -> bool:
+    """Whether a log record is about something other than a client that timed out."""
     return not (record.exc_info and isinstance(record.exc_info[1], BlockingIOError))
 
 
 class Console(BaseApplication):  # type: ignore[misc]
-    """gunicorn with our settings instead of its command line."""
+    """gunicorn with these settings instead of its command line."""
 
-    def __init__(self, state: Callable[[], State], bind: str, hosts: Sequence[str] = ()) -> None:
+    def __init__(self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = ()) -> None:
         """Prepare to serve.
 
         Args:
-            state: makes what is shown, in the process that serves; its threads start there.
+            state: makes the console's state in the worker process, where its threads start.
             bind: `host:port`.
-            hosts: names besides loopback under which the console may be called.
+            hosts: names besides localhost by which clients may reach the console.
         """
         self._state = state
         self._hosts = hosts
@@ -108,5 +108,5 @@ class Console(BaseApplication):  # type: ignore[misc]
             self.cfg.set(name, value)
 
     def load(self) -> Flask:
-        """The application, in the process that serves it."""
+        """Make the application, in the worker process."""
         return create_app(self._state(), self._hosts)

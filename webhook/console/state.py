@@ -1,4 +1,4 @@
-"""What the console shows, and where it has that from."""
+"""What the console shows, and where it comes from."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from webhook.audit.follower import LogFollower
 from webhook.audit.inputs import try_out
-from webhook.audit.journal import Journal
 from webhook.console.examiner import Examiner
 from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus
 
-TRIED = 4  # snapshots that are kept of what is tried out; one of a large fleet takes some MiB
+MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet takes some MiB
 
 
-class Settings(Protocol):
-    """Device config, policy and fleet as they are now; replaced as a whole when something changes."""
+class CurrentSettings(Protocol):
+    """Device config, policy and fleet as they are now; replaced as a whole when one of them changes."""
 
     @property
     def inputs(self) -> SnapshotInputs:
@@ -25,41 +25,41 @@ class Settings(Protocol):
 
     @property
     def snapshot(self) -> Snapshot:
-        """What reviews are made with."""
+        """The settings of reviews."""
 
     def statuses(self) -> Sequence[SettingStatus]:
-        """Where device config, policy and fleet come from."""
+        """The sources of device config, policy and fleet."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """Everything that a page may ask for. Read by many threads, changed by none of them.
+class ConsoleState:
+    """Everything that pages and operations read, in many threads.
 
     Attributes:
         settings: device config, policy and fleet.
         journal: the audit log; None if none is read.
-        doctor: has the doctor look at the cluster, or at files; None if there is nothing to look at.
-        certificate: the serving certificate of the webhook, a PEM file; None if it is not to be seen.
+        doctor: checks the cluster, or files; None if there is nothing to check.
+        certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
         replay_options: the options with which `vgpu-webhook replay` uses the same settings.
     """
 
-    settings: Settings
-    journal: Journal | None = None
+    settings: CurrentSettings
+    journal: LogFollower | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
     replay_options: tuple[str, ...] = ()
 
     @property
     def snapshot(self) -> Snapshot:
-        """What reviews are made with."""
+        """The settings of reviews."""
         return self.settings.snapshot
 
     def tried(self, settings: Sequence[str], split: int | None) -> Snapshot:
-        """What reviews would be made with under other settings; the snapshot itself if nothing is tried out.
+        """The settings of reviews with changes; the snapshot itself if nothing changes.
 
         Args:
             settings: `KEY=VALUE` of the policy.
-            split: how many slices each vGPU card is cut into; None leaves them.
+            split: into how many slices each vGPU card is split; None leaves it.
 
         Raises:
             ConfigError: a setting cannot be used.
@@ -69,6 +69,6 @@ class State:
         return _tried(self.settings.inputs, tuple(settings), split)
 
 
-@lru_cache(maxsize=TRIED)
+@lru_cache(maxsize=MAX_TRIED)
 def _tried(inputs: SnapshotInputs, settings: tuple[str, ...], split: int | None) -> Snapshot:
     return try_out(inputs, settings, split).snapshot()

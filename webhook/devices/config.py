@@ -1,11 +1,15 @@
 """The cluster's own device config as values: names, defaults, MIG geometries, NPU chips.
 
+The annotations of a field say how it is read from the file.
+
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, StrictBool
 
 from webhook import names
 from webhook.devices.families import Role
@@ -15,45 +19,52 @@ Roles = Mapping[str, tuple[str, Role]]  # resource name -> family id and role
 MAX_NAME = 317  # characters of a resource name that the API server accepts: a domain of 253, a slash, a name of 63
 
 
+Count = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]  # quoted digits and booleans are no numbers to Go
+Factor = Annotated[Count, AfterValidator(lambda factor: max(factor, 1))]  # the scheduler ignores factors below 1
+NULL_IS_EMPTY = BeforeValidator(lambda value: [] if value is None else value)
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One kind of MIG instance of a geometry; memory in MiB."""
 
-    name: str
-    memory: int
-    count: int
+    name: str = ""
+    memory: Count = 0
+    count: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """One way to cut a card into MIG instances."""
 
-    group: str
-    instances: tuple[Instance, ...]
+    group: str = ""
+    instances: Annotated[tuple[Instance, ...], NULL_IS_EMPTY, Field(validation_alias="geometries")] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MigModels:
     """The geometries of some card models, in the order in which the scheduler tries them."""
 
-    models: tuple[str, ...]
-    geometries: tuple[Geometry, ...]
+    models: Annotated[tuple[str, ...], NULL_IS_EMPTY] = ()
+    geometries: Annotated[tuple[Geometry, ...], NULL_IS_EMPTY, Field(validation_alias="allowedGeometries")] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class VgpuConfig:
     """The `nvidia:` section. Memory is in units of `memory_factor` MiB, as users write it."""
 
-    number_name: str = names.VGPU_NUMBER
-    memory_name: str = names.VGPU_MEMORY
-    cores_name: str = names.VGPU_CORES
-    percentage_name: str = names.VGPU_MEMORY_PERCENTAGE
-    overwrite_env: bool = False
-    default_number: int = 0
-    default_memory: int = 0
-    default_cores: int = 0
-    memory_factor: int = 1
-    mig_models: tuple[MigModels, ...] = ()
+    number_name: Annotated[str, Field(validation_alias="resourceCountName")] = names.VGPU_NUMBER
+    memory_name: Annotated[str, Field(validation_alias="resourceMemoryName")] = names.VGPU_MEMORY
+    cores_name: Annotated[str, Field(validation_alias="resourceCoreName")] = names.VGPU_CORES
+    percentage_name: Annotated[str, Field(validation_alias="resourceMemoryPercentageName")] = (
+        names.VGPU_MEMORY_PERCENTAGE
+    )
+    overwrite_env: Annotated[StrictBool, Field(validation_alias="overwriteEnv")] = False
+    default_number: Annotated[Count, Field(validation_alias="defaultGPUNum")] = 0
+    default_memory: Annotated[Count, Field(validation_alias="defaultMemory")] = 0
+    default_cores: Annotated[Count, Field(validation_alias="defaultCores")] = 0
+    memory_factor: Annotated[Factor, Field(validation_alias="gpuMemoryFactor")] = 1
+    mig_models: Annotated[tuple[MigModels, ...], NULL_IS_EMPTY, Field(validation_alias="knownMigGeometries")] = ()
 
     @property
     def role_names(self) -> dict[Role, str]:
@@ -66,7 +77,7 @@ class VgpuConfig:
         }
 
     def geometries_of(self, card_type: str) -> tuple[Geometry, ...] | None:
-        """The geometries of a card type: the first entry with a model that is a substring; None if there is none."""
+        """The geometries of a card type: the first entry with a model that is a substring; None if no model matches."""
         for entry in self.mig_models:
             if any(model in card_type for model in entry.models):
                 return entry.geometries
@@ -81,7 +92,7 @@ class Chip:
         word: the common word, `Ascend910B3`: the NPU's type, and part of its annotations' names.
         number_name, memory_name, cores_name: its resources; the last is fixed by the scheduler, `<number_name>-core`.
         allocatable: what a whole NPU gives.
-        capacity: the most that may be asked for.
+        capacity: the most that may be requested.
         templates: the memory of the templates into which an NPU is cut, ascending.
     """
 
@@ -135,6 +146,12 @@ class ResourceNames:
     def __contains__(self, name: object) -> bool:
         """Tell whether a rule reads the resource of this name."""
         return name in self.exact or (isinstance(name, str) and self.looks_like_family(name))
+
+    def pick(self, amounts: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The amounts of the resources that a rule reads."""
+        if self.exact.issuperset(amounts):
+            return amounts
+        return {name: amount for name, amount in amounts.items() if name in self}
 
     def looks_like_family(self, name: str) -> bool:
         """Tell whether a name begins like those of a family, though it may be misspelt."""

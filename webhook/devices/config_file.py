@@ -1,4 +1,4 @@
-"""The file `device-config.yaml`: what stands in it, read into values.
+"""Reads the file `device-config.yaml` into values.
 
 Read as Volcano reads the ConfigMap `volcano-vgpu-device-config`: unknown keys are ignored, a wrong type refuses the whole.
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
@@ -10,22 +10,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from webhook import names
 from webhook.devices import registry
-from webhook.devices.config import (
-    AscendConfig,
-    Chip,
-    DeviceConfig,
-    Geometry,
-    Instance,
-    MigModels,
-    ResourceNames,
-    VgpuConfig,
-)
+from webhook.devices.config import NULL_IS_EMPTY, AscendConfig, Chip, Count, DeviceConfig, ResourceNames, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.target import Target
 from webhook.errors import ConfigError, Mistakes, json_type
@@ -36,58 +27,22 @@ class _Section(BaseModel):
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore", frozen=True)
 
 
-def _none_is_empty(value: Any) -> Any:
-    return [] if value is None else value
-
-
-_Count = Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)]  # quoted digits and booleans are no numbers to Go
-
-
-class _Instance(_Section):
-    name: str = ""
-    memory: _Count = 0
-    count: _Count = 0
-
-
-class _Geometry(_Section):
-    group: str = ""
-    geometries: Annotated[list[_Instance], BeforeValidator(_none_is_empty)] = []
-
-
-class _MigModels(_Section):
-    models: Annotated[list[str], BeforeValidator(_none_is_empty)] = []
-    allowed_geometries: Annotated[list[_Geometry], BeforeValidator(_none_is_empty)] = []
-
-
-class _Nvidia(_Section):
-    resource_count_name: str = ""
-    resource_memory_name: str = ""
-    resource_core_name: str = ""
-    resource_memory_percentage_name: str = ""
-    overwrite_env: StrictBool = False
-    default_memory: _Count = 0
-    default_cores: _Count = 0
-    default_number: _Count = Field(0, validation_alias=AliasChoices("defaultGPUNum"))
-    memory_factor: _Count = Field(1, validation_alias=AliasChoices("gpuMemoryFactor"))
-    known_mig_geometries: Annotated[list[_MigModels], BeforeValidator(_none_is_empty)] = []
-
-
 class _Template(_Section):
-    memory: _Count = 0
+    memory: Count = 0
 
 
 class _Vnpu(_Section):
     common_word: str = ""
     resource_name: str = ""
     resource_memory_name: str = ""
-    memory_allocatable: _Count = 0
-    memory_capacity: _Count = 0
-    templates: Annotated[list[_Template], BeforeValidator(_none_is_empty)] = []
+    memory_allocatable: Count = 0
+    memory_capacity: Count = 0
+    templates: Annotated[list[_Template], NULL_IS_EMPTY] = []
 
 
 class _Vnpus(_Section):
     hami_vnpu_core: StrictBool = False
-    configs: Annotated[list[_Vnpu], BeforeValidator(_none_is_empty)] = []
+    configs: Annotated[list[_Vnpu], NULL_IS_EMPTY] = []
 
 
 def _both_forms(value: Any) -> Any:
@@ -97,8 +52,15 @@ def _both_forms(value: Any) -> Any:
     return {"configs": value} if isinstance(value, list) else value
 
 
+def _without_empty_names(section: Any) -> Any:
+    """The section without names that are empty, so that they get their defaults."""
+    if not isinstance(section, dict):
+        return {} if section is None else section
+    return {key: value for key, value in section.items() if value != "" or not str(key).endswith("Name")}
+
+
 class _Model(_Section):
-    nvidia: Annotated[_Nvidia, BeforeValidator(lambda value: {} if value is None else value)] = _Nvidia()
+    nvidia: Annotated[VgpuConfig, BeforeValidator(_without_empty_names)] = VgpuConfig()
     vnpus: Annotated[_Vnpus, BeforeValidator(_both_forms)] = _Vnpus()
 
 
@@ -121,37 +83,12 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     except ValidationError as error:
         found = [_explain(each) for each in error.errors(include_url=False)]
         raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
-    return device_config(_vgpu(model.nvidia), _ascend(model.vnpus))
+    return device_config(model.nvidia, _ascend(model.vnpus))
 
 
 def _explain(error: ErrorDetails) -> str:
     place = ".".join(str(part) for part in error["loc"])
     return f"{place}: {mistake_in_value(error)}"
-
-
-def _vgpu(section: _Nvidia) -> VgpuConfig:
-    return VgpuConfig(
-        number_name=section.resource_count_name or names.VGPU_NUMBER,
-        memory_name=section.resource_memory_name or names.VGPU_MEMORY,
-        cores_name=section.resource_core_name or names.VGPU_CORES,
-        percentage_name=section.resource_memory_percentage_name or names.VGPU_MEMORY_PERCENTAGE,
-        overwrite_env=section.overwrite_env,
-        default_number=section.default_number,
-        default_memory=section.default_memory,
-        default_cores=section.default_cores,
-        memory_factor=max(section.memory_factor, 1),  # the scheduler, too, applies only factors above 1
-        mig_models=tuple(_mig_models(entry) for entry in section.known_mig_geometries),
-    )
-
-
-def _mig_models(entry: _MigModels) -> MigModels:
-    return MigModels(
-        models=tuple(entry.models),
-        geometries=tuple(
-            Geometry(geometry.group, tuple(Instance(i.name, i.memory, i.count) for i in geometry.geometries))
-            for geometry in entry.allowed_geometries
-        ),
-    )
 
 
 def _ascend(section: _Vnpus) -> AscendConfig:
@@ -172,7 +109,7 @@ def _chip(entry: _Vnpu) -> Chip:
     )
 
 
-# --- the whole of it ------------------------------------------------------------------------------------------------
+# --- the whole config -----------------------------------------------------------------------------------------------
 
 
 def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
@@ -214,7 +151,7 @@ def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[str, Role]
 
 
 def _prefixes(roles: Iterable[str]) -> tuple[str, ...]:
-    """The usual prefixes; of a name that has none of them, the domain and the first word."""
+    """The usual prefixes; for a name with another prefix, its domain and first word."""
     found = set(names.RESOURCE_PREFIXES)
     for name in roles:
         if not name.startswith(names.RESOURCE_PREFIXES):

@@ -3,8 +3,8 @@
 Sizes are bounded: a node may register thousands of cards, and a pod may have thousands of containers with long names.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Annotated
 
@@ -15,7 +15,7 @@ from webhook.texts import shorten
 
 MAX_CARDS = 16  # drawn of a node
 MAX_PARTS = 64  # drawn of a card
-MAX_TEXT = 120  # characters of a foreign text
+MAX_TEXT = 120  # characters of a text from a pod or a node
 MAX_NOTE = 400
 
 MIB = "MiB"
@@ -86,24 +86,53 @@ class DrawnNode:
     containers: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
 
-Given = Mapping[int, Sequence[DrawnPart]]  # card index -> what is given of it
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a picture shows beside the bare cards.
+
+    Attributes:
+        parts: what is given of each card, by index.
+        refusals: why a card takes nothing, by index.
+        note: why nothing is placed, or why this is one possibility of several.
+    """
+
+    parts: Mapping[int, Sequence[DrawnPart]] = field(default_factory=dict)
+    refusals: Mapping[int, str] = field(default_factory=dict)
+    note: str = ""
 
 
-def draw_node(cards: Sequence[DrawnCard], units: tuple[str, str], count: int, note: str, given: Given) -> DrawnNode:
-    """A node with those of its cards that are drawn.
+UNUSED = Usage()
+
+
+def draw_node(
+    count: int, card: Callable[[int], DrawnCard], units: tuple[str, str] = ("", ""), usage: Usage = UNUSED
+) -> DrawnNode:
+    """Draw a node.
 
     Args:
-        cards: the drawn ones.
+        count: how many cards it has.
+        card: the bare card at an index.
         units: of memory and of cores.
-        count: how many cards the node has.
-        note: why nothing is placed, or why this is one possibility of several.
-        given: what is given of each card.
+        usage: what is given of the cards.
     """
-    containers = dict.fromkeys(part.container for parts in given.values() for part in parts)
+    cards = []
+    for index in _drawn(count, chain(usage.parts, usage.refusals)):
+        parts, bare = usage.parts.get(index, ()), card(index)
+        cards.append(
+            replace(
+                bare,
+                kind=shorten(bare.kind, MAX_TEXT),
+                parts=tuple(parts[:MAX_PARTS]),
+                hidden=max(len(parts) - MAX_PARTS, 0),
+                refusal=usage.refusals.get(index, ""),
+            )
+        )
+    containers = dict.fromkeys(part.container for parts in usage.parts.values() for part in parts)
+    note = shorten(usage.note, MAX_NOTE)
     return DrawnNode(tuple(cards), *units, count - len(cards), note, tuple(islice(containers, MAX_PARTS)))
 
 
-def drawn(count: int, first: Iterable[int] = ()) -> list[int]:
+def _drawn(count: int, first: Iterable[int]) -> list[int]:
     """The indexes of the cards that are drawn, ascending; of too many, `first` before the others."""
     found: dict[int, None] = {}
     for index in chain(first, range(count)):

@@ -1,100 +1,35 @@
 """What `--explain` and the console show for each shape of node: where a pod's devices lie, or what refuses and what would help.
 
-A family asks its own engine with a `Case`, and turns the `ShapeAnswer` into one `ShapeExplanation`. The terminal, the JSON
-and the drawings read that value and add nothing to it.
+A family subclasses `ShapeExplainer`, which calls the family's engine and makes one `ShapeExplanation`. The terminal, the
+JSON and the drawings read that value and add nothing to it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.devices import wording
-from webhook.devices.bits import lowest
 from webhook.devices.config import DeviceConfig
-from webhook.devices.drawing import MAX_NOTE, DrawnNode
+from webhook.devices.drawing import DrawnNode
 from webhook.devices.families import Role
-from webhook.devices.nearest import Change, Enquiry, Lower, nearest_change
-from webhook.devices.nodes import Index
+from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible, Removal
+from webhook.devices.nodes import Index, lowest
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.shapes import SAMPLE, Shape
+from webhook.devices.shapes import SAMPLE, FleetPart, NodeShape
 from webhook.devices.target import Target
-from webhook.devices.verdict import Never, Unknown, Verdict
+from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.pod.view import REGULAR
 from webhook.texts import shorten
 
-MAX_SHAPES = 50  # explained; a pod and a fleet made to be expensive end somewhere
+MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_NAME = 1000  # characters of a node's name
 
-Kind = TypeVar("Kind", bound=Shape)
-Given = TypeVar("Given")
-Question = TypeVar("Question")
-
-
-# --- the engine's answer --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeAnswer(Generic[Kind, Given]):
-    """The engine's answer for an empty node of one shape.
-
-    Attributes:
-        shape: the shape.
-        given: what the pod gets; None unless it fits.
-        refusal: what refuses; None unless the pod can never fit.
-        change: the nearest single change with which it fits.
-        searched: False if the search for a change was cut short.
-        unknown: why there is no answer; empty if there is one.
-    """
-
-    shape: Kind
-    given: Given | None = None
-    refusal: Never | None = None
-    change: Change | None = None
-    searched: bool = True
-    unknown: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Case(Generic[Kind, Given, Question]):
-    """A question to the engine about one shape, and the changes to try if it refuses.
-
-    Attributes:
-        shape: the shape.
-        asked: the question.
-        judge: the engine's answer for an empty node of the shape.
-        given: what the pod gets, if it fits.
-        without: fields that may be removed, each with the question that is left.
-        lower: quantities that could be lowered.
-        why: what refuses first, where the engine's reason can be narrowed.
-    """
-
-    shape: Kind
-    asked: Question
-    judge: Callable[[Question], Verdict]
-    given: Callable[[], Given]
-    without: Iterable[tuple[str, Question]]
-    lower: Iterable[Lower[Question]]
-    why: Callable[[Never], Never] = lambda never: never
-
-    def answer(self, enquiry: Enquiry) -> ShapeAnswer[Kind, Given]:
-        """Ask, and look for the nearest change if the answer is no."""
-        answer = self.judge(self.asked)
-        if isinstance(answer, Unknown):
-            return ShapeAnswer(self.shape, unknown=answer.why)
-        if isinstance(answer, Never):
-            change, searched = nearest_change(self.judge, self.without, self.lower, enquiry)
-            return ShapeAnswer(self.shape, refusal=self.why(answer), change=change, searched=searched)
-        return ShapeAnswer(self.shape, self.given())
-
-
-def nodes_left(shape: Shape, nodes: NodeSelector | None, index: Index) -> int:
-    """The real nodes of a shape that a selector leaves, as bits."""
-    return shape.members if nodes is None else shape.members & index.selected(nodes)
-
-
-# --- the explanation ------------------------------------------------------------------------------------------------
+AnyShape = TypeVar("AnyShape", bound=NodeShape)
+Requested = TypeVar("Requested")
+Slices = TypeVar("Slices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +42,7 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence for people; the mark `→` begins the one that says what would help."""
+    """A sentence for people; the mark `→` begins the advice."""
 
     mark: str
     text: str
@@ -115,27 +50,11 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class RefusalMessage:
-    """What refuses first: the reason in a word or two, the container that it is about, and a sentence."""
+    """What refuses first: the reason in short, the container that it is about, and a sentence."""
 
     reason: str
     container: str | None
     message: str
-
-
-@dataclass(frozen=True, slots=True)
-class LowerAmount:
-    """What would help: at most so much of a resource in a container."""
-
-    container: str
-    resource: str
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """What would help: the pod without an annotation, label or selector."""
-
-    remove: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,11 +75,11 @@ class ShapeExplanation:
         drawing: a node with what the pod gets there.
     """
 
-    shape: Shape
+    shape: NodeShape
     selected: Selected | None = None
     placement: str
-    slices: object | None = None
-    refusal: object | None = None
+    slices: Any = None
+    refusal: Any = None
     change: LowerAmount | Removal | None = None
     devices: str
     sentences: tuple[Sentence, ...]
@@ -178,7 +97,7 @@ class ShapeExplanation:
 
     @property
     def declared(self) -> bool:
-        """Whether the nodes stand in the policy and may not exist yet."""
+        """Whether the policy declares the nodes, which may not exist yet."""
         return self.shape.declared
 
 
@@ -191,7 +110,7 @@ class PodExplanation:
         family: the family.
         shapes: for each shape, where the devices lie or what refuses; None if the pod's quantities are not usable.
         more: how many shapes are not explained.
-        missing: what to say if the fleet has no such node; else empty.
+        missing: a sentence if the fleet has no such node; else empty.
         selector: the fields of the pod that select nodes; empty if none do.
         ignored: the fields of a selector that leaves no node of the family, and is left aside.
         skipped: nodes that the scheduler skips, each with the resource name that it lacks.
@@ -241,40 +160,37 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         zero = any(a.value == 0 and a.role is Role.NUMBER and a.container.kind == REGULAR for a in amounts)
         return not zero and all(amount.value is not None for amount in amounts)
 
-    @property
-    def several(self) -> bool:
-        """Whether several containers request devices, so that a change has to name its own."""
-        return len(self.pod.requested[self.family]) > 1
-
-    def selected(self, shape: Shape) -> Selected | None:
+    def selected(self, shape: NodeShape) -> Selected | None:
         """The nodes of a shape that the pod's selector leaves; None if it has none, or if they are not known."""
         if self.nodes is None or shape.declared:
             return None
-        left = nodes_left(shape, self.nodes, self.node_index)
+        left = shape.members & self.node_index.selected(self.nodes)
         names = [shorten(self.node_index.names[number], MAX_NAME) for number in islice(_numbers(left), SAMPLE)]
         return Selected(tuple(names), left.bit_count())
 
     def explanation(
         self,
-        explained: Iterable[ShapeExplanation] | None,
-        shapes: Sequence[Shape],
+        explain: "Callable[[NodeShape], ShapeExplainer[Any, Any, Any]] | None",
+        shapes: Sequence[NodeShape],
         missing: str,
         skipped: Iterable[tuple[str, str]] = (),
         chip: str = "",
     ) -> PodExplanation:
-        """The whole explanation.
+        """Explain the pod to the shapes of its family, the first fifty.
 
         Args:
-            explained: the first fifty shapes; None if the quantities are not usable.
+            explain: makes the explainer of a shape; None if the pod's quantities are not usable.
             shapes: all shapes of the family.
-            missing: what to say if there are none.
+            missing: a sentence for the case that there are none.
             skipped: nodes that the scheduler skips.
             chip: the kind of NPU.
         """
+        search = ChangeSearch(len(self.pod.amounts))
+        explained = None if explain is None else tuple(explain(shape).explain(search) for shape in shapes[:MAX_SHAPES])
         return PodExplanation(
             path=self.path,
             family=self.family,
-            shapes=None if explained is None else tuple(explained),
+            shapes=explained,
             more=len(shapes) - MAX_SHAPES,
             missing="" if shapes else missing,
             selector="" if self.nodes is None else self.nodes.words,
@@ -284,91 +200,140 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The part of an explanation that follows from the engine's answer alone.
+class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
+    """Explains a pod to an empty node of one shape.
 
     Attributes:
-        placement, refusal, change, sentences: of the explanation.
-        note: of the drawing.
+        made: the class of the explanation.
+        exact_amounts: an amount below the one that fits need not fit.
     """
 
-    placement: str
-    sentences: tuple[Sentence, ...]
-    refusal: RefusalMessage | None = None
-    change: LowerAmount | Removal | None = None
-    note: str = ""
+    made: type[ShapeExplanation] = ShapeExplanation
+    exact_amounts = False
+
+    def __init__(
+        self, request: PlacementRequest, requested: Requested, fleet: FleetPart[AnyShape], shape: AnyShape
+    ) -> None:
+        """Take the pod, what it requests of the family, the family's nodes, and the shape."""
+        self.request = request
+        self.requested = requested
+        self.shape = shape
+        self.alone = self.fleet_alone(fleet)
+
+    # --- what a family defines -----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
+        """The engine's verdict for a request; the selector leaves a node of the shape."""
+
+    @abstractmethod
+    def slices(self) -> Slices:
+        """What the pod gets; it fits."""
+
+    @abstractmethod
+    def reducible(self) -> Iterable[Reducible[Requested]]:
+        """The amounts that could be lowered."""
+
+    @abstractmethod
+    def devices(self) -> str:
+        """What a node has, for people."""
+
+    @abstractmethod
+    def slice_sentences(self, slices: Slices) -> Iterable[str]:
+        """What the pod gets, for people."""
+
+    @abstractmethod
+    def draw(self, slices: Slices | None, note: str) -> DrawnNode:
+        """A node with what the pod gets; with the note if it gets nothing."""
+
+    def fields(self) -> dict[str, Any]:
+        """The fields that the family adds to the explanation."""
+        return {}
+
+    def removals(self) -> Iterable[tuple[str, Requested]]:
+        """Words that could be removed, each with what the pod requests without it."""
+        return ()
+
+    def narrow(self, never: Never) -> Never:
+        """What refuses first, where the engine's reason can be narrowed."""
+        return never
+
+    def refusal_sentence(self, never: Never) -> str:
+        """What refuses, for people; the selector leaves a node."""
+        return str(never.reason)
+
+    def fleet_alone(self, fleet: FleetPart[AnyShape]) -> FleetPart[AnyShape]:
+        """The fleet with this shape alone."""
+        return replace(fleet, shapes=(self.shape,))
+
+    # --- what all families share ---------------------------------------------------------------------------------------
+
+    def verdict(self) -> Verdict:
+        """The engine's verdict; `Never` with what refuses first."""
+        found = self._judge(self.requested, self.request.nodes)
+        return self.narrow(found) if isinstance(found, Never) else found
+
+    def explain(self, search: ChangeSearch) -> ShapeExplanation:
+        """The explanation, with the nearest change if the pod does not fit."""
+        verdict = self.verdict()
+        slices = self.slices() if isinstance(verdict, Fits) else None
+        refusal = self.refusal(verdict)
+        note = refusal.message if refusal is not None else verdict.why if isinstance(verdict, Unknown) else ""
+        change, searched = None, True
+        if isinstance(verdict, Never | FitsTightly):
+            unchanged = (self.requested, self.request.nodes)
+            change, searched = search.nearest(self._judge, unchanged, self.removals(), self.reducible())
+        texts = self.slice_sentences(slices) if slices is not None else filter(None, [note])
+        sentences = [Sentence("", text) for text in texts]
+        if isinstance(verdict, FitsTightly):
+            sentences.append(Sentence("", TIGHT))
+        if isinstance(verdict, Never | FitsTightly):
+            sentences.append(Sentence("→", self._advice(change, searched=searched)))
+        return self.made(
+            shape=self.shape,
+            selected=self.request.selected(self.shape),
+            placement=verdict.placement,
+            slices=slices,
+            refusal=refusal,
+            change=change,
+            devices=self.devices(),
+            sentences=tuple(sentences),
+            drawing=self.draw(slices, note),
+            **self.fields(),
+        )
+
+    def refusal(self, verdict: Verdict) -> Any:
+        """What refuses, as a value; None unless something does."""
+        if not isinstance(verdict, Never):
+            return None
+        sentence = self.refusal_sentence(verdict) if verdict.reason is not Reason.NODES else self.unselected()
+        container = verdict.container.name if verdict.container is not None else None
+        return RefusalMessage(verdict.reason.words, container, f"{verdict.reason}: {sentence}")
+
+    def unselected(self) -> str:
+        """Why a node that the pod's selector leaves out refuses."""
+        return f"not what the pod's {self.request.nodes.words} demands" if self.request.nodes is not None else ""
+
+    def _judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
+        if self.shape.node_left(nodes, self.request.node_index) is None:
+            return Never(Reason.NODES)
+        return self.judge(requested, nodes)
+
+    def _advice(self, change: LowerAmount | Removal | None, *, searched: bool) -> str:
+        """What would help, or that nothing was found."""
+        if change is None:
+            return "no single change helps" if searched else "the search for a change was cut short"
+        if isinstance(change, Removal):
+            return f"without {change.remove} it fits"
+        several = len(self.request.pod.requested[self.request.family]) > 1
+        where = f" in {wording.container(change.container)}" if several else ""
+        if change.most == 0:
+            return f"without {change.resource}{where} it fits"
+        less = " or less" if change.most > 1 and not self.exact_amounts else ""
+        return f"with {change.resource} {change.most}{less}{where} it fits"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeWords:
-    """How a change is written.
-
-    Attributes:
-        names: the resource name of each role.
-        several: several containers request devices, so that a change has to name its own.
-        exact: a smaller value than that of the change need not do.
-    """
-
-    names: Mapping[Role, str]
-    several: bool
-    exact: bool = False
-
-    def sentence(self, change: Change) -> str:
-        """The beginning of a sentence that ends in `it fits`."""
-        if change.container is None or change.role is None:
-            return f"without {change.word}"
-        name, where = self.names[change.role], f" in {wording.container(change.container)}" if self.several else ""
-        if change.value == 0:
-            return f"without {name}{where}"
-        less = " or fewer" if change.role is Role.NUMBER else " or less"
-        return f"with {name} {change.value}{less if change.value > 1 and not self.exact else ''}{where}"
-
-
-def outcome(
-    answer: ShapeAnswer[Kind, Given], given: Iterable[str], refusal: Callable[[Never], str], words: ChangeWords
-) -> Outcome:
-    """Put an engine's answer into words.
-
-    Args:
-        answer: the answer.
-        given: what the pod gets, if it fits.
-        refusal: a sentence for what refuses.
-        words: how the change is written.
-    """
-    if answer.given is not None:
-        return Outcome("fits", tuple(Sentence("", text) for text in given))
-    if answer.refusal is None:
-        return Outcome("unknown", (Sentence("", answer.unknown),), note=answer.unknown)
-    reason, container, change = answer.refusal.reason, answer.refusal.container, answer.change
-    message = f"{reason}: {refusal(answer.refusal)}"
-    helps = "" if change is None else words.sentence(change)
-    return Outcome(
-        "never",
-        (Sentence("", message), advice(helps, searched=answer.searched)),
-        RefusalMessage(reason.words, container.name if container is not None else None, message),
-        None if change is None else change_value(change, words.names),
-        shorten(message, MAX_NOTE),
-    )
-
-
-def unselected(nodes: NodeSelector | None) -> str:
-    """Why a node that a selector leaves out refuses."""
-    return f"not what the pod's {nodes.words} demands" if nodes is not None else ""
-
-
-def advice(helps: str, *, searched: bool) -> Sentence:
-    """What would help, or that nothing was found."""
-    if helps:
-        return Sentence("→", f"{helps} it fits")
-    return Sentence("→", "no single change helps" if searched else "the search for a change was cut short")
-
-
-def change_value(change: Change, names: Mapping[Role, str]) -> LowerAmount | Removal:
-    """A change with the name of its resource."""
-    if change.container is None or change.role is None:
-        return Removal(change.word)
-    return LowerAmount(change.container.name, names[change.role], change.value)
+TIGHT = "another order of containers or cards would fit; the scheduler does not try it on an empty node"
 
 
 def _numbers(members: int) -> Iterator[int]:

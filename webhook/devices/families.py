@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Family(StrEnum):
-    """Whose devices a resource name asks for."""
+    """The family whose devices a resource name requests."""
 
     VGPU = "vgpu"
     GPUSHARE = "gpushare"

@@ -1,41 +1,25 @@
 """The record of a device family: all that the rest of the webhook uses of it.
 
-To add a family, make a folder beside `vgpu/` that holds its fleet (a `Shape` and what the nodes have), its feasibility (what
-an empty node can take), its explanation and drawing, and one `DeviceFamily` named FAMILY in `family.py`; then add that record
-to `registry.FAMILIES`. Reviews, `--explain`, the fleet page, the playground and the metrics then include it. Rules about it
-are added as any rule is.
+To add a family, make a folder beside `vgpu/` with its fleet (a `NodeShape` and the function that builds the shapes), its
+feasibility (whether an empty node can take a pod), its explanation (a `ShapeExplainer`), and one `DeviceFamily` named FAMILY
+in `family.py`; then add that record to `registry.FAMILIES`. Reviews, `--explain`, the fleet page, the playground and the
+metrics then include it. Rules about it are added like any other rule.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import PlacementRequest, PodExplanation
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
-from webhook.devices.shapes import Shape
+from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.target import Target
 from webhook.devices.verdict import Verdict
 
 MAX_DECLARED = 1024  # cards of one declared node
-
-
-class FleetPart(Protocol):
-    """The nodes that have devices of one family."""
-
-    @property
-    def every_shape(self) -> tuple[Shape, ...]:
-        """The distinct shapes, real nodes before declared ones."""
-
-    @property
-    def gated(self) -> tuple[tuple[str, str], ...]:
-        """Nodes that register devices which the scheduler ignores, each with the resource name that it lacks."""
-
-    @property
-    def identities(self) -> str:
-        """What the fleet's digest covers beside the shapes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +28,7 @@ class Devices:
 
     Attributes:
         type: the model.
-        memory: of each, in MiB (of gpushare cards in whatever unit their device plugin counts); None if nobody knows it.
+        memory: of each, in MiB (of gpushare cards in whatever unit their device plugin counts); None if it is not known.
         split: into how many slices each may be cut; None if it is not cut into slices.
         cores: AI cores of each; None where cores are percents, or unknown.
         count: how many the node has.
@@ -59,7 +43,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceFamily:
-    """One family of devices. A `fleet` is always what `build` returned, a `shape` one of its shapes.
+    """One family of devices. The functions get the `fleet` that `build` returned, or one of its shapes.
 
     Attributes:
         id: its name in JSON, metrics and messages.
@@ -72,7 +56,7 @@ class DeviceFamily:
         annotations: those of a node that register its devices.
         build: the nodes with such devices, as shapes.
         declare: the shapes of an entry of the policy's `fleet.declared`, whose schema lists the families that have any.
-        judge: what no node can give a pod; None if rules of the family find that out themselves.
+        judge: the verdicts on a pod; None if the rules of the family call its engine themselves.
         explain: a pod explained to each shape.
         draw: an empty node of a shape.
         kinds: the devices of a node, equal ones together.
@@ -89,8 +73,8 @@ class DeviceFamily:
     roles: Callable[[VgpuConfig, AscendConfig], Mapping[str, Role]]
     configured: bool = False
     annotations: Callable[[AscendConfig], Iterable[str]] = lambda _config: ()
-    build: Callable[[Sequence[Node], Index, DeviceConfig, Target, tuple[Any, ...]], FleetPart]
-    declare: Callable[[Any, DeviceConfig], Iterable[Shape]] = lambda _nodes, _config: ()
+    build: Callable[[Sequence[Node], Index, DeviceConfig, Target, tuple[Any, ...]], FleetPart[Any]]
+    declare: Callable[[Any, DeviceConfig], Iterable[NodeShape]] = lambda _nodes, _config: ()
     judge: Callable[[PlacementRequest, Any], Iterator[Verdict]] | None = None
     explain: Callable[[PlacementRequest, Any], Iterator[PodExplanation]]
     draw: Callable[[Any, DeviceConfig], DrawnNode]

@@ -12,11 +12,10 @@ from webhook.devices import registry
 from webhook.devices.ascend.fleet import AscendFleet
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
-from webhook.devices.family import FleetPart
 from webhook.devices.gpushare.fleet import GpushareFleet
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.nodes import Index, Node
-from webhook.devices.shapes import Shape
+from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import VgpuFleet
 
@@ -35,17 +34,17 @@ class Fleet:
         digest: changes when a shape does; labels and numbers of nodes do not enter.
     """
 
-    parts: Mapping[str, FleetPart]
+    parts: Mapping[str, FleetPart[NodeShape]]
     index: Index
     complete: bool = True
     other_names: frozenset[str] = frozenset()
-    by_family: Mapping[str, tuple[Shape, ...]] = field(init=False)
+    by_family: Mapping[str, tuple[NodeShape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
-        by_family = {family: part.every_shape for family, part in self.parts.items()}
+        by_family = {family: part.shapes for family, part in self.parts.items()}
         shapes = by_family.values()
         members = reduce(or_, (shape.members for some in shapes for shape in some), 0)
         text = repr([[shape.content for shape in some] for some in shapes])
@@ -80,7 +79,7 @@ def build_fleet(
     nodes: Iterable[Node] | None,
     config: DeviceConfig,
     target: Target,
-    declared: Mapping[str, tuple[Shape, ...]] = MappingProxyType({}),
+    declared: Mapping[str, tuple[NodeShape, ...]] = MappingProxyType({}),
 ) -> Fleet:
     """Collapse nodes into shapes, as the target version of the scheduler sees them.
 

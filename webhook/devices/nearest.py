@@ -1,116 +1,148 @@
-"""The nearest single change of a pod with which nodes of one shape take it, found by asking a family's engine.
+"""The nearest single change of a pod with which the nodes of one shape take it, found with the family's engine.
 
-Nothing is guessed: what is offered has been asked.
+Every change that is offered has been tried.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Annotated, Generic, TypeVar
 
-from webhook.devices.families import Role
+from pydantic import PlainSerializer, SkipValidation
+
 from webhook.devices.requests import Amount, DevicePod
 from webhook.devices.selectors import NodeSelector
-from webhook.devices.verdict import Fits, Unknown
+from webhook.devices.verdict import Fits, Unknown, Verdict
 from webhook.pod.view import REGULAR, Container
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification
-MAX_QUESTIONS = 3_000  # of one pod; an ordinary shape takes about thirty
-MAX_LOOKS = 300_000  # at a container, in all questions together
+MAX_TRIALS = 3_000  # of one pod; an ordinary shape takes about thirty
+MAX_LOOKS = 300_000  # at an amount, in all trials together
 
-Question = TypeVar("Question")
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change.
-
-    Attributes:
-        container: whose quantity changes; None if a word goes.
-        role: which quantity.
-        value: the largest with which it fits.
-        word: the annotation, label or selector to leave out.
-        distance: how much of what was asked is given up, from 0 to 1.
-    """
-
-    container: Container | None = None
-    role: Role | None = None
-    value: int = 0
-    word: str = ""
-    distance: float = 1.0
+Requested = TypeVar("Requested")
+Engine = Callable[[Requested, NodeSelector | None], Verdict]
+ContainerName = Annotated[Container, SkipValidation, PlainSerializer(lambda found: found.name, return_type=str)]
 
 
 @dataclass(frozen=True, slots=True)
-class Lower(Generic[Question]):
-    """A quantity that could be lowered.
+class LowerAmount:
+    """What would help: at most so much of a resource in a container."""
+
+    container: ContainerName
+    resource: str
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What would help: the pod without an annotation, label or selector."""
+
+    remove: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reducible(Generic[Requested]):
+    """An amount that could be lowered.
 
     Attributes:
-        container: whose.
-        role: which quantity.
-        now: what is asked.
+        container: the container that requests it.
+        resource: its name.
+        now: the amount that is requested.
         values: to try, ascending and below `now`: if one helps, so does every smaller one.
-        question: what is asked with such a value.
+        lowered: what the pod requests with such a value.
     """
 
     container: Container
-    role: Role
+    resource: str
     now: int
     values: Sequence[int]
-    question: Callable[[int], Question]
+    lowered: Callable[[int], Requested]
 
 
-class Enquiry:
-    """Counts the questions about one pod."""
+class ChangeSearch:
+    """Searches changes of one pod, for all shapes together; the work is limited."""
 
-    def __init__(self, containers: int = 1) -> None:
-        """Begin; an engine that looks at so many containers for an answer is asked less often."""
-        self._left = min(MAX_QUESTIONS, MAX_LOOKS // max(containers, 1))
+    def __init__(self, amounts: int) -> None:
+        """Begin; a pod with many amounts, each of which an engine looks at, gets fewer trials."""
+        self._left = min(MAX_TRIALS, MAX_LOOKS // max(amounts, 1))
 
-    def fits(self, judge: Callable[[Question], object], asked: Question) -> bool:
-        """Tell whether the engine places a question.
+    def nearest(
+        self,
+        judge: Engine[Requested],
+        unchanged: tuple[Requested, NodeSelector | None],
+        removals: Iterable[tuple[str, Requested]],
+        amounts: Iterable[Reducible[Requested]],
+    ) -> tuple[LowerAmount | Removal | None, bool]:
+        """Try every single change.
+
+        Args:
+            judge: the engine's verdict for an empty node of the shape.
+            unchanged: what the pod requests now, and what it demands of its node.
+            removals: words that could be removed, each with what the pod requests without it.
+            amounts: those that could be lowered.
+
+        Returns:
+            The change that gives up least, None if no single one helps; and False if the search was cut short.
+        """
+        found: list[tuple[float, LowerAmount | Removal]] = []
+        searched = True
+        try:
+            for change in self._helpful(judge, unchanged, removals, amounts):
+                found.append(change)  # noqa: PERF402  # a cut search keeps what it has
+        except _CutShort:
+            searched = False
+        return min(found, key=lambda change: change[0], default=(1.0, None))[1], searched
+
+    def _helpful(
+        self,
+        judge: Engine[Requested],
+        unchanged: tuple[Requested, NodeSelector | None],
+        removals: Iterable[tuple[str, Requested]],
+        amounts: Iterable[Reducible[Requested]],
+    ) -> Iterator[tuple[float, LowerAmount | Removal]]:
+        """The changes that help, each with the share of the request that it gives up."""
+        requested, nodes = unchanged
+        for word, left in removals:
+            if self._fits(judge, left, nodes):
+                yield 1.0, Removal(word)
+        for word, rest in _loosened(nodes):
+            if self._fits(judge, requested, rest):
+                yield 1.0, Removal(word)
+        for one in amounts:
+            most = self._largest(judge, one, nodes)
+            if most is not None:
+                yield (one.now - most) / one.now, LowerAmount(one.container, one.resource, most)
+
+    def _largest(self, judge: Engine[Requested], one: Reducible[Requested], nodes: NodeSelector | None) -> int | None:
+        """The largest value with which the pod fits, found by bisection."""
+        values = one.values
+        if not values or not self._fits(judge, one.lowered(values[0]), nodes):
+            return None
+        low, high = 0, len(values)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._fits(judge, one.lowered(values[middle]), nodes) else (low, middle)
+        return values[low]
+
+    def _fits(self, judge: Engine[Requested], requested: Requested, nodes: NodeSelector | None) -> bool:
+        """Whether the engine places the request.
 
         Raises:
-            CutShort: no more questions are allowed, or this one was too large to be answered.
+            _CutShort: there are no more trials, or the engine cannot decide this one.
         """
         self._left -= 1
-        answer = judge(asked) if self._left >= 0 else Unknown("enough")
-        if isinstance(answer, Unknown):
-            raise CutShort
-        return isinstance(answer, Fits)
+        verdict = judge(requested, nodes) if self._left >= 0 else None
+        if verdict is None or isinstance(verdict, Unknown):
+            raise _CutShort
+        return isinstance(verdict, Fits)
 
 
-class CutShort(Exception):  # it reports no error
-    """Ends a search."""
+class _CutShort(Exception):
+    """Ends a search; reports no error."""
 
 
-def nearest_change(
-    judge: Callable[[Question], object],
-    without: Iterable[tuple[str, Question]],
-    lower: Iterable[Lower[Question]],
-    enquiry: Enquiry,
-) -> tuple[Change | None, bool]:
-    """Try every single change.
-
-    Args:
-        judge: the engine's answer for an empty node of the shape.
-        without: words that may go, each with what is asked then.
-        lower: quantities that could be lowered.
-        enquiry: counts the questions.
-
-    Returns:
-        The change that gives up least, None if no single one helps; and False if the search was cut short.
-    """
-    found: list[Change] = []
-    searched = True
-    try:
-        for change in _helpful(judge, without, lower, enquiry):
-            found.append(change)  # noqa: PERF402  # a cut search keeps what it has
-    except CutShort:
-        searched = False
-    return min(found, key=lambda change: change.distance, default=None), searched
-
-
-def loosened(nodes: NodeSelector | None) -> Iterator[tuple[str, NodeSelector | None]]:
+def _loosened(nodes: NodeSelector | None) -> Iterator[tuple[str, NodeSelector | None]]:
     """What is left of a selector without each of its fields, and without all of it."""
     if nodes is None:
         return
@@ -122,40 +154,16 @@ def loosened(nodes: NodeSelector | None) -> Iterator[tuple[str, NodeSelector | N
 
 
 def amounts_of_regular(pod: DevicePod, family: str) -> list[Amount]:
-    """What the regular containers ask of a family."""
+    """What the regular containers request of a family."""
     return [amount for amount in pod.amounts if amount.family == family and amount.container.kind == REGULAR]
 
 
-def with_value(pod: DevicePod, amount: Amount, value: int) -> DevicePod:
-    """The pod with another value of one amount, for engines that read nothing but the amounts."""
+def reducible(pod: DevicePod, amount: Amount, values: Sequence[int]) -> Reducible[DevicePod]:
+    """One amount of a pod, for engines that read nothing but the amounts."""
+    return Reducible(amount.container, amount.resource, amount.value or 0, values, partial(_with_value, pod, amount))
+
+
+def _with_value(pod: DevicePod, amount: Amount, value: int) -> DevicePod:
     changed = copy(pod)
     changed.amounts = [one._replace(value=value) if one is amount else one for one in pod.amounts]
     return changed
-
-
-def _helpful(
-    judge: Callable[[Question], object],
-    without: Iterable[tuple[str, Question]],
-    lower: Iterable[Lower[Question]],
-    enquiry: Enquiry,
-) -> Iterator[Change]:
-    for word, asked in without:
-        if enquiry.fits(judge, asked):
-            yield Change(word=word)
-    for one in lower:
-        place = _largest(one, judge, enquiry)
-        if place is not None:
-            value = one.values[place]
-            yield Change(one.container, one.role, value, distance=(one.now - value) / one.now)
-
-
-def _largest(lower: Lower[Question], judge: Callable[[Question], object], enquiry: Enquiry) -> int | None:
-    """The place of the largest value that helps, by halving; every value returned has been asked."""
-    values, question = lower.values, lower.question
-    if not values or not enquiry.fits(judge, question(values[0])):
-        return None
-    low, high = 0, len(values)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if enquiry.fits(judge, question(values[middle])) else (low, middle)
-    return low

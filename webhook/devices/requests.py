@@ -38,7 +38,7 @@ class DeviceRequest:
     Attributes:
         container: which one requests it.
         number, memory, cores, percentage: the value if it is a usable one; None if absent or unusable.
-        written: the roles that stand in limits or requests.
+        written: the roles that limits or requests have.
         usable: every written quantity could be read.
     """
 
@@ -70,10 +70,9 @@ class DevicePod:
         vgpu: the vgpu requests of the regular containers, in order: the only ones that the scheduler serves.
         judged: the containers that this request brings in: all of a new pod's, the new ephemeral ones of an old pod's.
         previous: the pod before an update; None on creation.
-        facts: what the rules compute once of the pod, kept by webhook.rules.facts.
     """
 
-    __slots__ = ("__weakref__", "amounts", "facts", "judged", "previous", "requested", "roles", "vgpu", "view")
+    __slots__ = ("amounts", "judged", "previous", "requested", "roles", "vgpu", "view")
 
     def __init__(self, view: PodView, config: DeviceConfig, previous: PodView | None = None) -> None:
         self.view = view
@@ -82,7 +81,6 @@ class DevicePod:
         containers = view.every_container()
         self.judged = containers if previous is None else _new_ephemeral(view, previous)
         self.requested: dict[str, list[Container]] = {}
-        self.facts: Any = None
         self.amounts: list[Amount] = []
         self.vgpu: list[DeviceRequest] = []
         for container in containers:
@@ -96,7 +94,7 @@ class DevicePod:
         """The optional fields that the pod has; of an update all, since rules read the pod before it, too."""
         return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
 
-    def asks(self, family: str) -> bool:
+    def requests_family(self, family: str) -> bool:
         """Tell whether some container requests a family."""
         return family in self.requested
 
@@ -117,7 +115,7 @@ class DevicePod:
 
 
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
-    """The device resources of one container, each once: limits first, then what stands in requests alone."""
+    """The device resources of one container, each once: limits first, then what only requests have."""
     found = []
     for resource, raw in container.limits.items():
         meaning = roles.get(resource)
@@ -168,7 +166,7 @@ def requested_families(container: Container, roles: Roles) -> set[str]:
     }
 
 
-def asks_native_gpu(container: Container, roles: Roles) -> bool:
+def requests_native_gpu(container: Container, roles: Roles) -> bool:
     """Tell whether a container requests GPUs of NVIDIA's own device plugin."""
     if names.NVIDIA_GPU in roles or not container.has(names.NVIDIA_GPU):
         return False

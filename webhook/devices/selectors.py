@@ -1,7 +1,7 @@
 """What a pod demands of its node's labels: nodeSelector and required node affinity.
 
-Read so that a doubt never narrows: what is malformed or unknown is left out, and the pod is asked of more nodes. Taints
-are not looked at: a toleration may be added, and a taint removed.
+What is malformed or unknown is left out, so that the selector leaves more nodes rather than fewer. Taints are ignored: a
+toleration may be added, and a taint removed.
 Source: kubernetes `staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 """
 
@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from webhook.pod.view import PodView
 
-MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read: no pod shall make reviews slow
-MAX_WORD = 317  # characters of the longest word there is, a label's key; with a longer one, nothing is read
+MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read, so that no pod makes reviews slow
+MAX_WORD = 317  # characters of a label's key, the longest valid text; with a longer one, nothing is read
 COMPARISON_COST = 50  # as much as so many values: Gt and Lt look at every value of a label
 
 
@@ -49,7 +49,7 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
 
     Attributes:
         labels: from nodeSelector; all must hold.
-        terms: from required node affinity; one must hold, unless there is none.
+        terms: from required node affinity; one must hold; empty if there are none.
     """
 
     labels: Term = ()
@@ -63,7 +63,7 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
 
 
 def read_selector(pod: PodView) -> NodeSelector | None:
-    """What a pod demands of its node; None if nothing that can be told."""
+    """What a pod demands of its node; None if it demands nothing, or if that cannot be read."""
     spec = pod.spec
     if "nodeSelector" not in spec and "affinity" not in spec:
         return None
@@ -76,12 +76,12 @@ def read_selector(pod: PodView) -> NodeSelector | None:
     return NodeSelector(labels, terms) if labels or terms else None
 
 
-class _TooLong(Exception):  # it reports no error
-    """Ends the reading of a selector that is too long."""
+class _TooLong(Exception):
+    """Ends the reading of a selector that is too long; reports no error."""
 
 
 class _Budget:
-    """Counts all that stands there, understood or not, so that its length alone decides whether it is read."""
+    """Counts every requirement, also those that cannot be read, so that the length alone decides whether a selector is read."""
 
     def __init__(self) -> None:
         self._left = MAX_REQUIREMENTS
@@ -101,7 +101,7 @@ def _labels(selector: Any, budget: _Budget) -> Iterator[Requirement]:
 
 
 def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
-    """The terms of which one must hold; none if one of them cannot be understood at all, for it might hold."""
+    """The terms of which one must hold; empty if one of them cannot be read at all, because it might hold."""
     required = affinity
     for key in ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
         required = required.get(key) if isinstance(required, dict) else None
@@ -120,7 +120,7 @@ def _term(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
     yield from _requirements(expressions, budget)
     for requirement in _requirements(fields, budget):
         named = requirement.key == "metadata.name" and len(requirement.values) == 1
-        if named and requirement.operator in (Operator.IN, Operator.NOT_IN):  # nothing else can be compared
+        if named and requirement.operator in (Operator.IN, Operator.NOT_IN):  # the only valid comparisons
             yield Requirement("", requirement.operator, requirement.values)
 
 

@@ -1,12 +1,11 @@
-"""Nodes that a pod cannot tell apart are one shape, so cost grows with kinds of nodes only."""
+"""Nodes that placement cannot tell apart are one shape, so that cost grows with the number of shapes, not of nodes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
 
-from webhook.devices.bits import bits, lowest
-from webhook.devices.nodes import Index
+from webhook.devices.nodes import Index, bits, lowest
 from webhook.devices.selectors import NodeSelector
 
 SAMPLE = 3  # how many node names a shape remembers for messages
@@ -15,14 +14,14 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Shape(ABC):
+class NodeShape(ABC):
     """Nodes that are alike in all that placement reads of one family.
 
     Attributes:
         names: up to three of the nodes.
         nodes: how many there are.
         members: which they are, as bits: bit i is the fleet's node i.
-        declared: it stands in the policy and may not exist yet.
+        declared: the policy declares them, and they may not exist yet.
     """
 
     names: tuple[str, ...]
@@ -42,14 +41,48 @@ class Shape(ABC):
 
     def node_left(self, selector: NodeSelector | None, index: Index) -> str | None:
         """One of the nodes that a selector leaves, for messages; None if it leaves none."""
-        if selector is None or self.declared:  # nobody knows the labels of a node that is not there yet
+        if selector is None or self.declared:  # the labels of a declared node are not known
             return self.names[0]
         left = self.members & index.selected(selector)
         return index.names[lowest(left)] if left else None
 
+    def nodes_left(self, selector: NodeSelector | None, index: Index) -> int:
+        """How many nodes a selector leaves."""
+        if selector is None or self.declared:
+            return self.nodes
+        return (self.members & index.selected(selector)).bit_count()
 
-class Nodes(TypedDict):
-    """What a shape says of its nodes."""
+
+S_co = TypeVar("S_co", bound=NodeShape, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPart(Generic[S_co]):
+    """The nodes that have devices of one family.
+
+    Attributes:
+        shapes: the distinct ones, real nodes before declared ones.
+        index: which nodes a selector leaves.
+        gated: nodes that register devices which the scheduler ignores, each with the resource name that it lacks.
+    """
+
+    shapes: tuple[S_co, ...]
+    index: Index
+    gated: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def identities(self) -> str:
+        """What the fleet's digest covers beside the shapes."""
+        return ""
+
+    def selected(self, nodes: NodeSelector | None) -> list[tuple[S_co, str]]:
+        """The shapes of which a selector leaves a node, each with the name of such a node."""
+        found = [(shape, shape.node_left(nodes, self.index)) for shape in self.shapes]
+        return [(shape, node) for shape, node in found if node is not None]
+
+
+class GroupedNodes(TypedDict):
+    """The fields of a shape about its nodes."""
 
     names: tuple[str, ...]
     nodes: int
@@ -57,8 +90,8 @@ class Nodes(TypedDict):
 
 
 @dataclass(slots=True)
-class Group:
-    """A shape while its nodes are being counted.
+class NodeGroup:
+    """The nodes of one shape while a fleet is being read.
 
     Attributes:
         number: its place among the shapes.
@@ -70,7 +103,7 @@ class Group:
     names: list[str] = field(default_factory=list)
     indexes: list[int] = field(default_factory=list)
 
-    def nodes(self) -> Nodes:
+    def nodes(self) -> GroupedNodes:
         """The nodes, ready for the shape."""
         return {"names": tuple(self.names), "nodes": len(self.indexes), "members": bits(self.indexes)}
 
@@ -83,13 +116,13 @@ class Grouping(Generic[Key]):
     """
 
     def __init__(self) -> None:
-        self.groups: dict[Key, Group] = {}
+        self.groups: dict[Key, NodeGroup] = {}
 
-    def add(self, key: Key, index: int, name: str) -> Group:
+    def add(self, key: Key, index: int, name: str) -> NodeGroup:
         """Note that the fleet's node `index` has this key."""
         group = self.groups.get(key)
         if group is None:
-            group = self.groups[key] = Group(len(self.groups))
+            group = self.groups[key] = NodeGroup(len(self.groups))
         group.indexes.append(index)
         if len(group.names) < SAMPLE:
             group.names.append(name)

@@ -6,7 +6,11 @@ Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plug
 import re
 from dataclasses import dataclass, field
 
+from webhook.devices.scheduler import SchedulerConf
+
 Version = tuple[int, int, int]
+
+POLICIES = ("default", "binpack", "spread")  # deviceshare.SchedulePolicy; the first also stands for every other value
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].*)?")
 
@@ -31,21 +35,27 @@ class Target:
     Attributes:
         volcano: the scheduler's version.
         device_plugin: the version of volcano-vgpu-device-plugin.
+        scheduler: how the scheduler is configured; None if that is not known.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
         reads_uuids: the UUID annotations are read (from 1.16).
         reads_names: the resource names of the device config are read, not only the well-known ones (from 1.13).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
+        spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
         fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
+        policies: those by which the scheduler may walk the cards; several if its configuration is not known.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
     """
 
     volcano: Version = (1, 15, 1)
     device_plugin: Version = (1, 12, 0)
+    scheduler: SchedulerConf | None = None
     gates_nodes: bool = field(init=False)
     reads_uuids: bool = field(init=False)
     reads_names: bool = field(init=False)
     follows_policy: bool = field(init=False)
+    spreads_groups: bool = field(init=False)
     fits_every_name: bool = field(init=False)
+    policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -54,5 +64,9 @@ class Target:
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
         derive(self, "reads_names", self.volcano >= (1, 13, 0))
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
+        derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
         derive(self, "fits_every_name", self.volcano >= (1, 13, 0))
+        policy = self.scheduler.schedule_policy if self.scheduler is not None else None
+        known = POLICIES if policy is None else (policy,)
+        derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))

@@ -1,4 +1,4 @@
-"""Resource names that look like a family's although no device config and no node has them: most likely misspelt."""
+"""Resource names that look like those of a family but that no device config and no node has: most likely misspelt."""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -15,8 +15,8 @@ from webhook.pod import quantity
 from webhook.pod.view import Container
 
 MAX_UNKNOWN = 100  # names of one pod
-MAX_COMPARED = 4  # of them compared with the known names: that is slow, and anybody can write a pod of many names
-MAX_WORD = 40  # characters of a name behind the slash; a longer one is no misspelt one
+MAX_COMPARED = 4  # of them compared with the known names: that is slow, and a pod may have very many names
+MAX_WORD = 40  # characters of a name behind the slash; a longer one is not compared
 CLOSE = 0.75  # how similar two names are, from 0 to 1: `vgpu-num` and `vgpu-number` are at 0.84
 
 _USUAL = {name: role for role, name in VgpuConfig().role_names.items()}
@@ -28,7 +28,7 @@ class UnknownName(NamedTuple):
     Attributes:
         container: the container that requests it.
         resource: the name as written.
-        meant: the known name that is most similar; None if none is.
+        meant: the most similar known name; None if no name is similar.
     """
 
     container: Container
@@ -39,8 +39,8 @@ class UnknownName(NamedTuple):
 def unknown_names(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
     """The names that no family and no node has, each once for a container.
 
-    A request of 0 asks for nothing, whatever its name. While the nodes are not known, a name that another device plugin
-    may offer is left out.
+    A request of 0 requests nothing, whatever its name. While the nodes are not known, names that another device plugin may
+    offer are left out.
     """
     if not _may_have_some(pod, config):
         return []
@@ -49,7 +49,7 @@ def unknown_names(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> 
 
 
 def _may_have_some(pod: DevicePod, config: DeviceConfig) -> bool:
-    """Tell in little time that almost every pod has none."""
+    """A fast test, False for almost every pod."""
     known, prefixes = config.resources.exact, config.resources.prefixes
     for container in pod.view.every_container():
         for part in (container.limits, container.requests):
@@ -87,7 +87,7 @@ def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: 
 
 
 def _is_strange(resource: str, meant: str | None) -> bool:
-    """Tell whether it is unlikely that a node offers a name, where the nodes are not known."""
+    """Whether it is unlikely that a node offers a name, while the nodes are not known."""
     if resource in _USUAL or resource in names.HUAWEI_PLUGIN_NAMES:
         return False
     return meant is not None or resource.startswith(names.VOLCANO_DOMAIN)
@@ -97,7 +97,7 @@ def _is_strange(resource: str, meant: str | None) -> bool:
 
 
 def _candidates(config: DeviceConfig, families: list[str]) -> dict[tuple[str, str], str]:
-    """The known names by how they, and their likely variants, are spelt: the domain and the word behind it."""
+    """The known names by their own spelling and by likely variants of it: the domain, and the word behind it."""
     roles = [(name, role, name) for name, (family, role) in config.roles.items() if family in families]
     if Family.VGPU in families:
         roles += [(usual, role, config.vgpu.role_names[role]) for usual, role in _USUAL.items()]
@@ -114,7 +114,7 @@ def _nearest(resource: str, candidates: dict[tuple[str, str], str]) -> str | Non
     domain, word = _split(resource)
     if len(word) > MAX_WORD:
         return None
-    digits = _digits(word)  # of a chip's model: with others it is another one, rightly spelt
+    digits = _digits(word)  # of a chip's model: other digits mean another model
     words = [form for known, form in candidates if known == domain and _digits(form) == digits]
     near = get_close_matches(word, words, 1, CLOSE)
     return candidates[domain, near[0]] if near else None

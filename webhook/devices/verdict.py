@@ -5,12 +5,13 @@ Never "is it full now": more load never makes an impossible pod possible. The ve
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import ClassVar
 
 from webhook.pod.view import Container
 
 
 class Reason(Enum):
-    """Why a node, or a whole fleet, cannot take a pod: the rule that reports it, and a word or two for people."""
+    """Why a node, or a whole fleet, cannot take a pod: the rule that reports it, and a short name for people."""
 
     NODES = "node-selector-unmatched", "node labels"
     NO_CARD = "no-eligible-card", "no such card"
@@ -46,11 +47,14 @@ class Reason(Enum):
 class Fits:
     """Some node takes the pod when it is empty."""
 
+    placement: ClassVar[str] = "fits"
+
 
 @dataclass(frozen=True, slots=True)
 class FitsTightly:
     """A placement exists on a node, yet the scheduler's greedy order misses it while the node is empty."""
 
+    placement: ClassVar[str] = "tight"
     node: str
 
 
@@ -64,9 +68,10 @@ class Never:
         resource: the name, annotation or label that it is about; empty if it is not about one alone.
         requested: how much of the resource is requested.
         most: the most that any node has of it.
-        node: the node that has so much; empty if there is none.
+        node: the node that has it; empty if no node does.
     """
 
+    placement: ClassVar[str] = "never"
     reason: Reason
     container: Container | None = None
     resource: str = ""
@@ -83,6 +88,7 @@ class Unknown:
         why: for people.
     """
 
+    placement: ClassVar[str] = "unknown"
     why: str
 
 

@@ -1,4 +1,4 @@
-"""How containers, foreign values and amounts are spelled, so that all messages read alike and none carries hostile text."""
+"""How messages write containers, amounts and values from a pod: always alike, on one line, and cut to a length."""
 
 import json
 from typing import Any
@@ -7,11 +7,11 @@ from webhook.devices.config import DeviceConfig
 from webhook.pod.view import Container
 from webhook.texts import shorten, shorten_json
 
-SHOWN = 60  # characters of a foreign value
+SHOWN = 60  # characters of a value from a pod or a node
 
 
 def quoted(value: Any) -> str:
-    """A foreign value, quoted, on one line, cut."""
+    """A value from a pod or a node: quoted, on one line, cut."""
     text = shorten(value, SHOWN) if isinstance(value, str) else shorten_json(value, SHOWN)
     return json.dumps(text, ensure_ascii=False) if text.isprintable() else json.dumps(text)
 

@@ -1,1 +1,1 @@
-"""What a cluster looks like, and what is wrong with it. Facts are gathered first; a check is a pure function of them."""
+"""What is wrong with a cluster around the webhook. `gather` reads the facts; a check is a pure function of them."""

@@ -1,22 +1,85 @@
-"""What is looked at: objects as the API server has them, and what could not be seen of them."""
+"""The objects that checks look at, as the API server has them, and what could not be read of them.
+
+Objects are read without trust: a value of an unexpected type counts as absent.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
-from webhook.doctor.reading import Object, name_of, namespace_of, table, tables, text
 from webhook.policy.policy import Policy
 
-EVERYWHERE = ""  # as a namespace: of all namespaces, or of none
+Object = dict[str, Any]
+
+EVERYWHERE = ""  # as a namespace: all namespaces, or objects without one
+MAX_NAMED = 3
 
 _NODE_METADATA = ("name", "labels", "annotations")
 _PUBLIC = ("tls.crt", "ca.crt")  # of a Secret; its keys are never kept
 
 
-class Kind(StrEnum):
-    """The objects that are looked at."""
+def at(value: Any, *path: str) -> Any:
+    """The value at a path of keys; None where there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text(value: Any, *path: str) -> str:
+    """The string at a path; empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def table(value: Any, *path: str) -> Object:
+    """The object at a path; empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def tables(value: Any, *path: str) -> list[Object]:
+    """The objects of the list at a path."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def texts(value: Any, *path: str) -> list[str]:
+    """The strings of the list at a path."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
+
+
+def name_of(value: Object) -> str:
+    """The name of an object."""
+    return text(value, "metadata", "name")
+
+
+def namespace_of(value: Object) -> str:
+    """The namespace of an object; empty where it has none."""
+    return text(value, "metadata", "namespace")
+
+
+def place_of(value: Object) -> str:
+    """Namespace and name of an object, for people."""
+    return "/".join(part for part in (namespace_of(value), name_of(value)) if part)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: `1 node`, `2 nodes`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: list[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more
+
+
+class ObjectKind(StrEnum):
+    """The kinds of objects that checks look at."""
 
     NODE = "Node"
     CONFIG_MAP = "ConfigMap"
@@ -27,26 +90,40 @@ class Kind(StrEnum):
     ENDPOINT_SLICE = "EndpointSlice"
     MUTATING = "MutatingWebhookConfiguration"
     VALIDATING = "ValidatingWebhookConfiguration"
+    ROLE = "Role"
+    ROLE_BINDING = "RoleBinding"
+    CLUSTER_ROLE = "ClusterRole"
+    CLUSTER_ROLE_BINDING = "ClusterRoleBinding"
+    POD = "Pod"
 
     @property
     def plural(self) -> str:
-        """As the API and kubectl call them."""
+        """The name in the API and for kubectl."""
         return f"{self.lower()}s"
 
     @property
     def namespaced(self) -> bool:
-        """Whether they live in namespaces."""
-        return self not in (Kind.NODE, Kind.MUTATING, Kind.VALIDATING)
+        """Whether objects of this kind have a namespace."""
+        return self not in _CLUSTER_WIDE
+
+
+_CLUSTER_WIDE = (
+    ObjectKind.NODE,
+    ObjectKind.MUTATING,
+    ObjectKind.VALIDATING,
+    ObjectKind.CLUSTER_ROLE,
+    ObjectKind.CLUSTER_ROLE_BINDING,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """What could not be looked at.
+    """Something that could not be read.
 
     Attributes:
-        what: was to be seen.
-        why: it was not.
-        needs: what would show it.
+        what: could not be read.
+        why: it could not.
+        needs: what would allow it.
     """
 
     what: str
@@ -55,8 +132,8 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What an HTTP server said."""
+class HttpResponse:
+    """The response of an HTTP server."""
 
     status: int
     body: str
@@ -67,31 +144,31 @@ class Facts:
     """All that is known of a cluster.
 
     Attributes:
-        now: the instant at which certificates are judged.
+        now: the time for which certificates are checked.
         objects: by kind.
-        complete: kinds with a namespace of which all objects are known, so that an absent one is not there.
-        gaps: kinds with a namespace of which not all are known, and why.
+        complete: kinds with a namespace of which all objects are known, so an absent one does not exist.
+        gaps: kinds with a namespace of which not all objects are known, and why.
         namespace, name: of the webhook's Service, as the operator gave them; empty: what its configurations call.
-        policy: what the operator gave by hand; None: what stands in the cluster.
-        readiness: the webhook's own answer to `/readyz`.
-        metrics: what the API server counts.
+        policy: given by the operator; None: the one in the cluster.
+        readiness: the webhook's response to `/readyz`.
+        metrics: those of the API server.
     """
 
     now: datetime
-    objects: Mapping[Kind, tuple[Object, ...]]
-    complete: frozenset[tuple[Kind, str]] = frozenset()
-    gaps: Mapping[tuple[Kind, str], Unread] = field(default_factory=lambda: MappingProxyType({}))
+    objects: Mapping[ObjectKind, tuple[Object, ...]]
+    complete: frozenset[tuple[ObjectKind, str]] = frozenset()
+    gaps: Mapping[tuple[ObjectKind, str], Unread] = field(default_factory=lambda: MappingProxyType({}))
     namespace: str = ""
     name: str = ""
     policy: Policy | None = None
-    readiness: Answer | Unread
-    metrics: Answer | Unread
+    readiness: HttpResponse | Unread
+    metrics: HttpResponse | Unread
 
-    def all(self, kind: Kind) -> tuple[Object, ...]:
-        """All that were seen of a kind."""
+    def all(self, kind: ObjectKind) -> tuple[Object, ...]:
+        """All objects of a kind that were read."""
         return self.objects.get(kind, ())
 
-    def gap(self, kind: Kind, namespace: str = EVERYWHERE) -> Unread | None:
+    def gap(self, kind: ObjectKind, namespace: str = EVERYWHERE) -> Unread | None:
         """Why not all objects of a kind are known; None if they are."""
         if not self.complete.isdisjoint({(kind, namespace), (kind, EVERYWHERE)}):
             return None
@@ -99,8 +176,8 @@ class Facts:
         where = f" in {namespace}" if namespace else ""
         return found or Unread(f"{kind.plural}{where}", "not looked at", f"list on {kind.plural}{where}")
 
-    def find(self, kind: Kind, namespace: str, name: str) -> Object | Unread | None:
-        """One object; None if there is none."""
+    def find(self, kind: ObjectKind, namespace: str, name: str) -> Object | Unread | None:
+        """One object; None if it does not exist."""
         for found in self.all(kind):
             if name_of(found) == name and namespace_of(found) == namespace:
                 return found
@@ -111,20 +188,20 @@ class Facts:
         return Unread(f"{kind} {place}", gap.why, gap.needs)
 
 
-def kept(kind: Kind, raw: Object) -> Object:
-    """What is kept of an object: of a Secret no private key, of a node no list of images."""
-    if kind is Kind.SECRET:
+def kept(kind: ObjectKind, raw: Object) -> Object:
+    """The part of an object that checks read: of a Secret no private key, of a node no list of images."""
+    if kind is ObjectKind.SECRET:
         data = table(raw, "data")
         public = {key: data[key] for key in _PUBLIC if key in data}
         return {"metadata": {"name": name_of(raw), "namespace": namespace_of(raw)}, "data": public}
-    if kind is Kind.NODE:
+    if kind is ObjectKind.NODE:
         metadata, status = table(raw, "metadata"), table(raw, "status")
         return {
             "metadata": {key: metadata[key] for key in _NODE_METADATA if key in metadata},
             "spec": {"taints": tables(raw, "spec", "taints")},
             "status": {key: table(status, key) for key in ("capacity", "allocatable")},
         }
-    if kind is Kind.CONFIG_MAP:
+    if kind is ObjectKind.CONFIG_MAP:
         metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}
         return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in table(raw, "data")}}
     return raw

@@ -1,24 +1,24 @@
-"""All checks, in the order in which they are told: what Volcano is told, what nodes say, then this webhook itself."""
+"""All checks in the order of their results: Volcano's settings, then the nodes, then this webhook itself."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import replace
 
-from webhook.doctor.check import Line
+from webhook.doctor.check import Check, CheckResult, NotRead, unchecked
 from webhook.doctor.checks import (
+    access,
     ascend,
     certificates,
     configurations,
     device_config,
     device_plugin,
-    mig,
     nodes,
     others,
     scheduler,
     service,
-    taints,
     versions,
 )
 from webhook.doctor.facts import Facts
-from webhook.doctor.setup import Render, put_together
+from webhook.doctor.setup import Render, Setup, put_together
 
 CHECKS = (
     *versions.CHECKS,
@@ -27,29 +27,27 @@ CHECKS = (
     *device_plugin.CHECKS,
     *ascend.CHECKS,
     *nodes.CHECKS,
-    *taints.CHECKS,
-    *mig.CHECKS,
     *configurations.CHECKS,
     *certificates.CHECKS,
     *service.CHECKS,
     *others.CHECKS,
+    *access.CHECKS,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A line, and the check that says it."""
-
-    check: str
-    line: Line
-
-
-def examine(facts: Facts, render: Render) -> list[Told]:
-    """Make all checks.
+def examine(facts: Facts, render: Render) -> list[CheckResult]:
+    """Run all checks.
 
     Args:
-        facts: what was seen of the cluster.
-        render: the webhook configurations for a device config and a policy.
+        facts: what was read from the cluster.
+        render: makes the webhook configurations for a device config and a policy.
     """
     setup = put_together(facts, render)
-    return [Told(check.id, line) for check in CHECKS for line in check.look(setup)]
+    return [replace(result, check=check.id) for check in CHECKS for result in _results(check, setup)]
+
+
+def _results(check: Check, setup: Setup) -> Iterator[CheckResult]:
+    try:
+        yield from check.run(setup)
+    except NotRead as missing:
+        yield unchecked(missing.unread)

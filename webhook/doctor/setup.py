@@ -1,4 +1,4 @@
-"""The facts put together: what the scheduler, the device plugin and this webhook are told, and what they make of it."""
+"""How the cluster is set up, derived from the facts: this webhook, its policy, Volcano and its device config."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,12 +7,17 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import as_read_by
 from webhook.devices.target import Target
-from webhook.doctor.device_config import DeviceConfigMap, read_by_scheduler
-from webhook.doctor.facts import Facts, Kind, Unread
-from webhook.doctor.ours import service
-from webhook.doctor.reading import Object, text
-from webhook.doctor.scheduler_conf import SchedulerConf, scheduler_conf
-from webhook.doctor.workloads import SCHEDULER, VGPU_PLUGIN, Workload, workload_of
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, at, table, tables, text
+from webhook.doctor.volcano import (
+    SCHEDULER,
+    VGPU_PLUGIN,
+    DeviceConfigMap,
+    ImageWorkload,
+    SchedulerConfigMap,
+    read_by_scheduler,
+    scheduler_conf,
+    workload_of,
+)
 from webhook.errors import ConfigError
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
@@ -20,21 +25,57 @@ from webhook.settings.snapshot import default_device_config
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
 
+NAME = "vgpu-webhook"
+NAMESPACE = "vgpu-webhook"
+SUFFIX = f".{NAME}.svc"  # of the names of our entries, in every installation
+SECRET = f"{NAME}-tls"
+
+CONFIGURATIONS = (ObjectKind.MUTATING, ObjectKind.VALIDATING)
+
+
+def entries(facts: Facts, kind: ObjectKind) -> dict[str, Object]:
+    """Our webhooks in the configurations of a kind, by name."""
+    found = [entry for raw in facts.all(kind) for entry in tables(raw, "webhooks")]
+    return {name: entry for entry in found if (name := text(entry, "name")).endswith(SUFFIX)}
+
+
+def service(facts: Facts) -> tuple[str, str]:
+    """Namespace and name of our Service: as the operator gave them, else as our configurations call it."""
+    called = (NAMESPACE, NAME)
+    services = (table(e, "clientConfig", "service") for kind in CONFIGURATIONS for e in entries(facts, kind).values())
+    for named in services:
+        if text(named, "namespace") and text(named, "name"):
+            called = text(named, "namespace"), text(named, "name")
+            break
+    return facts.namespace or called[0], facts.name or called[1]
+
+
+def called_service(entry: Object) -> str:
+    """Namespace and name of the Service that an entry calls; empty if it calls a URL."""
+    named = table(entry, "clientConfig", "service")
+    return f"{text(named, 'namespace')}/{text(named, 'name')}" if named else ""
+
+
+def port(entry: Object) -> int:
+    """The port of the Service that an entry calls."""
+    found = at(entry, "clientConfig", "service", "port")
+    return found if isinstance(found, int) else 443
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What checks are made on.
+    """The input of checks.
 
     Attributes:
-        facts: what was seen.
-        policy: the operator's; the default one where it is not known, or cannot be used.
+        facts: what was read.
+        policy: the webhook's; the default one if it is not known, or cannot be used.
         policy_gap: why it is not known.
         policy_error: why it cannot be used.
-        scheduler, plugin: what runs them.
+        scheduler, plugin: the workloads that run them.
         conf: the scheduler's configuration.
-        target: the versions that run; where they cannot be seen, those of the policy.
+        target: the versions that run; if they cannot be read, those of the policy.
         device_config: the ConfigMap that the scheduler reads; None if there is none.
-        config: what it comes to; Volcano's defaults where it cannot be used.
+        config: the device config in it; Volcano's defaults if it cannot be used.
         rendered: the webhook configurations as they should be.
     """
 
@@ -42,9 +83,9 @@ class Setup:
     policy: Policy
     policy_gap: Unread | None
     policy_error: str
-    scheduler: Workload | Unread
-    plugin: Workload | Unread
-    conf: SchedulerConf | Unread
+    scheduler: ImageWorkload | Unread
+    plugin: ImageWorkload | Unread
+    conf: SchedulerConfigMap | Unread
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
@@ -52,7 +93,7 @@ class Setup:
 
     @property
     def settings_gap(self) -> Unread | None:
-        """Why it is not known what the webhook is told."""
+        """Why the webhook's settings are not known."""
         found = self.device_config
         if isinstance(found, DeviceConfigMap) and found.config is None:
             return Unread("the names of devices", f"{found.place} cannot be used", "device-config to be ok")
@@ -60,24 +101,23 @@ class Setup:
 
 
 def put_together(facts: Facts, render: Render) -> Setup:
-    """Derive all that several checks ask for.
+    """Derive from the facts what several checks read.
 
     Args:
-        facts: what was seen.
-        render: the webhook configurations for a device config and a policy.
+        facts: what was read from the cluster.
+        render: makes the webhook configurations for a device config and a policy.
     """
     policy, policy_gap, policy_error = _policy(facts)
-    scheduler = workload_of(facts, Kind.DEPLOYMENT, SCHEDULER)
-    plugin = workload_of(facts, Kind.DAEMON_SET, VGPU_PLUGIN)
+    scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
+    plugin = workload_of(facts, ObjectKind.DAEMON_SET, VGPU_PLUGIN)
     conf = scheduler_conf(facts, scheduler)
     meant = policy.settings.target
     target = Target(
-        (scheduler.version if isinstance(scheduler, Workload) else None) or meant.volcano,
-        (plugin.version if isinstance(plugin, Workload) else None) or meant.device_plugin,
+        (scheduler.version if isinstance(scheduler, ImageWorkload) else None) or meant.volcano,
+        (plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
     )
     found = read_by_scheduler(facts, conf)
-    known = found.config if isinstance(found, DeviceConfigMap) else None
-    config = as_read_by(known or default_device_config(), target)
+    config = (found.config if isinstance(found, DeviceConfigMap) else None) or default_device_config()
     return Setup(
         facts=facts,
         policy=policy,
@@ -88,15 +128,15 @@ def put_together(facts: Facts, render: Render) -> Setup:
         conf=conf,
         target=target,
         device_config=found,
-        config=config,
-        rendered=tuple(render(as_read_by(known or default_device_config(), meant), policy)),
+        config=as_read_by(config, target),
+        rendered=tuple(render(as_read_by(config, meant), policy)),
     )
 
 
 def _policy(facts: Facts) -> tuple[Policy, Unread | None, str]:
     if facts.policy is not None:
         return facts.policy, None, ""
-    found = facts.find(Kind.CONFIG_MAP, service(facts)[0], names.POLICY_MAP)
+    found = facts.find(ObjectKind.CONFIG_MAP, service(facts)[0], names.POLICY_MAP)
     if not isinstance(found, dict):
         return default_policy(), found, ""
     try:

@@ -32,6 +32,7 @@ MAX_STATUS_BYTES = 64 << 10
 PAGE = 50  # objects: parsing a page stops all other threads, and takes ten times its size of memory
 
 OK = 200
+FORBIDDEN = 403
 NOT_FOUND = 404
 GONE = 410
 JSON_PATCH, APPLY_PATCH = "application/json-patch+json", "application/apply-patch+yaml"

@@ -16,6 +16,7 @@ from webhook.mistakes import mistake_in_file
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
+WEBHOOK_NAMESPACE = "vgpu-webhook"  # where the webhook is installed, unless it says otherwise
 
 _MISSING = re.compile(r"File does not exist: (.+)")  # as the library writes it
 
@@ -69,6 +70,15 @@ class Credentials:
             return str(chosen["context"].get("namespace") or DEFAULT_NAMESPACE)
         except _ODD as error:
             raise self._refusal(error) from error
+
+    @property
+    def webhook_namespace(self) -> str:
+        """The pod's own namespace; outside a pod the usual one of the webhook.
+
+        Raises:
+            ConfigError: as `load`.
+        """
+        return self.namespace if self.in_cluster else WEBHOOK_NAMESPACE
 
     @property
     def in_cluster(self) -> bool:

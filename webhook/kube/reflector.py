@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from webhook.errors import ClusterError, WebhookError
-from webhook.kube.client import GONE, Client
+from webhook.kube.client import FORBIDDEN, GONE, NOT_FOUND, Client
 
 WATCH_SECONDS = 300.0  # after which the server should end a watch, and the next one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon counts as failed
@@ -20,6 +20,7 @@ GATHER_SECONDS = 0.1
 
 FIRST_DELAY = 0.8  # seconds; doubled with each further failure, as client-go's reflectors do
 MAX_DELAY = 30.0
+ABSENT_SECONDS = 300.0  # between two attempts to list what the API server does not have
 RESET_SECONDS = 120.0  # without a failure, after which the delays start again
 
 Kept = TypeVar("Kept")
@@ -61,6 +62,8 @@ class Reflector(Generic[Kept]):
         confirmed: when the API server last confirmed that the copy is up to date (time.monotonic); None before the first
             complete list.
         problem: why there is no news at the moment; None if there is.
+        absent: why there are no objects: the API server does not have or does not show the collection; None if it does.
+        optional: it is no problem if the API server does not have the collection, or does not allow to read it.
         watch_seconds: how long a watch lasts; its orderly end confirms the copy, too.
     """
 
@@ -86,6 +89,8 @@ class Reflector(Generic[Kept]):
         self.version = 0
         self.confirmed: float | None = None
         self.problem: str | None = None
+        self.absent: str | None = None
+        self.optional = False
         self.watch_seconds = WATCH_SECONDS
         self.path = path
         self._connect = connect
@@ -119,6 +124,10 @@ class Reflector(Generic[Kept]):
             try:
                 self._list_and_watch()
             except WebhookError as caught:
+                if self.optional and isinstance(caught, ClusterError) and caught.status in (NOT_FOUND, FORBIDDEN):
+                    self._note_absence(caught)
+                    self._stopped.wait(ABSENT_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311  # not all replicas at once
+                    continue
                 error = caught
                 self._note_problem(caught)
             except Exception:
@@ -191,9 +200,17 @@ class Reflector(Generic[Kept]):
 
     def _confirm(self) -> None:
         self.confirmed = time.monotonic()
+        self.absent = None
         if self.problem is not None:
             self.problem = None
             log.info("%s: the API server answers again", self.name)
+
+    def _note_absence(self, error: ClusterError) -> None:
+        if self.absent is None:
+            log.info("%s: %s; asked again every %.0f s", self.name, error, ABSENT_SECONDS)
+        self.version += bool(self.objects) or self.absent is None
+        self.objects, self.confirmed, self.problem, self._from = {}, None, None, ""
+        self.absent = str(error)
 
     def _note_problem(self, error: WebhookError) -> None:
         if isinstance(error, ClusterError) and error.status == GONE:

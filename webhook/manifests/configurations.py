@@ -1,8 +1,8 @@
 """The two webhook configurations of a cluster, as values and as text.
 
-Every field that decides who is sent here, and what happens while nobody answers, stands in this file. Values have all
-fields, as they are in a cluster where the webhook runs. Texts are for `kubectl apply`: the rules of each entry are in an
-annotation, from where `python -m certs` takes them once the webhook answers. Until then no pod depends on the webhook.
+This file contains every field that decides which requests the API server sends, and what happens while the webhook does not
+respond. Values have all fields, as in a cluster where the webhook runs. Texts are for `kubectl apply`: the rules of each entry
+are in an annotation, from which `vgpu-webhook certs` copies them once the webhook responds. Until then no pod depends on it.
 """
 
 import json
@@ -23,12 +23,15 @@ DOMAIN = f"{NAME}.svc"  # of the entries; they have the same names wherever the 
 TIMEOUT_SECONDS = 5
 
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
-RULES_ANNOTATION = f"rules.{NAME}/"  # the name of the entry follows
 
 _API = "admissionregistration.k8s.io/v1"
 _VERSIONS = {VCJOB_GROUP: "v1alpha1"}
-_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
+LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
 
+_NET_HEADER = """\
+# Printed by `vgpu-webhook manifests --net`. Print it again when the device config changes, or the policy: the API server
+# evaluates what is written here.
+"""
 _HEADER = """\
 # Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads or target of
 # the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes, and the
@@ -38,18 +41,18 @@ _HEADER = """\
 Object = dict[str, Any]
 
 
-class Place(NamedTuple):
-    """Where the webhook is installed: the name of its Service and of its configurations, and the Service's namespace."""
+class Installation(NamedTuple):
+    """The name of the webhook's Service and configurations, and the namespace of the Service."""
 
     namespace: str = NAME
     name: str = NAME
 
 
-HERE = Place()
+DEFAULT_INSTALLATION = Installation()
 
 
 def configurations(
-    config: DeviceConfig, policy: Policy, *, all_pods: bool = False, place: Place = HERE
+    config: DeviceConfig, policy: Policy, *, all_pods: bool = False, installation: Installation = DEFAULT_INSTALLATION
 ) -> list[Object]:
     """The mutating and the validating configuration.
 
@@ -57,11 +60,11 @@ def configurations(
         config: as the target version reads it; its resource names are in the conditions.
         policy: its trusted users are in the conditions, and `workloads: off` leaves the workloads out.
         all_pods: send every new pod to be repaired, for `overwriteEnv`.
-        place: where the webhook is installed.
+        installation: names of its objects.
     """
     return [
-        _configuration("MutatingWebhookConfiguration", _mutating(config, all_pods=all_pods), place),
-        _configuration("ValidatingWebhookConfiguration", _validating(config, policy), place),
+        _configuration("MutatingWebhookConfiguration", _mutating(config, all_pods=all_pods), installation),
+        _configuration("ValidatingWebhookConfiguration", _validating(config, policy), installation),
     ]
 
 
@@ -76,11 +79,11 @@ def as_yaml(objects: list[Object]) -> str:
     """A YAML stream in which the conditions can be read, to be applied."""
     found = [_unbound(one) for one in objects]
     text: str = yaml.dump_all(found, Dumper=_Dumper, sort_keys=False, width=2**31, explicit_start=True)
-    return _HEADER + text
+    return (_HEADER if "webhooks" in objects[0] else _NET_HEADER) + text
 
 
 def hide_devices(config: DeviceConfig) -> Object:
-    """What `all_pods` adds: the other pods. While nobody answers they start unhidden, rather than no pod at all."""
+    """The entry for pods without a device, which `all_pods` adds. If the webhook does not respond, they start unchanged."""
     return _entry(
         "hide-devices",
         "/mutate",
@@ -143,18 +146,21 @@ def _workload_rules() -> Iterator[Object]:
         yield _rule(["CREATE", "UPDATE"], resources, group, _VERSIONS.get(group, "v1"))
 
 
-def _configuration(kind: str, entries: Iterator[Object], place: Place) -> Object:
+def _configuration(kind: str, entries: Iterator[Object], installation: Installation) -> Object:
     webhooks = [
-        entry | {"clientConfig": {"service": place._asdict() | entry["clientConfig"]["service"]}} for entry in entries
+        entry | {"clientConfig": {"service": installation._asdict() | entry["clientConfig"]["service"]}}
+        for entry in entries
     ]
-    metadata = {"name": place.name, "labels": dict(_LABELS)}
+    metadata = {"name": installation.name, "labels": dict(LABELS)}
     return {"apiVersion": _API, "kind": kind, "metadata": metadata, "webhooks": webhooks}
 
 
 def _unbound(configuration: Object) -> Object:
-    """The configuration with the rules of each entry but the probe's in an annotation."""
+    """The configuration with the rules of each entry but the probe's in an annotation; any other object as it is."""
+    if "webhooks" not in configuration:
+        return configuration
     bound = [entry for entry in configuration["webhooks"] if entry["name"] != PROBE]
-    annotations = {RULES_ANNOTATION + entry["name"]: _rules_text(entry["rules"]) for entry in bound}
+    annotations = {names.RULES_ANNOTATION + entry["name"]: _rules_text(entry["rules"]) for entry in bound}
     webhooks = [
         {key: value for key, value in entry.items() if key != "rules" or entry not in bound}
         for entry in configuration["webhooks"]

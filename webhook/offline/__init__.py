@@ -1,1 +1,1 @@
-"""Reviews without an API server: manifests become requests, and each rule is shown at work on an example."""
+"""Reviews without a server: manifests and recorded reviews become requests, each rule has an example, a cluster is scanned."""

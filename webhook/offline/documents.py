@@ -1,13 +1,14 @@
-"""Manifests and recorded reviews become the requests that an API server would send."""
+"""Turns manifests and recorded reviews into the requests that an API server would send."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
-from webhook.offline.manifests import parse_manifests, read_manifests
-from webhook.settings.files import source_name
+from webhook.offline.manifests import parse_manifests, with_kind
+from webhook.offline.positions import Position, SourceText, steps_of
+from webhook.settings.files import MAX_MANIFEST_BYTES, read_input, source_name
 from webhook.wire.codec import API_VERSION, to_request
 from webhook.wire.models import Request
 
@@ -19,37 +20,61 @@ class Document:
     """One object of a file.
 
     Attributes:
-        place: the file, and where in it.
+        place: the file, and where in it, for people.
         value: as JSON.
+        file: the file.
+        number: of the YAML or JSON document in the file, from 1.
+        inside: the way from that document to the object, where it stands in lists.
+        text: of the file; None if it is not known.
     """
 
     place: str
     value: Any
+    file: str = ""
+    number: int = 1
+    inside: tuple[str, ...] = ()
+    text: SourceText | None = None
+
+    def position(self, path: str) -> Position | None:
+        """Where a field of the object stands in the file, or the nearest one above it that is there.
+
+        Args:
+            path: as findings have it; of an AdmissionReview, in the object that it holds.
+
+        Returns:
+            None if it is not known.
+        """
+        if self.text is None:
+            return None
+        review = isinstance(self.value, dict) and self.value.get("kind") == "AdmissionReview"
+        inside = (*self.inside, "request", "object") if review else self.inside
+        return self.text.position(self.number, [*inside, *steps_of(path)])
 
 
 def read_documents(path: str) -> list[Document]:
-    """All objects of a file in order; lists are taken apart.
+    """All objects of a file in order; their items are objects of their own.
 
     Raises:
         ConfigError: the file cannot be read, or holds nothing.
     """
-    return _apart(read_manifests(path), source_name(path))
+    return parse_documents(read_input(path, MAX_MANIFEST_BYTES), source_name(path))
 
 
 def parse_documents(data: bytes, source: str) -> list[Document]:
-    """All objects of a manifest in order; lists are taken apart.
+    """All objects of a manifest in order; their items are objects of their own.
 
     Raises:
         ConfigError: it is neither YAML nor JSON, or holds nothing.
     """
-    return _apart(parse_manifests(data, source), source)
-
-
-def _apart(found: list[Any], source: str) -> list[Document]:
+    found, text = parse_manifests(data, source), SourceText(data)
     if not found:
         raise ConfigError(f"{source}: no document in it")
-    numbered = [Document(f"{source}: document {n}" if len(found) > 1 else source, v) for n, v in enumerate(found, 1)]
-    return [document for outer in numbered for document in _flat(outer)]
+    places = [f"{source}: document {number}" if len(found) > 1 else source for number in range(1, len(found) + 1)]
+    documents = [
+        Document(place, value, source, number, text=text)
+        for number, (place, value) in enumerate(zip(places, found, strict=True), 1)
+    ]
+    return [document for outer in documents for document in _flat(outer)]
 
 
 def to_review(document: Document) -> Request:
@@ -84,7 +109,7 @@ def to_review(document: Document) -> Request:
 
 
 def _digest(document: Document) -> str:
-    """Differs from document to document, so that no two decisions share an id."""
+    """Unique for each document, so that no two decisions have the same id."""
     spelled = f"{document.place}\n{document.value!r}".encode(errors="surrogatepass")
     return hashlib.blake2b(spelled, digest_size=8).hexdigest()
 
@@ -93,13 +118,13 @@ def shown_name(request: Request) -> str:
     """The object's name, or the prefix of the name that it will get."""
     found = request.object or request.old_object or {}
     metadata = found.get("metadata")
-    told = metadata if isinstance(metadata, dict) else {}
-    name = request.name or told.get("name") or told.get("generateName")
+    named = metadata if isinstance(metadata, dict) else {}
+    name = request.name or named.get("name") or named.get("generateName")
     return name if isinstance(name, str) else ""
 
 
 def _flat(document: Document) -> Iterator[Document]:
-    """Take lists apart, also lists in lists."""
+    """The items of lists, also of lists in lists."""
     stack = [document]
     while stack:
         here = stack.pop()
@@ -107,20 +132,24 @@ def _flat(document: Document) -> Iterator[Document]:
         if items is None:
             yield here
         else:
-            inside = [Document(f"{here.place}: items[{index}]", item) for index, item in enumerate(items)]
-            stack.extend(reversed(inside))
+            found = [
+                replace(
+                    here, place=f"{here.place}: items[{index}]", value=item, inside=(*here.inside, "items", str(index))
+                )
+                for index, item in enumerate(items)
+            ]
+            stack.extend(reversed(found))
 
 
 def _items(value: Any) -> list[Any] | None:
-    """The items of a List; those of a PodList, as the API gives it, do not say their kind themselves."""
+    """The items of a List, with their kind: those of a PodList from the API have none."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None
     items = value.get("items")
     if not isinstance(items, list):
         return [] if items is None else None
-    known = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
-    return [known | item if known["kind"] and isinstance(item, dict) else item for item in items]
+    return [with_kind(item, value) for item in items]
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

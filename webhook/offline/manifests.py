@@ -1,17 +1,52 @@
-"""Manifests as people keep them: a YAML stream, JSON, or JSON documents in a row. Bounded; what comes out is plain JSON."""
+"""Reads manifests: a YAML stream, JSON, or several JSON documents. Bounded; the values are plain JSON."""
 
 import json
 import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from webhook.errors import ConfigError
-from webhook.settings.documents import MAX_DEPTH, parse_documents
-from webhook.settings.files import MAX_MANIFEST_BYTES, read_input, source_name
-from webhook.settings.syntax import why_unreadable
+from webhook.mistakes import mistake_in_file
+from webhook.settings.documents import MAX_DEPTH, parse_documents, why_unreadable
+from webhook.settings.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, read_input, source_name
 
 MAX_TEXT = 64 << 20  # characters of one file once aliases are followed: a long text can be repeated, too
+SUFFIXES = (".yaml", ".yml", ".json")  # of the files that are read in a directory
+MAX_FILES = 10_000  # of a directory
 
 _MARKED = (b"\xef\xbb\xbf{", b"\xef\xbb\xbf[")  # JSON behind a byte order mark
+
+
+def manifest_files(path: str | Path, *, recursive: bool) -> list[str]:
+    """A file as it is; a directory as its regular files with YAML or JSON, in order. Reading a pipe in it would block.
+
+    Args:
+        path: the file or directory; `-` for standard input.
+        recursive: take the directories below a directory, too.
+
+    Raises:
+        ConfigError: a directory cannot be read, or holds no such file, or too many.
+    """
+
+    def fail(error: OSError) -> None:
+        raise ConfigError(f"{error.filename}: {mistake_in_file(error)}")
+
+    if str(path) == STANDARD_INPUT or not Path(path).is_dir():
+        return [str(path)]
+    found: list[str] = []
+    for directory, below, names in os.walk(path, onerror=fail):
+        found += [str(file) for name in names if (file := Path(directory, name)).suffix in SUFFIXES and file.is_file()]
+        if len(found) > MAX_FILES:
+            raise ConfigError(f"{path}: more than {MAX_FILES} files; name fewer")
+        if not recursive:
+            below.clear()
+    if not found:
+        more = "" if recursive else ", or add -R to read the directories below it"
+        ends = " or ".join((", ".join(SUFFIXES[:-1]), SUFFIXES[-1]))
+        raise ConfigError(f"{path}: no file in this directory ends in {ends}; name a file{more}")
+    return sorted(found)
 
 
 def read_manifests(path: str) -> list[Any]:
@@ -66,7 +101,7 @@ def _json_row(text: str, source: str) -> list[Any]:
 
 
 def _yaml_stream(data: bytes, source: str, broken: Exception | None) -> list[Any]:
-    """Flow style YAML looks like JSON; where it is neither, JSON's own complaint says more."""
+    """Flow style YAML looks like JSON; if it is neither, the error of the JSON parser is clearer."""
     try:
         return parse_documents(data, source)
     except ConfigError as error:
@@ -76,7 +111,7 @@ def _yaml_stream(data: bytes, source: str, broken: Exception | None) -> list[Any
 
 
 def _refuse_foreign_values(documents: list[Any], source: str) -> None:
-    """No NaN, no half characters, no text that aliases multiply, nothing too deep: all doors down the way may rely on it."""
+    """Refuse NaN, lone surrogates, texts that aliases multiply and deep nesting, so that no later code meets them."""
     left = MAX_TEXT
     stack = [(document, 0) for document in documents]
     while stack:
@@ -105,3 +140,11 @@ def _refuse_half_characters(text: str, source: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(f"{source}: a text holds half a character (a lone surrogate)") from error
+
+
+def with_kind(item: Any, of: Mapping[str, Any]) -> Any:
+    """An item of a list, with its kind: the items of a PodList from the API have none."""
+    kind = of.get("kind")
+    if not isinstance(item, dict) or not isinstance(kind, str) or kind == "List" or not kind.endswith("List"):
+        return item
+    return {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List")} | item

@@ -1,9 +1,9 @@
-"""Pods and workloads that are there already: from files, or from the API server in pages. One at a time."""
+"""Existing pods and workloads, one at a time: from files, or from the API server in pages."""
 
 import codecs
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from io import BufferedReader
 from pathlib import Path
@@ -14,7 +14,7 @@ import orjson
 from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import NOT_FOUND, Client
 from webhook.mistakes import mistake_in_file
-from webhook.offline.manifests import read_manifests
+from webhook.offline.manifests import read_manifests, with_kind
 from webhook.pod.templates import VCJOB_GROUP
 from webhook.settings.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, source_name
 
@@ -24,16 +24,8 @@ MAX_OBJECT = 16 << 20  # characters; etcd takes objects of 1.5 MiB
 _SPACE = " \t\n\r"
 
 
-def with_kind(item: Any, of: Mapping[str, Any]) -> Any:
-    """An item of a list; those of a PodList, as the API gives it, do not say their kind themselves."""
-    kind = of.get("kind")
-    if not isinstance(item, dict) or not isinstance(kind, str) or kind == "List" or not kind.endswith("List"):
-        return item
-    return {"apiVersion": of.get("apiVersion"), "kind": kind.removesuffix("List")} | item
-
-
 class ItemStream:
-    """Reads documents in a row; the items of lists come out as documents of their own."""
+    """Reads a stream of JSON documents; the items of lists are documents of their own."""
 
     def __init__(self, stream: BinaryIO, source: str) -> None:
         """Take a stream, and its name for messages."""
@@ -49,7 +41,7 @@ class ItemStream:
         """All objects, in order.
 
         Raises:
-            ConfigError: it is not JSON; what came before it has been given out.
+            ConfigError: it is not JSON. All objects before that are given out.
         """
         try:
             while self._peek():
@@ -61,7 +53,7 @@ class ItemStream:
             raise ConfigError(f"{self._source}: {getattr(error, 'strerror', None) or error}") from error
 
     def _document(self) -> Iterator[Any]:
-        """An object; or the items of one that has a list of this name, as they come."""
+        """An object; or its items, as they come, if it has a list of that name."""
         self._at += 1
         fields: dict[str, Any] = {}
         streamed = False
@@ -99,7 +91,7 @@ class ItemStream:
                 raise self._broken("a comma is expected")
 
     def _value(self) -> Any:
-        """One whole value, read as strictly as the server reads."""
+        """One value, read as strictly as the server does."""
         self._peek()
         while True:
             try:
@@ -121,13 +113,13 @@ class ItemStream:
         return value
 
     def _take(self) -> str:
-        """The next character that is no space."""
+        """Consume the next character that is no space."""
         found = self._peek()
         self._at += 1
         return found
 
     def _peek(self) -> str:
-        """The same, left where it is; nothing at the end."""
+        """The next character that is no space, which is not consumed; empty at the end."""
         while True:
             while self._at < len(self._text):
                 if self._text[self._at] not in _SPACE:
@@ -138,7 +130,7 @@ class ItemStream:
             self._more()
 
     def _more(self) -> None:
-        # At least as much again: a value that does not fit is tried a few times, not once a chunk.
+        # At least doubles the text, so that a large value is parsed a few times, not once for each chunk.
         fresh = self._stream.read(max(CHUNK, len(self._text) - self._at))
         self._ended = not fresh
         self._text = self._text[self._at :] + self._utf8.decode(fresh, final=self._ended)
@@ -153,7 +145,7 @@ class ItemStream:
 
 PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
 
-# The workloads first: they are fewer, and the pods are told under their names.
+# Workloads first: there are fewer, and pods are reported under their names.
 _COLLECTIONS = (
     *(("apis/apps/v1", kind) for kind in ("deployments", "statefulsets", "daemonsets", "replicasets")),
     *(("apis/batch/v1", kind) for kind in ("cronjobs", "jobs")),
@@ -165,8 +157,8 @@ _COLLECTIONS = (
 Complain = Callable[[str], None]
 
 
-class Source(Protocol):
-    """Gives out objects, each with the place where it stands."""
+class ObjectSource(Protocol):
+    """Objects, each with its place."""
 
     @property
     def share(self) -> float | None:
@@ -177,9 +169,9 @@ class Source(Protocol):
 
 
 class ObjectFiles:
-    """Objects of files: large JSON piece by piece, all else as a whole and strictly.
+    """Objects of files: large JSON in pieces, everything else as a whole and strictly.
 
-    What cannot be read is complained of, and the next file opened.
+    A file that cannot be read is reported, and the next one is read.
     """
 
     def __init__(self, paths: Sequence[str], complain: Complain) -> None:
@@ -225,16 +217,16 @@ class ObjectFiles:
             self._stream = None
 
 
-class Stored:
-    """Objects of a cluster. A collection that cannot be read is complained of, and the next one read."""
+class ClusterObjects:
+    """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
 
     def __init__(self, client: Client, namespaces: Sequence[str], complain: Complain) -> None:
-        """Prepare; nothing is asked yet.
+        """Prepare; no request is sent yet.
 
         Args:
             client: of the API server.
             namespaces: none for all.
-            complain: takes a sentence.
+            complain: called with an error message.
         """
         self._client = client
         self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
@@ -243,7 +235,7 @@ class Stored:
 
     @property
     def share(self) -> float | None:
-        """How much of the present collection has been read; None if the API server does not say."""
+        """How much of the current collection has been read; None if the API server does not report it."""
         return self._share
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
@@ -267,7 +259,7 @@ class Stored:
 
 
 def _opened(path: str) -> Any:
-    """The file, or standard input, which others may want to close themselves."""
+    """The file, or standard input, which stays open."""
     return nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb")
 
 

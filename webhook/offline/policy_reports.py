@@ -1,4 +1,4 @@
-"""Rows as PolicyReports (wgpolicyk8s.io/v1alpha2), the objects in which policy tools look for findings."""
+"""Findings as PolicyReports (wgpolicyk8s.io/v1alpha2), which policy tools read."""
 
 import json
 from collections import Counter
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from webhook.errors import ClusterError
 from webhook.kube.client import NOT_FOUND, Client
-from webhook.offline.scan import Row, Subject
+from webhook.offline.scan import ScanRow, Subject
 from webhook.rules.base import Level
 from webhook.texts import shorten
 
@@ -18,7 +18,7 @@ SOURCE = "vgpu-webhook"
 LABEL = "app.kubernetes.io/managed-by"
 LEFT_OUT = f"{SOURCE}/results-left-out"
 
-MAX_RESULTS = 1000  # of a report; with them it stays well below the 1.5 MiB that etcd takes
+MAX_RESULTS = 1000  # of a report, which then stays well below the 1.5 MiB that etcd accepts
 MAX_MESSAGE = 512
 
 _RESULTS = {Level.DENY: "fail", Level.WARN: "warn", Level.AUDIT: "warn"}
@@ -27,7 +27,7 @@ _SEVERITIES = {Level.DENY: "high", Level.WARN: "medium", Level.AUDIT: "low"}
 Report = dict[str, Any]
 
 
-def policy_reports(rows: Iterable[Row], now: datetime) -> dict[str, Report]:
+def policy_reports(rows: Iterable[ScanRow], now: datetime) -> dict[str, Report]:
     """One report for each namespace with findings, the worst results first.
 
     Args:
@@ -37,7 +37,7 @@ def policy_reports(rows: Iterable[Row], now: datetime) -> dict[str, Report]:
     Returns:
         By namespace.
     """
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[ScanRow]] = {}
     for row in rows:
         if row.finding is not None:
             found.setdefault(row.subject.namespace, []).append(row)
@@ -45,9 +45,9 @@ def policy_reports(rows: Iterable[Row], now: datetime) -> dict[str, Report]:
 
 
 def renewed(report: Report, before: Mapping[str, Any]) -> Report | None:
-    """A report in place of one before it; None if it says nothing new.
+    """A report that replaces an earlier one; None if nothing changes.
 
-    Results that were there before keep their time: when they were found first.
+    Results of the earlier one keep their time: when they were found first.
     """
     known = {
         _key(result): result.get("timestamp") for result in before.get("results") or () if isinstance(result, dict)
@@ -67,7 +67,7 @@ def renewed(report: Report, before: Mapping[str, Any]) -> Report | None:
     return {**before, **report, "metadata": {**metadata, "annotations": annotations, "labels": labels}, "results": kept}
 
 
-def _report(namespace: str, rows: list[Row], now: datetime) -> Report:
+def _report(namespace: str, rows: list[ScanRow], now: datetime) -> Report:
     rows = sorted(rows, key=lambda row: row.finding is None or row.finding.level is not Level.DENY)  # stable
     counts = Counter(_RESULTS[row.finding.level] for row in rows if row.finding)
     left_out = len(rows) - MAX_RESULTS
@@ -85,7 +85,7 @@ def _report(namespace: str, rows: list[Row], now: datetime) -> Report:
     }
 
 
-def _result(row: Row, now: datetime) -> dict[str, Any]:
+def _result(row: ScanRow, now: datetime) -> dict[str, Any]:
     finding = row.finding
     if finding is None:
         raise ValueError("a row without a finding has no result")
@@ -118,15 +118,15 @@ def _reference(subject: Subject) -> dict[str, str]:
 
 
 def _key(result: Mapping[str, Any]) -> str:
-    """What makes two results the same; not how many pods have it now, nor which."""
+    """Identifies a result; how many pods have it, and which, may change."""
     return json.dumps([result.get(key) for key in ("policy", "message", "resources", "result")], sort_keys=True)
 
 
 _SELECTOR = {"labelSelector": f"{LABEL}={SOURCE}"}
 
 
-class Written(NamedTuple):
-    """How many reports were created, replaced, deleted, and left because nothing had changed."""
+class ReportCounts(NamedTuple):
+    """How many reports were created, replaced, deleted, and kept because nothing had changed."""
 
     created: int = 0
     replaced: int = 0
@@ -135,7 +135,7 @@ class Written(NamedTuple):
 
 
 def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Report]:
-    """Our reports, by namespace.
+    """The reports of this program, by namespace.
 
     Args:
         client: of the API server.
@@ -156,7 +156,7 @@ def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Rep
                     error.status,
                 ) from error
             raise
-        found |= {report["metadata"]["namespace"]: report for report in reports if _is_ours(report)}
+        found |= {report["metadata"]["namespace"]: report for report in reports if _is_own(report)}
     return found
 
 
@@ -167,17 +167,17 @@ def write_reports(
     complain: Callable[[str], None],
     *,
     remove: bool = True,
-) -> Written:
-    """Make the cluster's reports the wanted ones.
+) -> ReportCounts:
+    """Make the cluster's reports equal to the wanted ones.
 
     Args:
         client: of the API server.
         wanted: by namespace.
         existing: as `existing_reports` found them.
-        complain: takes a sentence about each that could not be written.
-        remove: delete those in no wanted namespace; not after a scan that could not read everything.
+        complain: called with an error message for each report that could not be written.
+        remove: delete reports of other namespaces; not after a scan that could not read everything.
     """
-    counts = dict.fromkeys(Written._fields, 0)
+    counts = dict.fromkeys(ReportCounts._fields, 0)
 
     def done(what: str, change: Callable[..., None], *arguments: Any) -> None:
         try:
@@ -197,13 +197,13 @@ def write_reports(
             counts["unchanged"] += 1
     for namespace in existing.keys() - wanted.keys() if remove else ():
         done("deleted", client.delete, f"{_collection(namespace)}/{NAME}")
-    return Written(**counts)
+    return ReportCounts(**counts)
 
 
 def _collection(namespace: str) -> str:
     return f"/apis/{API_VERSION}/namespaces/{namespace}/policyreports"
 
 
-def _is_ours(report: Report) -> bool:
+def _is_own(report: Report) -> bool:
     metadata = report.get("metadata")
     return isinstance(metadata, dict) and metadata.get("name") == NAME and isinstance(metadata.get("namespace"), str)

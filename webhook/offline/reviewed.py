@@ -1,6 +1,6 @@
-"""A document with what the webhook would do with it."""
+"""Reviews a document as the webhook would."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,18 @@ _POD = ("", "Pod")
 
 
 def is_reviewed_kind(request: Request) -> bool:
-    """Tell whether the object is a pod, or a workload whose pod templates the webhook can find."""
+    """Whether the object is a pod, or a workload whose pod templates the webhook can find."""
     kind = request.group, request.kind
     return kind == _POD or kind in WORKLOADS
 
 
-def why_not_reviewed(request: Request, snapshot: Snapshot, *, sent: bool = False) -> str:
+def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
     """Why the webhook does not review an object that has pods.
 
     Args:
         request: that would create the object.
         snapshot: the policy counts.
-        sent: an API server sent the request, so no webhook configuration exempts its namespace.
+        exempt: the namespaces that the webhook configurations leave out.
 
     Returns:
         What is exempt or unknown, and what that means; empty if the object is reviewed, or has no pods.
@@ -36,7 +36,7 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, sent: bool = False
     known = is_reviewed_kind(request)
     if not known and not holds_pods(request.object or request.old_object or {}):
         return ""
-    if namespace in names.EXEMPT_NAMESPACES and not sent:
+    if namespace in exempt:
         return f"namespace {namespace} is exempt: the webhook configurations leave it out"
     if snapshot.levels.of(namespace).exempt:
         return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
@@ -50,39 +50,50 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, sent: bool = False
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """A request with what became of it.
+    """A document and its review.
 
     Attributes:
-        place: the file, and where in it.
+        document: the object, and where it stands.
         name: the object's name.
         request, outcome: the review.
         not_reviewed: why an object that has pods was not reviewed; empty if it was, or has none.
     """
 
-    place: str
+    document: Document
     name: str
     request: Request
     outcome: Outcome
     not_reviewed: str = ""
 
     @property
+    def place(self) -> str:
+        """The file, and where in it, for people."""
+        return self.document.place
+
+    @property
     def asks(self) -> bool:
-        """Tell whether a pod of it asks for a device."""
+        """Whether a pod of it requests a device."""
         return any(pod.requested for _, pod in self.outcome.pods)
 
     @property
     def has_pods(self) -> bool:
-        """Tell whether it is a pod or describes pods: else there is nothing to review."""
+        """Whether it is a pod or describes pods; else there is nothing to review."""
         return is_reviewed_kind(self.request) or bool(self.not_reviewed)
 
 
-def review_document(document: Document, snapshot: Snapshot, namespace: str = "") -> Reviewed:
+def review_document(
+    document: Document,
+    snapshot: Snapshot,
+    namespace: str = "",
+    exempt: Collection[str] = names.EXEMPT_NAMESPACES,
+) -> Reviewed:
     """Review a document.
 
     Args:
         document: an object, or a recorded review, which is reviewed as it was sent.
         snapshot: the settings.
         namespace: of an object that names none.
+        exempt: the namespaces that the webhook configurations leave out, unless an API server sent the request.
 
     Raises:
         RequestError: it is no object of Kubernetes, or a review that cannot be answered.
@@ -91,9 +102,9 @@ def review_document(document: Document, snapshot: Snapshot, namespace: str = "")
     sent = document.value["kind"] == "AdmissionReview"
     if namespace and not sent and not _names_namespace(document.value):
         request = request._replace(namespace=namespace)
-    why = why_not_reviewed(request, snapshot, sent=sent)
+    why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
     outcome = Outcome("", object=request.object or {}, touched=False) if why else review(request, snapshot)
-    return Reviewed(document.place, shown_name(request), request, outcome, why)
+    return Reviewed(document, shown_name(request), request, outcome, why)
 
 
 def _names_namespace(value: Mapping[str, Any]) -> bool:

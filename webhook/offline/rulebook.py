@@ -1,4 +1,4 @@
-"""Every rule, with what its file and its example say of it."""
+"""Every rule, with its documentation and its example."""
 
 import re
 import sys
@@ -9,36 +9,32 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from webhook.devices.config_file import parse_device_config
-from webhook.offline.documents import Document, to_review
+from webhook.errors import ConfigError
+from webhook.offline.suites import Suite, SuiteCase
 from webhook.outcome import Outcome
-from webhook.policy.policy import parse_policy
-from webhook.review import Snapshot, review
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.review import NOT_REVIEWED, POD_TOO_LARGE
 from webhook.rules.base import Level, Mutation, Validation
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
-from webhook.settings.documents import parse_documents
-from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES, load_nodes, read_bytes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.files import MAX_SETTINGS_BYTES, read_bytes
+from webhook.wire.codec import MAX_MARKS
 from webhook.wire.models import Request
 
-SETTINGS = ("deviceConfig", "policy", "fleet")
-ALSO = "also"
-
 _ROOT = Path(str(files("webhook"))).parent
-_END_OF_DOCUMENT = "---\n"
+_EXAMPLES = "webhook/rules/examples"
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
-    """A pod about which a rule speaks, and what the engine answers.
+class RuleExample:
+    """A pod for which a rule has a finding or a repair, and its review.
 
     Attributes:
-        settings: the document before the pod; empty where the samples do.
-        manifest: the pod as it is written.
+        case: the example in the suite of all examples.
+        manifest: the text of the pod.
         request, outcome: its review.
     """
 
-    settings: Mapping[str, Any]
+    case: SuiteCase
     manifest: str
     request: Request
     outcome: Outcome
@@ -46,46 +42,23 @@ class Example:
     @property
     def conditions(self) -> dict[str, Any]:
         """What differs from the samples, by dotted path: `policy.memoryAboveCard`."""
-        return dict(_paths({key: self.settings[key] for key in SETTINGS if key in self.settings}))
+        return dict(_paths(self.case.settings))
 
     @property
     def messages(self) -> list[tuple[Level, str]]:
-        """What the pod's author is told."""
+        """The denials and warnings for the pod's author."""
         denials = [(Level.DENY, f"{denial.rule}: {denial.message}") for denial in self.outcome.denials]
         return denials + [(Level.WARN, warning) for warning in self.outcome.warnings]
 
 
-def load_example(file: str) -> Example:
-    """Read an example and review it.
-
-    Args:
-        file: from the root of the source tree.
+@cache
+def example_suite() -> Suite:
+    """The suite with the examples of all rules.
 
     Raises:
         ConfigError: it is missing or cannot be read.
     """
-    head, _, manifest = read_bytes(_ROOT / file, MAX_SETTINGS_BYTES).decode().rpartition(_END_OF_DOCUMENT)
-    (pod,) = parse_documents(manifest.encode(), file)
-    request = to_review(Document(file, pod))
-    return Example(_settings(head), manifest, request, review(request, _snapshot(head)))
-
-
-@cache
-def _snapshot(head: str) -> Snapshot:
-    """The samples under the settings of an example. Most have none, so that one snapshot serves them all."""
-    settings = _settings(head)
-    source = "the example's settings"
-    (document,) = parse_documents(read_bytes(SAMPLES / "device-config.yaml", MAX_SETTINGS_BYTES), source)
-    for section, keys in settings.get("deviceConfig", {}).items():
-        document[section] |= keys
-    config = parse_device_config(document, source)
-    nodes = None if settings.get("fleet") == "unknown" else load_nodes(SAMPLES / "fleet.yaml", config)
-    return build_snapshot(config, parse_policy(settings.get("policy"), source), nodes)
-
-
-def _settings(head: str) -> dict[str, Any]:
-    documents = parse_documents(head.encode(), "the example's settings")
-    return documents[0] if documents else {}
+    return Suite(str(_ROOT / _EXAMPLES / "suite.yaml"))
 
 
 def _paths(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -103,15 +76,15 @@ _PART = re.compile(r"^(\w+):[ ]+(\S.*(?:\n[ ]+\S.*)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A rule as the table tells it.
+class RuleEntry:
+    """A rule in the table of rules.
 
     Attributes:
         id: the rule's.
         kind: `mutation` or `validation`.
         level: the default level of a validation; `repair` for a mutation.
         what: its summary.
-        module: where it is written.
+        module: that defines it.
     """
 
     id: str
@@ -128,12 +101,16 @@ class Row:
     @property
     def example_file(self) -> str:
         """The file of its example, likewise."""
-        room = self.module.split(".")[-2]
-        return f"webhook/rules/examples/{room}/{self.id}.yaml"
+        return f"{_EXAMPLES}/{self.case_name}.yaml"
+
+    @property
+    def case_name(self) -> str:
+        """The name of its example in the suite of all examples."""
+        return f"{self.module.split('.')[-2]}/{self.id}"
 
     @property
     def text(self) -> str:
-        """What the rule's file says of itself: what it reads, refuses or writes, and why."""
+        """The docstring of the rule's file: what it reads, refuses or writes, and why."""
         return (sys.modules[self.module].__doc__ or self.what).strip()
 
     @property
@@ -146,23 +123,64 @@ class Row:
         """Why the rule is there, as the cell of a table."""
         return self.parts.get("Why", "").removesuffix(".")
 
-    def example(self) -> Example:
+    def example(self) -> RuleExample:
         """The rule's example, reviewed.
 
         Raises:
             ConfigError: it is missing or cannot be read.
         """
-        return load_example(self.example_file)
+        suite = example_suite()
+        case = next((case for case in suite.cases if case.name == self.case_name), None)
+        if case is None:
+            raise ConfigError(f"{suite.file}: the rule {self.id} has no case; add {self.case_name}")
+        manifest = read_bytes(_ROOT / self.example_file, MAX_SETTINGS_BYTES).decode()
+        reviewed = suite.run(case).reviewed
+        return RuleExample(case, manifest, reviewed.request, reviewed.outcome)
 
 
-def rows() -> list[Row]:
-    """Every rule: mutations in the order they run, then validations in the order they are told."""
+@dataclass(frozen=True, slots=True)
+class EngineFinding:
+    """A finding of the engine itself, under an id that no rule has.
+
+    Attributes:
+        id: stands where other findings have the id of their rule.
+        level: `deny` or `warn`; no policy changes it.
+        what: when it is reported.
+        why: the reason, and what to do.
+    """
+
+    id: str
+    level: Level
+    what: str
+    why: str
+
+
+ENGINE_FINDINGS = (
+    EngineFinding(
+        POD_TOO_LARGE,
+        Level.DENY,
+        f"a pod with more than {MAX_CONTAINERS:,} containers, more than {MAX_ENTRIES:,} variables, mounts, volumes, "
+        f"resources, annotations and the like, or more than {MAX_MARKS:,} commas, colons and brackets of JSON",
+        "Reviewing it would take too long, and what is not reviewed could go around a rule. Make several pods of it. The "
+        "level cannot be changed; under `enforcement: warn` or `audit` the pod is admitted and the finding recorded.",
+    ),
+    EngineFinding(
+        NOT_REVIEWED,
+        Level.WARN,
+        f"a workload with more than {MAX_TEMPLATES:,} pod templates, or with a template that is too large",
+        "The warning names the templates that are not reviewed. Their pods are reviewed when they are created.",
+    ),
+)
+
+
+def rows() -> list[RuleEntry]:
+    """Every rule: mutations in the order they run, then validations in the order they are reported."""
     return [_mutation(rule) for rule in MUTATIONS] + [_validation(rule) for rule in VALIDATIONS]
 
 
-def _mutation(rule: Mutation) -> Row:
-    return Row(rule.id, "mutation", REPAIR, rule.summary, rule.propose.__module__)
+def _mutation(rule: Mutation) -> RuleEntry:
+    return RuleEntry(rule.id, "mutation", REPAIR, rule.summary, rule.propose.__module__)
 
 
-def _validation(rule: Validation) -> Row:
-    return Row(rule.id, "validation", rule.level, rule.summary, rule.check.__module__)
+def _validation(rule: Validation) -> RuleEntry:
+    return RuleEntry(rule.id, "validation", rule.level, rule.summary, (rule.check_workload or rule.check).__module__)

@@ -1,15 +1,16 @@
-"""What the webhook would say of an object that is there already.
+"""Reviews existing objects.
 
-Workloads are judged as at their creation; what refuses their pods is a denial here. A pod is judged twice: as it is stored,
-and as it would be stored if it were made anew. What the repairs cure is told under the repair, at the level of what it
-cures; all else as ever.
+Workloads are reviewed as at their creation; what refuses their pods is a denial here. A pod is reviewed twice: as it is
+stored, and as it would be stored if it were created now. Problems that a repair would fix are listed under that repair,
+at their worst level; all others as in a review.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.offline.reviewed import why_not_reviewed
 from webhook.outcome import Violation
@@ -27,7 +28,7 @@ _HASH = "pod-template-hash"
 
 
 class Subject(NamedTuple):
-    """The object under which findings are told: a workload, or a pod that belongs to none.
+    """The object under which findings are reported: a workload, or a pod that belongs to none.
 
     Attributes:
         namespace, api_version, kind, name: of the object.
@@ -61,7 +62,7 @@ def subject_of(raw: Mapping[str, Any]) -> Subject:
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The owner that made an object; None if there is none.
+    """The owner that created an object; None if there is none.
 
     Raises:
         Malformed: metadata is no object.
@@ -74,7 +75,7 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
-    """Tell whether a pod will never run again."""
+    """Whether a pod will never run again."""
     status = raw.get("status")
     return isinstance(status, dict) and status.get("phase") in _FINISHED
 
@@ -82,8 +83,8 @@ def is_finished(raw: Mapping[str, Any]) -> bool:
 def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
     """A pod without what schedulers wrote when they placed it: the node, and the assignment of devices.
 
-    A pod that names a scheduler of devices and yet has no assignment keeps its node: its author has preset it. A pod that
-    asks for no device keeps its annotations: no scheduler would have written them.
+    A pod that names a scheduler of devices but has no assignment keeps its node: its author has set it. A pod that
+    requests no device keeps its annotations: no scheduler has written them.
 
     Raises:
         Malformed: a field that rules read has the wrong type.
@@ -105,13 +106,13 @@ def _text(source: Mapping[str, Any], key: str) -> str:
 
 
 class Judged(NamedTuple):
-    """What was found of one object.
+    """The findings of one object.
 
     Attributes:
-        subject: under which it is told.
+        subject: under which it is reported.
         name: of the object itself.
-        is_pod: else a workload.
-        asks: whether it asks for a device, now or once repaired.
+        is_pod: whether it is a pod; else a workload.
+        asks: whether it requests a device, now or once repaired.
         findings: none if all is well.
     """
 
@@ -123,7 +124,7 @@ class Judged(NamedTuple):
 
 
 def is_scanned(raw: Mapping[str, Any], *, finished: bool = False) -> bool:
-    """Tell whether an object is to be judged: a pod that may run, or a workload that no other workload made.
+    """Whether an object is reviewed: a pod that may run, or a workload that no other workload created.
 
     Raises:
         Malformed: metadata is no object.
@@ -137,17 +138,22 @@ def is_scanned(raw: Mapping[str, Any], *, finished: bool = False) -> bool:
     return owner is None or (_group(owner.get("apiVersion")), owner.get("kind")) not in WORKLOADS
 
 
-def why_left_out(raw: dict[str, Any], snapshot: Snapshot) -> str:
+def why_left_out(raw: dict[str, Any], snapshot: Snapshot, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
     """Why the webhook does not review an object that has pods; empty if it does, or if there are none.
+
+    Args:
+        raw: the object.
+        snapshot: the settings.
+        exempt: the namespaces that the webhook configurations leave out.
 
     Raises:
         Malformed: metadata is no object.
     """
-    return why_not_reviewed(_request(raw, subject_of(raw).namespace), snapshot)
+    return why_not_reviewed(_request(raw, subject_of(raw).namespace), snapshot, exempt=exempt)
 
 
 def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
-    """Judge an object as a policy that enforces would; None if there is no pod in it.
+    """Review an object as a policy that enforces would; None if there is no pod in it.
 
     Raises:
         Malformed: it does not have the shape of its kind.
@@ -172,30 +178,30 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
 
 
 def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
-    """One finding for each rule that would change the pod, with the worst level of what it cures."""
+    """One finding for each repair that would change the pod, with the worst level of the problems that it fixes."""
     raw: Any = request.object
-    ills = _ills(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
+    problems = _problems(raw, request, snapshot) - {(v.rule, v.path, v.level) for v in left}
     for rule in snapshot.repairs(snapshot.levels.of(request.namespace)):
         repair = Repair(PodView(raw), context_of(request, snapshot), (rule,))
         if not repair.edits:
             continue
         raw = repair.draft.object
-        remaining = ills & _ills(raw, request, snapshot) if ills else ills
-        cured, ills = ills - remaining, remaining
-        level = Level.DENY if any(level is Level.DENY for _, _, level in cured) else Level.WARN
+        remaining = problems & _problems(raw, request, snapshot) if problems else problems
+        fixed, problems = problems - remaining, remaining
+        level = Level.DENY if any(level is Level.DENY for _, _, level in fixed) else Level.WARN
         what = repair.notices[0][1] if repair.notices else describe(repair.edits[rule.id])
         yield Violation(
             rule.id, level, field_path(repair.edits[rule.id][0].path), f"would be repaired at creation: {what}"
         )
 
 
-def _ills(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[tuple[str, str, Level]]:
+def _problems(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[tuple[str, str, Level]]:
     found = validate(_request(raw, request.namespace), snapshot).violations
     return {(v.rule, v.path, v.level) for v in found}
 
 
 def _request(raw: dict[str, Any], namespace: str) -> Request:
-    """The request that would make an object."""
+    """The request that would create an object."""
     kind = raw.get("kind")
     return Request(
         uid="scan",
@@ -217,7 +223,7 @@ def _group(version: object) -> str:
     return version.rpartition("/")[0] if isinstance(version, str) else ""
 
 
-MAX_ROWS = 10_000  # of each level: many warnings must not hide a denial
+MAX_ROWS = 10_000  # of each level, so that many warnings do not hide a denial
 MAX_REASONS = 20  # for which objects are not reviewed
 OTHER_REASONS = "other exempt namespaces and unknown kinds"
 
@@ -225,12 +231,12 @@ _ORDER = {Level.DENY: 0, Level.WARN: 1, Level.AUDIT: 2}
 
 
 @dataclass(slots=True)
-class Row:
+class ScanRow:
     """A finding of a workload, of its pods, or of a pod of its own.
 
     Attributes:
         subject: the workload or pod.
-        finding: None if it asks for devices and all is well.
+        finding: None if it requests devices and there is nothing to report.
         pods: how many of the workload's pods have it; 0 if it is the subject itself.
         example: the name of one of them.
     """
@@ -243,16 +249,16 @@ class Row:
 
 @dataclass(slots=True)
 class Tally:
-    """Takes one object after the other.
+    """The results of a scan so far.
 
     Attributes:
-        fine: keep rows of objects that ask for devices and are fine, too.
-        pods, workloads: how many were judged.
-        asking: how many of them ask for devices.
-        left: how many were not reviewed, by the reason.
+        fine: keep rows of objects that request devices and have no findings.
+        pods, workloads: how many were reviewed.
+        asking: how many of them request devices.
+        left: how many were not reviewed, by reason.
         objects: how many have findings of each level.
-        findings: how many findings there were of each, those of every pod counted.
-        left_out: how many found no place among the rows.
+        findings: how many findings of each level, with those of every pod.
+        left_out: how many are in no row, as there are too many.
     """
 
     fine: bool = True
@@ -263,15 +269,15 @@ class Tally:
     objects: Counter[Level] = field(default_factory=Counter)
     findings: Counter[Level] = field(default_factory=Counter)
     left_out: int = 0
-    _rows: dict[tuple[Subject, Violation | None, bool], Row] = field(default_factory=dict)
+    _rows: dict[tuple[Subject, Violation | None, bool], ScanRow] = field(default_factory=dict)
     _kept: Counter[Level | None] = field(default_factory=Counter)
 
     def leave(self, why: str) -> None:
-        """Count an object that has pods, but is not reviewed."""
+        """Count an object that has pods but is not reviewed."""
         self.left[why if why in self.left or len(self.left) < MAX_REASONS else OTHER_REASONS] += 1
 
     def add(self, judged: Judged) -> None:
-        """Take an object."""
+        """Add an object."""
         if judged.is_pod:
             self.pods += 1
         else:
@@ -285,7 +291,7 @@ class Tally:
         elif judged.asks and self.fine:
             self._add(judged, None)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ScanRow]:
         """All rows: by namespace, kind and name, the worst first."""
         return sorted(self._rows.values(), key=_place)
 
@@ -299,11 +305,11 @@ class Tally:
                 self.left_out += 1
                 return
             self._kept[level] += 1
-            row = self._rows[key] = Row(judged.subject, finding, example=judged.name if owned else "")
+            row = self._rows[key] = ScanRow(judged.subject, finding, example=judged.name if owned else "")
         row.pods += owned
 
 
-def _place(row: Row) -> tuple[str, str, str, int, str, str, int]:
+def _place(row: ScanRow) -> tuple[str, str, str, int, str, str, int]:
     subject, finding = row.subject, row.finding
     if finding is None:
         return subject.namespace, subject.kind, subject.name, 3, "", "", row.pods

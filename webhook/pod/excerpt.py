@@ -4,12 +4,13 @@ A review of the excerpt gives the findings of the review of the pod. Env values 
 rules compare.
 """
 
-from collections.abc import Container as Collection
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from webhook import names
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
+
+Amounts = Mapping[str, Any]  # limits or requests
 
 MAX_TEXT = 1024  # characters of an annotation
 MAX_DEMANDS = 200  # labels, terms, expressions and values of a pod's demands on its node; with more, rules read none
@@ -18,16 +19,18 @@ _LABELS = names.MINDCLUSTER_LABELS
 _TERMS = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
-_ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX)
+_WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME)
+_WORKLOAD_FIELDS = ("replicas", "minAvailable", "parallelism", "completions", "podManagementPolicy", "queue")
+_ANNOTATION_DOMAINS = ("volcano.sh/", "nvidia.com/", "hami.io/", "huawei.com/", names.CDI_PREFIX, names.GROUP_NAME)
 _ENV_PREFIXES = ("CUDA_", "NVIDIA_", "GPU_", "LD_", "ASCEND_", "NPU_", "ACTIVE_OOM_", "RECORD_KERNEL_")
 
 
-def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
+def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
     """Take from a pod what rules read.
 
     Args:
         pod: the pod.
-        resources: the names of device resources; others are left out.
+        pick: leaves the device resources of some limits or requests.
 
     Returns:
         A pod again, as far as rules can tell.
@@ -35,7 +38,11 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
     spec = _only(pod.spec, _SPEC_FIELDS)
     if "tolerations" in pod.spec:
         spec["tolerations"] = [
-            {field: value for field, value in toleration.items() if field in _TOLERATION_FIELDS and _short(value)}
+            {
+                field: value
+                for field, value in toleration.items()
+                if field in _TOLERATION_FIELDS and isinstance(value, str) and len(value) <= MAX_TEXT
+            }
             for _, toleration in pod.tolerations()
         ]
     for kind, containers in (
@@ -44,7 +51,7 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
         (EPHEMERAL, pod.ephemeral_containers),
     ):
         if containers:
-            spec[kind] = [_container(container, resources) for container in containers]
+            spec[kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
     if "nodeSelector" in pod.spec or "affinity" in pod.spec:
@@ -55,6 +62,38 @@ def excerpt(pod: PodView, resources: Collection[str]) -> dict[str, Any]:
     if pod.labels and (labels := _labels(pod.labels)):
         kept.setdefault("metadata", {})["labels"] = labels
     return kept
+
+
+def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Take from a workload what rules read of it, its templates left out."""
+    metadata, spec = _mapping(raw.get("metadata")), _mapping(raw.get("spec"))
+    kept: dict[str, Any] = {}
+    if name := _only(metadata, ("name",)):
+        kept["metadata"] = name
+    annotations = _only(_mapping(metadata.get("annotations")), _WORKLOAD_ANNOTATIONS)
+    if annotations:
+        kept.setdefault("metadata", {})["annotations"] = annotations
+    fields = _only(spec, _WORKLOAD_FIELDS)
+    if isinstance(strategy := spec.get("strategy"), dict):
+        rolling = _only(_mapping(strategy.get("rollingUpdate")), ("maxSurge", "maxUnavailable"))
+        fields["strategy"] = {**_only(strategy, ("type",)), "rollingUpdate": rolling}
+    if isinstance(tasks := spec.get("tasks"), list):
+        fields["tasks"] = [_task(task) for task in tasks]
+    return {**kept, "spec": fields} if fields else kept
+
+
+def _task(task: Any) -> dict[str, Any]:
+    kept = _only(_mapping(task), ("name", "replicas", "minAvailable"))
+    if partition := _only(_mapping(_mapping(task).get("partitionPolicy")), ("minPartitions", "partitionSize")):
+        kept["partitionPolicy"] = partition
+    names_of_tasks = _mapping(_mapping(task).get("dependsOn")).get("name")
+    if isinstance(names_of_tasks, list):
+        kept["dependsOn"] = {"name": [_scalar(name) for name in names_of_tasks]}
+    return kept
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,15 +172,18 @@ def _expression(expression: Any, budget: _Budget) -> dict[str, Any] | None:
     return kept
 
 
-def _container(container: Container, resources: Collection[str]) -> dict[str, Any]:
+def _container(container: Container, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
     kept: dict[str, Any] = {"name": container.name[:MAX_TEXT]}
     raw = container.raw
-    limits = {name: _scalar(amount) for name, amount in container.limits.items() if name in resources}
-    requests = {name: _scalar(amount) for name, amount in container.requests.items() if name in resources}
+    limits, requests = pick(container.limits), pick(container.requests)
     if limits or requests:
-        both = {"limits": limits, "requests": requests}
+        parts = raw["resources"]
+        kept["resources"] = resources = {}
         # A part that is there though nothing of it is kept still decides where a patch puts its values.
-        kept["resources"] = {part: both[part] for part in both if raw["resources"].get(part) is not None}
+        if parts.get("limits") is not None:
+            resources["limits"] = _scalars(limits)
+        if parts.get("requests") is not None:
+            resources["requests"] = _scalars(requests)
     if "restartPolicy" in raw:
         kept["restartPolicy"] = _scalar(raw["restartPolicy"])
     if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.env()])):
@@ -187,15 +229,18 @@ def _only(source: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     return {field: _scalar(source[field]) for field in fields if field in source}
 
 
+def _scalars(amounts: Amounts) -> Amounts:
+    for amount in amounts.values():
+        if type(amount) is not str or len(amount) > MAX_TEXT:
+            return {name: _scalar(amount) for name, amount in amounts.items()}
+    return amounts  # as nearly always
+
+
 def _scalar(value: Any) -> Any:
     """A JSON scalar as it is, cut; anything else as nothing: hostile nesting stays out of the log."""
     if isinstance(value, str):
         return value[:MAX_TEXT]
     return value if isinstance(value, (bool, int, float)) else None
-
-
-def _short(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= MAX_TEXT
 
 
 def _trimmed(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,10 +5,9 @@ stays bit for bit.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 Path = tuple[str | int, ...]
 
@@ -22,8 +21,7 @@ class _Removed(Enum):
 REMOVE: Final = _Removed.REMOVE
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Set or remove one place of the pod.
 
     Attributes:
@@ -44,73 +42,71 @@ class Draft:
         self.original = original
         self.object = original
         self._copied: dict[int, Any] = {}  # by identity; held, so that no identity is used twice
-        self._touched: dict[Path, None] = {}  # in order, each once
+        self._touched: dict[Path, None] = {}  # what was edited, or the first parent that was made for it; in order
 
     def apply(self, edits: Iterable[Edit]) -> None:
         """Make the edits, in order."""
-        for edit in edits:
-            self._apply(edit)
+        for path, value in edits:
+            self._apply(path, value)
 
     def operations(self) -> list[dict[str, Any]]:
         """Compile the smallest add, replace and remove operations that turn the original into the draft."""
-        operations: list[dict[str, Any]] = []
-        done: set[Path] = set()
-        shortest = min(map(len, self._touched), default=0)
-        for path in self._touched:
-            if any([path[:depth] in self._touched for depth in range(shortest, len(path))]):
-                continue  # a touched parent brings it along
-            operation = self._operation(path, done)
+        operations = []
+        for path in self._touched if len(self._touched) < 2 else self._outermost():
+            operation = self._operation(path)
             if operation is not None:
                 operations.append(operation)
         return operations
 
-    def _apply(self, edit: Edit) -> None:
-        *parents, last = edit.path
+    def _apply(self, path: Path, value: Any) -> None:
         if self.object is self.original:
             self.object = self._own(self.original)
         here: Any = self.object
-        for position, key in enumerate(parents):
+        made = 0
+        for depth, key in enumerate(path[:-1], start=1):
             child = here.get(key) if isinstance(here, dict) else here[key]
             if child is None:
-                if edit.value is REMOVE:
+                if value is REMOVE:
                     return  # nothing is there
-                following = edit.path[position + 1]
-                child = self._own([] if following == APPEND else {})
+                child = self._own([] if path[depth] == APPEND else {})
+                made = made or depth
             elif id(child) not in self._copied:
                 child = self._own(child)
             here[key] = child
             here = child
+        last = path[-1]
         if isinstance(here, list) and last == APPEND:
             last = len(here)
-            here.append(edit.value)
-        elif edit.value is REMOVE:
+            here.append(value)
+        elif value is REMOVE:
             here.pop(last, None)
         else:
-            here[last] = edit.value
-        self._touched[(*parents, last)] = None
+            here[last] = value
+        self._touched[path[:made] if made else (*path[:-1], last)] = None
+
+    def _outermost(self) -> list[Path]:
+        """The touched places without those inside of another one, which brings them along."""
+        touched = self._touched
+        shortest = min(map(len, touched))
+        return [path for path in touched if not any([path[:depth] in touched for depth in range(shortest, len(path))])]
 
     def _own(self, container: Any) -> Any:
         copy = container.copy()
         self._copied[id(copy)] = copy
         return copy
 
-    def _operation(self, path: Path, done: set[Path]) -> dict[str, Any] | None:
+    def _operation(self, path: Path) -> dict[str, Any] | None:
         before: Any = self.original
         after: Any = self.object
-        for depth, key in enumerate(path, start=1):
-            after = _child(after, key)
-            before = _child(before, key)
-            if before is None or before is REMOVE:
-                path = path[:depth]  # everything below is new: one operation brings it all
-                break
-        if path in done:
-            return None
-        done.add(path)
+        *parents, last = path
+        for key in parents:  # no parent was made or removed: that would have touched it
+            before, after = before[key], after[key]
+        before, after = _child(before, last), _child(after, last)
         if after is REMOVE:
             return None if before is REMOVE else {"op": "remove", "path": pointer(path)}
         if before is REMOVE:
-            if isinstance(path[-1], int):
-                path = (*path[:-1], APPEND)
+            if isinstance(last, int):
+                path = (*parents, APPEND)
             return {"op": "add", "path": pointer(path), "value": after}
         return None if before == after else {"op": "replace", "path": pointer(path), "value": after}
 

@@ -11,16 +11,26 @@ MAX_ENTRIES = 20_000  # variables, mounts, resources, annotations and all else t
 
 
 def is_surely_small(pod: Mapping[str, Any], size: int) -> bool:
-    """Tell it of a pod that came in a body of so many bytes (0: unknown), without counting its entries: one takes two."""
+    """Tell without counting whether a pod is within the limits; False means only that it has to be counted.
+
+    Args:
+        pod: the pod.
+        size: bytes of the body that held it; 0 if that is not known. A container takes three bytes, any other entry two.
+    """
+    if 0 < size < 3 * MAX_CONTAINERS:
+        return True
     if not 0 < size < 2 * MAX_ENTRIES:
         return False
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return True
     containers = spec.get(REGULAR)
-    if INIT in spec or EPHEMERAL in spec or not isinstance(containers, list):
-        return size < 3 * MAX_CONTAINERS
-    return len(containers) <= MAX_CONTAINERS
+    return (
+        isinstance(containers, list)
+        and len(containers) <= MAX_CONTAINERS
+        and INIT not in spec
+        and EPHEMERAL not in spec
+    )
 
 
 class Size:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from webhook.devices.target import Version
 from webhook.policy.policy import Policy, default_policy
-from webhook.policy.warnings import Warned, matches_all, warnings_of
+from webhook.policy.warnings import PolicyWarning, matches_all, warnings_of
 from webhook.rules.base import Enforcement, Level
 from webhook.rules.levels import LevelTable, Source
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
@@ -28,6 +28,10 @@ FACTS = {
             "cards are tried in the order of deviceshare.SchedulePolicy",
             "cards are tried from the last one on",
         ),
+        "spreads_groups": (
+            "the annotation that spreads a group's pods over cards is read",
+            "the annotation that spreads a group's pods over cards is ignored",
+        ),
         "fits_every_name": (
             "the ordinary node fit looks at memory, cores and percentage, too",
             "the ordinary node fit looks at the count alone",
@@ -39,20 +43,20 @@ FACTS = {
 }
 
 
-class Fact(NamedTuple):
+class VersionFact(NamedTuple):
     """What follows from a version in the cluster."""
 
     text: str
     changed: bool
 
 
-class Setting(NamedTuple):
+class PolicySetting(NamedTuple):
     """A key of the policy file that is no level."""
 
     key: str
     value: Any
     default: Any
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[VersionFact, ...] = ()
 
     def json(self) -> dict[str, Any]:
         """The setting as JSON."""
@@ -60,7 +64,7 @@ class Setting(NamedTuple):
         return {"key": self.key, "value": self.value, "default": self.default} | facts
 
 
-def settings_of(policy: Policy) -> Iterator[Setting]:
+def settings_of(policy: Policy) -> Iterator[PolicySetting]:
     """The settings in the order of the file, each beside its default."""
     usual = default_policy()
     defaults, targets = _values(usual), (policy.settings.target, usual.settings.target)
@@ -68,8 +72,8 @@ def settings_of(policy: Policy) -> Iterator[Setting]:
         facts = []
         for name, texts in FACTS.get(key, {}).items():
             holds, default = (getattr(target, name) for target in targets)
-            facts.append(Fact(texts[not holds], holds is not default))
-        yield Setting(key, value, defaults[key], tuple(facts))
+            facts.append(VersionFact(texts[not holds], holds is not default))
+        yield PolicySetting(key, value, defaults[key], tuple(facts))
 
 
 def _values(policy: Policy) -> dict[str, Any]:
@@ -96,7 +100,7 @@ def _version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-class Row(NamedTuple):
+class CheckLevel(NamedTuple):
     """The level of a check.
 
     Attributes:
@@ -123,7 +127,7 @@ class Row(NamedTuple):
         return self._asdict() | {"softened": self.softened}
 
 
-class RepairRow(NamedTuple):
+class RepairSwitch(NamedTuple):
     """Whether a repair is on.
 
     Attributes:
@@ -142,7 +146,7 @@ class RepairRow(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NamespaceEntry:
     """An entry of `namespaces`, with what is other there than in every other namespace.
 
     Attributes:
@@ -161,7 +165,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectivePolicy:
     """A policy in one namespace, or in every one that no entry singles out.
 
     Attributes:
@@ -182,14 +186,14 @@ class Effective:
     exempt: bool
     enforcement: Enforcement
     enforcement_source: Source
-    settings: tuple[Setting, ...]
-    levels: tuple[Row, ...]
-    repairs: tuple[RepairRow, ...]
-    namespaces: tuple[Entry, ...]
-    warnings: tuple[Warned, ...]
+    settings: tuple[PolicySetting, ...]
+    levels: tuple[CheckLevel, ...]
+    repairs: tuple[RepairSwitch, ...]
+    namespaces: tuple[NamespaceEntry, ...]
+    warnings: tuple[PolicyWarning, ...]
 
     @property
-    def deciding(self) -> Entry | None:
+    def deciding(self) -> NamespaceEntry | None:
         """The entry that decides there."""
         return None if self.decider is None else self.namespaces[self.decider]
 
@@ -206,22 +210,22 @@ class Effective:
             "levels": [row.json() for row in self.levels],
             "repairs": [row.json() for row in self.repairs],
             "namespaces": [asdict(entry) for entry in self.namespaces],
-            "warnings": [warned._asdict() for warned in self.warnings],
+            "warnings": [warning._asdict() for warning in self.warnings],
         }
 
 
-def effective_policy(policy: Policy, file: str, namespace: str | None) -> Effective:
+def effective_policy(policy: Policy, file: str, namespace: str | None) -> EffectivePolicy:
     """Work out what holds in a namespace; with None, in every one that no entry singles out."""
     table = policy.levels
     everywhere = max((i for i, entry in enumerate(table.namespaces) if matches_all(entry)), default=None)
     decider = everywhere if namespace is None else table.decider(namespace)
     holds = table.at(decider)
     rows = [
-        Row(rule, holds.levels[rule], DEFAULT_LEVELS[rule], written.level, written.source)
+        CheckLevel(rule, holds.levels[rule], DEFAULT_LEVELS[rule], written.level, written.source)
         for rule, written in table.written(decider).items()
     ]
-    repairs = [RepairRow(rule, switched.on, switched.source) for rule, switched in table.switched(decider).items()]
-    return Effective(
+    repairs = [RepairSwitch(rule, switched.on, switched.source) for rule, switched in table.switched(decider).items()]
+    return EffectivePolicy(
         visible(file),  # not all that a shell passes on is text
         policy.digest,
         None if namespace is None else visible(namespace),
@@ -236,12 +240,12 @@ def effective_policy(policy: Policy, file: str, namespace: str | None) -> Effect
     )
 
 
-def _entry(table: LevelTable, index: int, everywhere: int | None) -> Entry:
+def _entry(table: LevelTable, index: int, everywhere: int | None) -> NamespaceEntry:
     entry, here, elsewhere = table.namespaces[index], table.at(index), table.at(everywhere)
     if entry.exempt:
-        return Entry(index, entry.match, True, {}, None, {})
+        return NamespaceEntry(index, entry.match, True, {}, None, {})
     repairs = here.repairs_off ^ elsewhere.repairs_off
-    return Entry(
+    return NamespaceEntry(
         index,
         entry.match,
         False,

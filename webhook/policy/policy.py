@@ -1,21 +1,20 @@
-"""The operator's own settings: the policy file goes in, frozen values come out."""
+"""The policy: parses the file of the operator into frozen values."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
-from webhook.devices.shapes import Shape
+from webhook.devices.shapes import NodeShape
 from webhook.devices.target import Target, parse_version
 from webhook.errors import Mistakes
-from webhook.mistakes import mistake_in_value
+from webhook.mistakes import mistake_in_model
 from webhook.policy.schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
@@ -30,7 +29,7 @@ class Policy:
         levels: the level of each rule by namespace, and whether it is enforced there.
         stale_after: seconds after which a fleet that was not refreshed counts as unknown.
         digest: changes when a setting does.
-        document: what the file says, for whoever wants to try out another value.
+        document: the parsed file, for trying out another value.
     """
 
     settings: Settings
@@ -42,10 +41,10 @@ class Policy:
 
     @property
     def declarations(self) -> tuple[DeclaredNodes, ...]:
-        """What `fleet.declared` says, as the file has it."""
+        """The entries of `fleet.declared`."""
         return self._declared
 
-    def declared(self, config: DeviceConfig) -> Mapping[str, tuple[Shape, ...]]:
+    def declared(self, config: DeviceConfig) -> Mapping[str, tuple[NodeShape, ...]]:
         """The declared shapes, with the MIG geometries of the device config."""
         return declared_shapes(self._declared, config)
 
@@ -103,37 +102,12 @@ def _explain(error: ErrorDetails) -> str:
     if path[-1:] == ["[key]"]:
         path = path[:-2]  # the sentence names the key
     place = ".".join(str(part) for part in path) or "the policy"
-    if error["type"] != "extra_forbidden":
-        return f"{place}: {mistake_in_value(error)}"
-    keys = _keys_at(path[:-1])
-    near = get_close_matches(str(path[-1]), keys, 1)
-    return f"{place}: no such key; " + (
-        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(keys))}"
-    )
+    return f"{place}: {mistake_in_model(error, PolicyFile, path)}"
 
 
-def _keys_at(path: list[Any]) -> list[str]:
-    """The keys that a section knows, found by walking the models."""
-    model: Any = PolicyFile
-    for part in path:
-        if isinstance(part, int):
-            continue
-        found = next((field for field in model.model_fields.values() if field.alias == part), None)
-        if found is None:
-            break
-        model = _model_in(found.annotation) or model
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
-
-
-def declared_shapes(entries: Iterable[DeclaredNodes], config: DeviceConfig) -> dict[str, tuple[Shape, ...]]:
+def declared_shapes(entries: Iterable[DeclaredNodes], config: DeviceConfig) -> dict[str, tuple[NodeShape, ...]]:
     """The shapes of nodes that may be scaled up from zero, by family."""
-    found: dict[str, list[Shape]] = {}
+    found: dict[str, list[NodeShape]] = {}
     for entry in entries:
         family = next(each for each in registry.FAMILIES if each.id == entry.family)
         found.setdefault(family.id, []).extend(family.declare(entry, config))

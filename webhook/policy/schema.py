@@ -81,7 +81,7 @@ def _switch(value: Any) -> Any:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
-# What editors are told. A bare `off` is false to them, too, if they read YAML as most programs do.
+# For the JSON Schema that editors read. Most of them parse a bare `off` as false, too.
 _ANY_LEVEL = [*Level, False]
 _RULE_LEVELS = {
     "type": "object",
@@ -165,7 +165,7 @@ class _Cards(_Section):
     type: Annotated[str, Field(min_length=1)] = Field(
         description="As the device plugin registers it; of an Ascend NPU, the chip's common word."
     )
-    memory: _Positive = Field(description="Of one card, in the units in which pods ask for it.")
+    memory: _Positive = Field(description="Of one card, in the units in which pods request it.")
     split: _Positive = Field(10, description="Into how many parts a card may be cut; gpushare does not read it.")
 
 
@@ -200,14 +200,14 @@ class PolicyFile(_Section):
 
     scheduler_name: _Text = Field(
         names.VOLCANO_SCHEDULER,
-        description="What an absent schedulerName or `default-scheduler` becomes in a pod that asks for a device; one of "
+        description="What an absent schedulerName or `default-scheduler` becomes in a pod that requests a device; one of "
         "schedulerNames.",
     )
     scheduler_names: Annotated[list[str], Field(min_length=1)] = Field(
-        [names.VOLCANO_SCHEDULER], description="The schedulers that a pod which asks for a device may name."
+        [names.VOLCANO_SCHEDULER], description="The schedulers that a pod which requests a device may name."
     )
     toleration: _Toleration | None = Field(
-        _Toleration(), description="The toleration that a pod which asks for a vGPU gets; null: none is added."
+        _Toleration(), description="The toleration that a pod which requests a vGPU gets; null: none is added."
     )
     target: _Target = Field(
         _Target(), description="What runs in the cluster; where versions differ, this one is held to."
@@ -215,7 +215,7 @@ class PolicyFile(_Section):
     percentage: _Percentage = Field(_Percentage(), description="How a memory percentage becomes memory.")
     memory_above_card: MemoryAboveCard = Field(
         MemoryAboveCard.CLAMP,
-        description="What becomes of a pod that asks for more memory than any card which it may use has: clamp lowers it "
+        description="What becomes of a pod that requests more memory than any card which it may use has: clamp lowers it "
         "to the largest, with a warning; deny refuses the pod.",
     )
     enforcement: Enforcement = Field(

@@ -1,4 +1,4 @@
-"""What a policy may say and surely does not mean."""
+"""Likely mistakes in a valid policy."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,78 +7,113 @@ from typing import NamedTuple
 
 from webhook.policy.policy import Policy
 from webhook.rules.base import Level
-from webhook.rules.levels import LevelTable, NamespaceRule
-from webhook.rules.registry import VALIDATIONS
-from webhook.rules.validate import reserved_annotation
+from webhook.rules.levels import LevelTable, NamespaceRule, Source
+from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.validate import (
+    count_missing,
+    foreign_scheduler,
+    memory_above_card,
+    percentage_unresolved,
+    reserved_annotation,
+)
 from webhook.texts import shorten
 
-MAX_COMPARED = 200  # different globs; with more of them only equal ones are found, lest it takes minutes
+MAX_COMPARED = 200  # different globs; with more of them only equal ones are found, since comparing takes minutes
 MAX_NAMED = 3
 MAX_GLOB = 70  # of a message; a name has 63 characters at most
 
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
+# The check for pods that need a repair, where that repair is off.
+CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.instead_of} | {
+    "default-number": count_missing.RULE.id,
+    "percentage-to-memory": percentage_unresolved.RULE.id,
+    "memory-above-card": memory_above_card.RULE.id,
+    "scheduler-name": foreign_scheduler.RULE.id,
+}
+_MILDER = list(Level)  # from deny to off
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; what stands in it is not looked at
 _FOREIGN = re.compile(r"[^a-z0-9*?-]")
 
 
-class Warned(NamedTuple):
-    """A sentence, and the key that it is about."""
+class PolicyWarning(NamedTuple):
+    """A likely mistake: the key in the policy, and a sentence."""
 
     path: str
     message: str
 
 
-def warnings_of(policy: Policy) -> list[Warned]:
+def warnings_of(policy: Policy) -> list[PolicyWarning]:
     """Everything that looks like a mistake; each sentence says what to write instead."""
     levels = policy.levels
-    found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy)]
+    found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy), *_unanswered(levels, None)]
     for index, entry in enumerate(levels.namespaces):
         place = f"namespaces.{index}"
         found += _impossible(entry, place)
         found += _softened(levels, f"{place}.rules", entry.levels)
+        found += [] if entry.exempt else _unanswered(levels, index)
         written = {"rules": entry.levels, "enforcement": entry.enforcement, "repairs": entry.repairs}
         useless = next((key for key, value in written.items() if value), None)
         if entry.exempt and useless:
             found.append(
-                Warned(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
+                PolicyWarning(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
             )
     found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels.namespaces)]
     return sorted(found, key=_place)
 
 
-def _place(warned: Warned) -> list[tuple[int, str]]:
+def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
     """Where it belongs: entries in the order of their numbers."""
-    return [(int(part), "") if part.isdigit() else (0, part) for part in warned.path.split(".")]
+    return [(int(part), "") if part.isdigit() else (0, part) for part in warning.path.split(".")]
 
 
 def matches_all(entry: NamespaceRule) -> bool:
-    """Tell whether a glob of an entry is nothing but stars."""
+    """Whether an entry matches every namespace: one of its globs is nothing but stars."""
     return any(glob and not glob.strip("*") for glob in entry.match)
 
 
-def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Iterator[Warned]:
+def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
     for rule, level in levels.items():
         if table.autoscaled and level is Level.DENY and rule in _FLEET_RULES:
-            yield Warned(
+            yield PolicyWarning(
                 f"{place}.{rule}",
                 "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or "
                 "set fleet.autoscaled: false",
             )
 
 
-def _untrusted(policy: Policy) -> Iterator[Warned]:
+def _untrusted(policy: Policy) -> Iterator[PolicyWarning]:
     users = policy.settings.trusted_users
     denies = policy.levels.at(None).levels[reserved_annotation.RULE.id] is Level.DENY
     if denies and not any(user.startswith(_SERVICE_ACCOUNT) for user in users):
-        yield Warned(
+        yield PolicyWarning(
             "trustedUsers",
             "no service account is listed, so what Volcano's scheduler assigns is refused and no vGPU pod starts; add "
             f"{_SERVICE_ACCOUNT}NAMESPACE:NAME of the scheduler and of the device plugins",
         )
 
 
-def _impossible(entry: NamespaceRule, place: str) -> Iterator[Warned]:
+def _unanswered(table: LevelTable, index: int | None) -> Iterator[PolicyWarning]:
+    """Repairs that are off while the check for pods that need them is lowered; of an entry, those it makes so."""
+    switched, levels = table.switched(index), table.written(index)
+    for repair, check in CHECKS_OF_REPAIRS.items():
+        level, default = levels[check].level, DEFAULT_LEVELS[check]
+        if switched[repair].on or _MILDER.index(level) <= _MILDER.index(default):
+            continue
+        path = f"repairs.{repair}"
+        if index is not None:
+            by_repair = switched[repair].source is Source.NAMESPACES
+            if not by_repair and levels[check].source is not Source.NAMESPACES:
+                continue
+            path = f"namespaces.{index}.{path if by_repair else f'rules.{check}'}"
+        yield PolicyWarning(
+            path,
+            f"the repair {repair} is off while {check}, the check for pods that need it, is lowered from {default} to {level}: "
+            f"such pods are admitted as they are, and do not run as meant; set {check} to {default}, or switch the repair on",
+        )
+
+
+def _impossible(entry: NamespaceRule, place: str) -> Iterator[PolicyWarning]:
     for glob in entry.match:
         foreign = _FOREIGN.search(_CLASS.sub("", glob))
         if glob and not foreign:
@@ -88,11 +123,11 @@ def _impossible(entry: NamespaceRule, place: str) -> Iterator[Warned]:
         advice = "write a-z, 0-9 and -, with * and ? for the rest"
         if foreign and not _FOREIGN.search(lower):
             advice = f"write {_quoted(lower)}"
-        yield Warned(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
+        yield PolicyWarning(f"{place}.match", f"{_quoted(glob)} matches nothing: {why}; {advice}")
 
 
-def _hidden(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
-    """Entries that a later one keeps from deciding, wholly or in part."""
+def _hidden(entries: Sequence[NamespaceRule]) -> Iterator[PolicyWarning]:
+    """Entries that never apply, wholly or in part, because a later one matches the same namespaces."""
     last = {glob: index for index, entry in enumerate(entries) for glob in entry.match}
     wide = last if len(last) <= MAX_COMPARED else {}
     for index, entry in enumerate(entries):
@@ -100,12 +135,12 @@ def _hidden(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
         later = {glob: found for glob in globs if (found := _later(glob, index, last, wide)) is not None}
         if not later:
             continue
-        told = ", ".join(f"{_quoted(glob)} (namespaces.{found})" for glob, found in [*later.items()][:MAX_NAMED])
+        hiding = ", ".join(f"{_quoted(glob)} (namespaces.{found})" for glob, found in [*later.items()][:MAX_NAMED])
         more = f" and {len(later) - MAX_NAMED} more" if len(later) > MAX_NAMED else ""
         what = "it never decides" if len(later) == len(globs) else "it does not decide for all of its globs"
-        yield Warned(
+        yield PolicyWarning(
             f"namespaces.{index}",
-            f"{what}: a later entry matches the same, and the last one decides: {told}{more}; move the narrower entry down, "
+            f"{what}: a later entry matches the same, and the last one decides: {hiding}{more}; move the narrower entry down, "
             "or remove it",
         )
 
@@ -117,7 +152,7 @@ def _later(glob: str, index: int, last: Mapping[str, int], wide: Mapping[str, in
 
 
 def _within(narrow: str, wide: str) -> bool:
-    """Tell whether one glob matches all that another does; False also where that takes more than a look.
+    """Whether the wide glob matches all that the narrow one does; False also if that is hard to tell.
 
     The narrow glob is read as a name: its `*` and `?` can then be matched by nothing but those of the wide one.
     """
@@ -126,22 +161,22 @@ def _within(narrow: str, wide: str) -> bool:
     return fnmatchcase(narrow, wide)
 
 
-def _idle(table: LevelTable) -> Iterator[Warned]:
+def _idle(table: LevelTable) -> Iterator[PolicyWarning]:
     """Entries that change nothing; one that follows an entry which does is an exception to it."""
     elsewhere = table.at(None)
     for index in range(len(table.namespaces)):
         if table.at(index) != elsewhere:
             return
-        yield Warned(
+        yield PolicyWarning(
             f"namespaces.{index}",
             "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true",
         )
 
 
-def _all_exempt(entries: Sequence[NamespaceRule]) -> Iterator[Warned]:
+def _all_exempt(entries: Sequence[NamespaceRule]) -> Iterator[PolicyWarning]:
     everywhere = max((index for index, entry in enumerate(entries) if matches_all(entry)), default=None)
     if everywhere is not None and all(entry.exempt for entry in entries[everywhere:]):
-        yield Warned(
+        yield PolicyWarning(
             f"namespaces.{everywhere}",
             "it exempts every namespace, so no pod is repaired or checked; add an entry below it for those that shall be",
         )

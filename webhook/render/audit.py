@@ -1,4 +1,4 @@
-"""An audit log summed up: who is refused for what, and how that goes over time."""
+"""Decisions for the terminal and as JSON: a summary, a list, one in full."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -7,8 +7,7 @@ from typing import Any, TextIO
 
 from webhook.audit.decision import Decision, spell_time, to_record
 from webhook.audit.reader import Skipped
-from webhook.audit.summary import Count, Summary, worst_first
-from webhook.audit.trend import Trend
+from webhook.audit.summary import Count, Summary, Trend, worst_first
 from webhook.render.terminal import INDENT, Piece, Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.texts import legible
@@ -26,9 +25,9 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     """Write the summary as tables.
 
     Args:
-        summary: what to tell.
-        terminal: where.
-        unicode: whether bars can be drawn; else trends are told as numbers.
+        summary: the counts.
+        terminal: where to write.
+        unicode: whether bars can be drawn; else trends are written as numbers.
     """
     if summary.first is None or summary.last is None:
         terminal.line("no decisions")
@@ -40,29 +39,39 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
     places = ", ".join([f"{count:,} /{endpoint}" for endpoint, count in sorted(summary.endpoints.items())])
     dry = f"; {summary.dry_runs:,} dry runs" if summary.dry_runs else ""
     terminal.line(f"{words}; {places}{dry}")
-    spell = _Spelling(unicode)
+    trends = _TrendColumn(unicode)
     of, within = summary.denials_of, summary.denials_in
     would = any([not who.enforced for who in summary.refused])
     denied = ("DENIED", "WOULD BE DENIED") if would else ("DENIED",)
     rules = [
-        (legible(name, MAX_CELL), *_denied(count, would), *_numbers(count.warned, count.audited), spell.trend(of, name))
+        (
+            terminal.cell(name, MAX_CELL),
+            *_denied(count, would),
+            *_numbers(count.warned, count.audited),
+            trends.cell(of, name),
+        )
         for name, count in _top(summary.rules)
     ]
-    _table(terminal, ("RULE", *denied, "WARNED", "AUDITED", spell.head(of)), rules, len(summary.rules))
+    _table(terminal, ("RULE", *denied, "WARNED", "AUDITED", trends.head(of)), rules, len(summary.rules))
     for title, counts, trend in (("NAMESPACE", summary.namespaces, within), ("USER", summary.users, None)):
         found = {name: count for name, count in counts.items() if count.denied or count.would_be_denied or count.warned}
         rows = [
-            (legible(name, MAX_CELL), *_numbers(count.decisions), *_denied(count, would), *_numbers(count.warned))
-            + ((spell.trend(trend, name),) if trend else ())
+            (terminal.cell(name, MAX_CELL), *_numbers(count.decisions), *_denied(count, would), *_numbers(count.warned))
+            + ((trends.cell(trend, name),) if trend else ())
             for name, count in _top(found)
         ]
-        head = (title, "DECISIONS", *denied, "WARNED", *((spell.head(trend),) if trend else ()))
+        head = (title, "DECISIONS", *denied, "WARNED", *((trends.head(trend),) if trend else ()))
         _table(terminal, head, rows, len(found))
     for title, enforced in (("REFUSED FOR", True), ("WOULD BE REFUSED FOR", False)):
         refused = {who: count for who, count in summary.refused.items() if who.enforced is enforced}
         most = sorted(refused.items(), key=lambda item: (-item[1], item[0]))[:TOP]
         rows = [
-            (legible(who.rule, MAX_CELL), legible(who.namespace, MAX_CELL), legible(who.user, MAX_CELL), f"{count:,}")
+            (
+                terminal.cell(who.rule, MAX_CELL),
+                terminal.cell(who.namespace, MAX_CELL),
+                terminal.cell(who.user, MAX_CELL),
+                f"{count:,}",
+            )
             for who, count in most
         ]
         _table(terminal, (title, "IN", "USER", "TIMES"), rows, len(refused))
@@ -70,7 +79,7 @@ def show_summary(summary: Summary, terminal: Terminal, unicode: bool) -> None:
 
 def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
     """The whole summary as one line of JSON."""
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "decisions": summary.decisions,
         "first": summary.first and spell_time(summary.first),
         "last": summary.last and spell_time(summary.last),
@@ -80,17 +89,17 @@ def json_summary(summary: Summary, skipped: Mapping[str, int]) -> str:
         "skipped": skipped,
     }
     for key in ("rules", "namespaces", "users"):
-        told[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
-    told["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
-    told["outcomesOverTime"] = _series(summary.outcomes, summary.words)
-    told["denialsOverTime"] = {
+        found[key] = {name: _json(count) for name, count in _sorted(getattr(summary, key))}
+    found["refused"] = [{**who._asdict(), "times": count} for who, count in summary.refused.most_common()]
+    found["outcomesOverTime"] = _series(summary.outcomes, summary.words)
+    found["denialsOverTime"] = {
         "byRule": _series(summary.denials_of, summary.rules),
         "byNamespace": _series(summary.denials_in, summary.namespaces),
     }
-    return to_json(told)
+    return to_json(found)
 
 
-class _Spelling:
+class _TrendColumn:
     def __init__(self, unicode: bool) -> None:
         self._unicode = unicode
 
@@ -100,7 +109,7 @@ class _Spelling:
         form = "%F %H:00" if trend.step < 86_400 else "%F"
         return f"DENIED PER {step.upper()} FROM {begin:{form}}" if begin else "DENIED OVER TIME"
 
-    def trend(self, trend: Trend, name: str) -> str:
+    def cell(self, trend: Trend, name: str) -> str:
         counts = trend.counts(name)
         if not self._unicode:
             return " ".join(map(str, counts))
@@ -109,7 +118,7 @@ class _Spelling:
 
 
 def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> None:
-    """Names to the left, numbers to the right."""
+    """Write names to the left, numbers to the right."""
     lines = [list(row) for row in rows]
     if not lines:
         return
@@ -117,13 +126,13 @@ def _table(terminal: Terminal, head: Row, rows: Iterable[Row], total: int) -> No
     widths = [max(len(row[column]) for row in [head, *lines]) for column in range(len(head))]
     numeric = [lines[0][column].replace(",", "").isdecimal() for column in range(len(head))]
 
-    def spelled(row: Row) -> str:
+    def aligned(row: Row) -> str:
         cells = zip(row, widths, numeric, strict=True)
         return "  ".join([cell.rjust(width) if number else cell.ljust(width) for cell, width, number in cells]).rstrip()
 
-    terminal.line((Style.BOLD, spelled(head)))
+    terminal.line((Style.BOLD, aligned(head)))
     for row in lines:
-        terminal.line(spelled(row))
+        terminal.line(aligned(row))
     if total > len(lines):
         terminal.line((Style.DIM, f"and {total - len(lines):,} more"))
 
@@ -170,7 +179,7 @@ _COLUMNS = (("TIME", 19), ("ENDPOINT", 8), ("OUTCOME", 16), ("NAMESPACE", 20), (
 
 
 class Listing:
-    """Writes decisions as they come: the widths of columns are fixed."""
+    """Writes decisions as they come, so the widths of columns are fixed."""
 
     def __init__(self, terminal: Terminal) -> None:
         """Take the terminal."""
@@ -184,30 +193,32 @@ class Listing:
             head = "  ".join([name.ljust(width) for name, width in _COLUMNS])
             self._terminal.line((Style.BOLD, f"{head}  RULES"))
         texts = (
-            moment(decision.at),
+            moment(decision.time),
             decision.endpoint,
             decision.word,
             decision.namespace,
             f"{decision.kind}/{decision.name}",
             decision.user,
         )
-        cells = [legible(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)]
+        cells = [
+            self._terminal.cell(text, width).ljust(width) for text, (_, width) in zip(texts, _COLUMNS, strict=True)
+        ]
         rules = ", ".join(dict.fromkeys([finding.rule for finding in decision.findings]))
         pieces: list[Piece] = [f"{cell}  " for cell in cells]
         pieces[2] = (STYLES[decision.word], f"{cells[2]}  ")
         if decision.dry_run:
             rules = f"{rules} (dry run)".lstrip()
-        pieces[-1] = f"{cells[-1]}  {legible(rules, 200)}".rstrip()
+        pieces[-1] = f"{cells[-1]}  {self._terminal.cell(rules, 200)}".rstrip()
         self._terminal.line(*pieces)
 
 
 def show_decision(decision: Decision, terminal: Terminal) -> None:
-    """Write one decision in full, but for what was kept of the request."""
+    """Write one decision in full, without the request."""
     subject = legible(f"{decision.kind} {decision.name} in {decision.namespace}", 200)
     terminal.line((STYLES[decision.word], decision.word), "  ", (Style.BOLD, subject))
     facts = {
         "decision": decision.id,
-        "time": f"{moment(decision.at)} UTC",
+        "time": f"{moment(decision.time)} UTC",
         "request": f"{decision.operation} at /{decision.endpoint}{', a dry run' if decision.dry_run else ''}",
         "user": decision.user,
         "client": "verified by its certificate" if decision.client_verified else "not verified",
@@ -235,12 +246,12 @@ class JsonLines:
 
 
 def moment(at: datetime) -> str:
-    """A point in time, in UTC as the log has it, to the second."""
+    """A point in time in UTC, to the second."""
     return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
 def skipped_text(skipped: Skipped) -> str:
-    """What was passed over, in words; empty if nothing was."""
+    """How many lines were skipped, and why; empty if none were."""
     parts = ((skipped.foreign, "foreign"), (skipped.truncated, "cut off at the end"), (skipped.too_long, "too long"))
-    told = ", ".join([f"{count:,} {what}" for count, what in parts if count])
-    return f"lines skipped: {told}" if told else ""
+    text = ", ".join([f"{count:,} {what}" for count, what in parts if count])
+    return f"lines skipped: {text}" if text else ""

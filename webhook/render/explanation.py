@@ -1,5 +1,6 @@
 """An explanation for the terminal and as JSON."""
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -8,10 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
-from webhook.devices.requests import DevicePod
 from webhook.render.terminal import INDENT, Style, Terminal
-from webhook.rules.base import Context
-from webhook.rules.facts import placement_request
+from webhook.rules.reviewed_pod import ReviewedPod
 
 SHOWN_GATED = 3
 
@@ -21,21 +20,20 @@ _PLACEMENTS = {
     "never": (Style.BAD, "never"),
     "unknown": (Style.WARNING, "unknown"),
 }
-_DERIVED = {"shape", "devices", "sentences", "drawing"}  # for people; not part of the JSON
+_FOR_PEOPLE = ("devices", "sentences", "drawing")
+_DERIVED = {"shape", *_FOR_PEOPLE}  # not part of the JSON
 _LAST = ("placement", "slices", "refusal", "change")
 
 
-def explain_pods(pods: tuple[tuple[str, DevicePod], ...], context: Context) -> list[PodExplanation]:
+def explain_pods(pods: Iterable[tuple[str, ReviewedPod]]) -> list[PodExplanation]:
     """Explain the pods of an outcome to the nodes of each family that they request devices of."""
-    fleet = context.fleet
-    if fleet is None:
-        return []
     return [
         explained
         for path, pod in pods
+        if (fleet := pod.context.fleet) is not None
         for family in registry.FAMILIES
-        if pod.asks(family.id)
-        for explained in family.explain(placement_request(pod, context, fleet, family.id, path), fleet.parts[family.id])
+        if pod.requests_family(family.id)
+        for explained in family.explain(pod.placement_request(fleet, family.id, path), fleet.parts[family.id])
     ]
 
 
@@ -48,10 +46,10 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
     terminal.line(INDENT, (Style.BOLD, f"{explained.family} nodes"), about)
     inner = INDENT * 2
     if explained.shapes is None:
-        terminal.line(inner, "nothing to place: put the quantities right first")
+        terminal.line(inner, "nothing to place: correct the quantities first")
         return
     if explained.ignored:
-        terminal.line(inner, f"your {explained.ignored} leaves none of them; told as if it were not there")
+        terminal.line(inner, f"your {explained.ignored} leaves none of them, so it is ignored here")
     for shape in explained.shapes:
         _show_shape(shape, explained.selector, terminal)
     if explained.more > 0:
@@ -105,16 +103,19 @@ def to_value(explained: PodExplanation) -> dict[str, Any]:
         value["chip"] = explained.chip
     return value | {
         "placeable": explained.shapes is not None,
-        "shapes": [_shape_value(shape) for shape in explained.shapes or ()],
+        "shapes": [shape_value(shape) for shape in explained.shapes or ()],
         "skipped": [{"node": node, "missing": missing} for node, missing in explained.skipped],
     }
 
 
-def _shape_value(explained: ShapeExplanation) -> dict[str, Any]:
+def shape_value(explained: ShapeExplanation, *, for_people: bool = False) -> dict[str, Any]:
+    """One shape of an explanation as JSON; for people with whether it is declared, devices, sentences and drawing."""
     kind: Any = type(explained)
-    (value,) = _adapter(kind).dump_python([explained], mode="json", by_alias=True, exclude={"__all__": _DERIVED})
-    last = {key: value.pop(key) for key in _LAST}
-    return {"names": list(explained.names), "nodes": explained.nodes, **value, **last}
+    left_out = {"shape"} if for_people else _DERIVED
+    (value,) = _adapter(kind).dump_python([explained], mode="json", by_alias=True, exclude={"__all__": left_out})
+    declared = {"declared": explained.declared} if for_people else {}
+    last = {key: value.pop(key) for key in (*_LAST, *_FOR_PEOPLE) if key in value}
+    return {"names": list(explained.names), "nodes": explained.nodes, **declared, **value, **last}
 
 
 @cache

@@ -1,11 +1,11 @@
-"""An object as YAML lines: what the webhook changes in it is marked, and findings hang on the lines they speak of."""
+"""An object as YAML lines, with changes marked, and findings at the lines of their fields."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from webhook.render.yaml import DiffLine, Keep, compare, height
+from webhook.render.yaml import Keep, MarkedLine, compare, height
 from webhook.texts import shorten
 
 MAX_LINES = 5_000  # of one listing
@@ -23,7 +23,7 @@ class ListedLine:
         mark: ` ` kept, `-` before, `+` after, `…` for lines that are left out.
         text: as YAML spells it; or how many lines are left out.
         path: its field path, spelled as findings spell it.
-        findings: which findings hang on it, from 0.
+        findings: the numbers of the findings at this line, from 0.
     """
 
     mark: str
@@ -33,28 +33,28 @@ class ListedLine:
 
 
 def listing(before: Any, after: Any, paths: Sequence[str] = (), most: int = MAX_LINES) -> list[ListedLine]:
-    """List an object; linear in its size.
+    """The lines of an object, in time linear in its size.
 
     Args:
-        before: the object as it came in, as JSON.
-        after: what became of it, likewise.
-        paths: where the findings stand. One on a field that is not there hangs on the nearest that is.
-        most: lines that are written. A larger object is told without what neither changed nor has a finding.
+        before: the object as it was received, as JSON.
+        after: the object as it was repaired, likewise.
+        paths: of the findings. One on a missing field is at the nearest field above it.
+        most: lines that are written. A larger object is listed without what neither changed nor has a finding.
 
     Returns:
-        The lines; none for an empty object, whose findings hang nowhere.
+        The lines; none for an empty object.
     """
     known = [_ancestors(path) for path in paths]
     keep: Keep | None = None
     if height(before) + height(after) > 2 * most:
         keep = frozenset(path for each in known for path in each).__contains__
     lines = list(_bounded(compare(before, after, keep=keep), most))
-    _hang(lines, known)
+    _place_findings(lines, known)
     return lines
 
 
-def _bounded(found: Iterable[DiffLine], most: int) -> Iterator[ListedLine]:
-    """Lines with those in a row that are left out as one; the rest beyond the limit as one."""
+def _bounded(found: Iterable[MarkedLine], most: int) -> Iterator[ListedLine]:
+    """The lines; one line stands for several that are left out, and one for the rest beyond the limit."""
     number = hidden = 0
     path = ""
     for line in found:
@@ -75,11 +75,11 @@ def _left_out(number: int, which: str, path: str) -> ListedLine:
     return ListedLine(HIDDEN, f"{number:,} {which} line{'s' if number > 1 else ''}", path)
 
 
-# --- where findings hang --------------------------------------------------------------------------------------------
+# --- the lines of findings ------------------------------------------------------------------------------------------
 
 
-def _hang(lines: list[ListedLine], known: Sequence[Sequence[str]]) -> None:
-    """Hang each finding on the first line of the longest path that is there; what was removed comes last."""
+def _place_findings(lines: list[ListedLine], known: Sequence[Sequence[str]]) -> None:
+    """Put each finding at the first line of the longest path that is there, preferably one that was not removed."""
     wanted = {path for each in known for path in each}
     places: dict[str, ListedLine] = {}
     for line in sorted(lines, key=lambda line: line.mark == "-"):

@@ -1,16 +1,17 @@
-"""What a replay found: the decisions that change, put together for people, one by one for programs."""
+"""The result of a replay: the decisions that change, grouped for people, one by one as JSON."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.audit.changes import Changes, Group, Kind
+from webhook.audit.changes import ChangeGroup, ChangeKind, Changes
 from webhook.audit.decision import spell_time
-from webhook.audit.replay import Direction, Replayed, Verdict
+from webhook.audit.replay import Direction, Replayed, ReplayVerdict
 from webhook.outcome import Violation
 from webhook.render.audit import moment
 from webhook.render.terminal import Style, Terminal
 from webhook.render.yaml import to_json
+from webhook.settings.sources import PART_NAMES
 from webhook.texts import legible
 
 TOP = 20  # groups in the table for people
@@ -26,16 +27,15 @@ _STYLES = {
     Direction.WORDED: Style.DIM,
 }
 _ORDER = {direction: place for place, direction in enumerate(Direction)}
-_PARTS = {"config": "device config", "policy": "policy", "fleet": "fleet"}
 
 
 def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Terminal) -> None:
-    """Write what changes, for whom, and the counts below it.
+    """Write what changes, and for whom, then the counts.
 
     Args:
-        changes: what was found.
-        digests: of the inputs, before anything is tried out.
-        terminal: where.
+        changes: the results.
+        digests: of the inputs, before any change to try.
+        terminal: where to write.
     """
     groups = sorted(changes.groups.items(), key=lambda item: (_ORDER[item[0].direction], -item[1].count, item[0]))
     for kind, group in groups[:TOP]:
@@ -44,7 +44,7 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
     if len(groups) > TOP:
         terminal.line((Style.DIM, f"and {len(groups) - TOP:,} more kinds of changes; -o json tells all"))
     total = sum(changes.verdicts.values())
-    counts = ", ".join([f"{changes.verdicts[v]:,} {v}" for v in Verdict if changes.verdicts[v]])
+    counts = ", ".join([f"{changes.verdicts[v]:,} {v}" for v in ReplayVerdict if changes.verdicts[v]])
     terminal.line((Style.BOLD, f"{total:,} decisions replayed"), f": {counts}" if counts else "")
     for direction in Direction:
         if count := changes.directions[direction]:
@@ -52,9 +52,9 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
     for reason, count in changes.reasons.most_common():
         terminal.line(INDENT, f"{count:,} not replayable: {reason}")
     for (part, digest), count in changes.digests.most_common():
-        named = f"{count:,} made with another {_PARTS[part]} ({digest}) than the one given ({digests[part]})"
+        named = f"{count:,} made with another {PART_NAMES[part]} ({digest}) than the one given ({digests.get(part, 'unknown')})"
         terminal.line(INDENT, (Style.WARNING, legible(named, 200)))
-    if changes.verdicts[Verdict.UNEXPLAINED]:
+    if changes.verdicts[ReplayVerdict.UNEXPLAINED]:
         terminal.line(
             INDENT,
             (Style.WARNING, "not reproduced, though made with these inputs: "),
@@ -71,7 +71,7 @@ def json_change(replayed: Replayed) -> str:
         "reason": replayed.reason or None,
         "otherInputs": replayed.other,
         "id": decision.id,
-        "time": spell_time(decision.at),
+        "time": spell_time(decision.time),
         "endpoint": decision.endpoint,
         "user": decision.user,
         "namespace": decision.namespace,
@@ -85,7 +85,7 @@ def json_change(replayed: Replayed) -> str:
 
 def json_changes(changes: Changes, digests: Mapping[str, str]) -> str:
     """The counts as a line of JSON."""
-    told = {
+    found = {
         "decisions": sum(changes.verdicts.values()),
         "verdicts": {verdict.value: count for verdict, count in changes.verdicts.items()},
         "directions": {direction.value: count for direction, count in changes.directions.items()},
@@ -95,10 +95,10 @@ def json_changes(changes: Changes, digests: Mapping[str, str]) -> str:
             {"part": part, "digest": digest, "decisions": count} for (part, digest), count in changes.digests.items()
         ],
     }
-    return to_json({"summary": told})
+    return to_json({"summary": found})
 
 
-def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
+def _show_group(kind: ChangeKind, group: ChangeGroup, terminal: Terminal) -> None:
     example = group.example
     decision = example.decision
     terminal.line((_STYLES[kind.direction], kind.direction), "  ", (Style.BOLD, f"{group.count:,}"))
@@ -108,7 +108,7 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
     terminal.line(INDENT, f"by {_names(group.users)}")
     about = f"{decision.kind} {decision.name} in {decision.namespace}"
     terminal.line(
-        INDENT, "for one: ", legible(about, 120), f", {moment(decision.at)} UTC, decision ", legible(decision.id, 20)
+        INDENT, "for one: ", legible(about, 120), f", {moment(decision.time)} UTC, decision ", legible(decision.id, 20)
     )
     for before, after in {change.before.rule: change for change in reversed(example.level_changes)}.values():
         _show_finding(f"{before.level} ->", after, terminal)
@@ -122,7 +122,7 @@ def _show_group(kind: Kind, group: Group, terminal: Terminal) -> None:
 
 
 def _names(counts: Counter[str]) -> str:
-    """Who it is, the most frequent first."""
+    """Names with their counts, the most frequent first."""
     shown = [f"{legible(name, 60) or '(none)'} ({count:,})" for name, count in counts.most_common(NAMES)]
     more = len(counts) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")

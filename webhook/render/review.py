@@ -1,4 +1,4 @@
-"""An outcome for a person at a terminal: the verdict, what changed, what was found, what to do next."""
+"""The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,9 @@ from typing import Any, TextIO
 
 from webhook.devices.explanation import PodExplanation
 from webhook.offline.reviewed import Reviewed
+from webhook.outcome import Violation
 from webhook.render import explanation
+from webhook.render.ci import GitHub, JUnit, Sarif
 from webhook.render.explanation import to_value
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
@@ -47,11 +49,11 @@ _VERDICTS = {
 
 @dataclass(slots=True)
 class TextReport:
-    """Tells one outcome after the other, and sums up at the end.
+    """Writes outcomes one by one, and a summary at the end.
 
     Attributes:
-        terminal: where to.
-        snapshot: what the reviews were made with.
+        terminal: where to write.
+        snapshot: the settings of the reviews.
     """
 
     terminal: Terminal
@@ -61,7 +63,7 @@ class TextReport:
     _fleet_missed: bool = False
 
     def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
-        """Tell one outcome. An object without pods is only counted."""
+        """Write one outcome. An object without pods is only counted."""
         if not reviewed.has_pods:
             self._without_pods += 1
             return
@@ -80,7 +82,7 @@ class TextReport:
             self.terminal.paragraph(INDENT, ((Style.BOLD, head),), sentence)
 
     def finish(self, unread: int) -> None:
-        """Sum up several documents; say what could not be judged."""
+        """Write the summary of several documents, and what could not be checked."""
         if self._fleet_missed:
             self.terminal.line()
             self.terminal.paragraph(
@@ -88,8 +90,8 @@ class TextReport:
                 ((Style.BOLD, "note  "),),
                 f"{FLEET_UNKNOWN} (or try --sample)",
             )
-        told = sum(self._counts.values())
-        total = told + self._without_pods + unread
+        written = sum(self._counts.values())
+        total = written + self._without_pods + unread
         if total < 2 and not self._without_pods:
             return
         parts = [(style, f"{self._counts[word]} {word}") for word, style in _VERDICTS.items() if word in self._counts]
@@ -97,25 +99,25 @@ class TextReport:
             parts.append((Style.BAD, f"{unread} not readable"))
         if self._without_pods:
             parts.append((Style.DIM, f"{self._without_pods} with nothing to review: neither a pod nor a workload"))
-        if told:
+        if written:
             self.terminal.line()
         pieces = [piece for part in parts for piece in (part, ", ")][:-1]
         self.terminal.line((Style.BOLD, f"{total} document{'s' if total > 1 else ''}: "), *pieces)
 
     def _headline(self, reviewed: Reviewed, word: str) -> None:
         request = reviewed.request
-        whose = "the pods of " if reviewed.outcome.pods_refused else ""
+        subject = "the pods of " if reviewed.outcome.pods_refused else ""
         name = shorten(reviewed.name or "(no name)", MAX_NAME)
         namespace = shorten(request.namespace, MAX_NAME)
         how = "" if request.operation == "CREATE" and not request.sub_resource else f", {request.operation}"
         if request.sub_resource:
             how += f" of {shorten(request.sub_resource, MAX_NAME)}"
         warnings = len(reviewed.outcome.warnings)
-        told = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
+        count = f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings and word != "warned" else ""
         self.terminal.line(
             (_VERDICTS[word], f"{word:<8}"),
-            (Style.BOLD, f" {whose}{shorten(request.kind, MAX_NAME)} {name}"),
-            f" in {namespace}{how}{told}" if namespace else f"{how}{told}",
+            (Style.BOLD, f" {subject}{shorten(request.kind, MAX_NAME)} {name}"),
+            f" in {namespace}{how}{count}" if namespace else f"{how}{count}",
             (Style.DIM, f"  ({reviewed.place})"),
         )
         if remark := note(reviewed):
@@ -152,12 +154,12 @@ class TextReport:
 
 
 def note(reviewed: Reviewed) -> str:
-    """Why there is nothing more to tell."""
+    """Why an outcome has no findings or changes; empty if that needs no remark."""
     outcome = reviewed.outcome
     if outcome.touched and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:
-        return "" if reviewed.asks or outcome.violations else "asks for no device"
+        return "" if reviewed.asks or outcome.violations else "requests no device"
     if reviewed.not_reviewed:
         return f"not reviewed: {reviewed.not_reviewed}"
     return "nothing to review" + (" in this request" if reviewed.has_pods else ": neither a pod nor a workload")
@@ -183,7 +185,7 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield from _explain_advice(rules, explained=explained)
     elif refused := outcome.pods_refused:
         yield (
-            f"the workload is admitted, but its pods will be refused: put right {', '.join(refused)}; "
+            f"the workload is admitted, but its pods will never run: correct {', '.join(refused)}; "
             f"`vgpu-webhook rules {refused[0]}` says why"
         )
         yield from _explain_advice(refused, explained=explained)
@@ -208,19 +210,19 @@ def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
 
 
 class Format:
-    """Writes each outcome on its own."""
+    """Writes each outcome by itself."""
 
-    def __init__(self, stream: TextIO, spell: Callable[[Reviewed, Sequence[PodExplanation] | None], str]) -> None:
-        """Take the stream, and the function that spells an outcome."""
+    def __init__(self, stream: TextIO, render: Callable[[Reviewed, Sequence[PodExplanation] | None], str]) -> None:
+        """Take the stream, and the function that makes the text of an outcome."""
         self._stream = stream
-        self._spell = spell
+        self._render = render
 
     def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
         """Write one outcome."""
-        print(self._spell(reviewed, explanations), file=self._stream)
+        print(self._render(reviewed, explanations), file=self._stream)
 
     def finish(self, unread: int) -> None:
-        """Nothing: what could not be read is told on standard error."""
+        """Write nothing: standard error has what could not be read."""
 
 
 def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> str:
@@ -233,16 +235,21 @@ def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> 
         "enforcement": outcome.enforcement,
         "podsRefused": outcome.pods_refused,
         "notReviewed": reviewed.not_reviewed or None,
-        "findings": [
-            {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
-        ],
+        "findings": [_finding(reviewed, violation) for violation in outcome.violations],
         "warnings": outcome.warnings,
         "patch": outcome.operations,
         "object": outcome.object,
     }
     if explanations is not None:
-        line["explain"] = [to_value(told) for told in explanations]
+        line["explain"] = [to_value(explained) for explained in explanations]
     return to_json(line)
+
+
+def _finding(reviewed: Reviewed, violation: Violation) -> dict[str, Any]:
+    document = reviewed.document
+    found = {"rule": violation.rule, "level": violation.level, "path": violation.path, "message": violation.message}
+    position = document.position(violation.path)
+    return found | {"file": document.file, "document": document.number} | (position._asdict() if position else {})
 
 
 def _patch(reviewed: Reviewed, _: object) -> str:
@@ -250,14 +257,14 @@ def _patch(reviewed: Reviewed, _: object) -> str:
 
 
 def _yaml(reviewed: Reviewed, _: object) -> str:
-    """The object as it would be stored; a refused one only as a comment, so that the stream can be applied."""
+    """The object as it would be stored; if it is refused, a comment, so that the stream can be applied."""
     outcome = reviewed.outcome
     about = f"{reviewed.request.kind} {reviewed.name} in {reviewed.request.namespace}"
     lines = [f"# {visible(warning)}" for warning in outcome.warnings]
     if reviewed.not_reviewed:
         lines.append(f"# not reviewed: {visible(reviewed.not_reviewed)}")
     if outcome.pods_refused:
-        lines.append(f"# its pods will be REFUSED: put right {', '.join(outcome.pods_refused)}")
+        lines.append(f"# its pods will NEVER RUN: correct {', '.join(outcome.pods_refused)}")
     if not outcome.allowed:
         lines += [f"# {visible(f'{v.rule}: {v.message}')}" for v in outcome.denials]
         return "\n".join(["---", f"# REFUSED, left out: {visible(about)}", *lines])
@@ -265,8 +272,11 @@ def _yaml(reviewed: Reviewed, _: object) -> str:
     return "\n".join(["---", *lines, body])
 
 
-FORMATS: Mapping[str, Callable[[TextIO], Format]] = {
+FORMATS: Mapping[str, Callable[[TextIO], Format | Sarif | JUnit | GitHub]] = {
     "json": lambda stream: Format(stream, _json),
     "yaml": lambda stream: Format(stream, _yaml),
     "patch": lambda stream: Format(stream, _patch),
+    "sarif": Sarif,
+    "junit": JUnit,
+    "github": GitHub,
 }

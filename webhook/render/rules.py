@@ -1,11 +1,11 @@
-"""Rules for a terminal, as Markdown and as JSON, each with its example and with what the engine answers to that."""
+"""Rules for the terminal, as Markdown and as JSON, each with its example and the review of it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from webhook.offline.rulebook import REPAIR, Example, Row
+from webhook.offline.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
 from webhook.render.terminal import INDENT, Style, Terminal
-from webhook.render.yaml import DiffLine, difference, to_json
+from webhook.render.yaml import MarkedLine, difference, to_json
 from webhook.rules.base import Level
 
 _LEVELS = {
@@ -17,8 +17,8 @@ _LEVELS = {
 }
 
 
-def to_value(row: Row) -> dict[str, Any]:
-    """A rule as JSON. The patch is there for mutations only."""
+def to_value(row: RuleEntry) -> dict[str, Any]:
+    """A rule as JSON, with a patch if it is a mutation."""
     example = row.example()
     value = {
         "id": row.id,
@@ -33,8 +33,8 @@ def to_value(row: Row) -> dict[str, Any]:
     return value | ({"patch": example.outcome.operations} if row.level == REPAIR else {})
 
 
-def table(rows: Sequence[Row], terminal: Terminal) -> None:
-    """Write every rule on a line."""
+def table(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
+    """Write a line for each rule."""
     widest = max(len(row.id) for row in rows)
     kind = ""
     for row in rows:
@@ -50,8 +50,8 @@ def table(rows: Sequence[Row], terminal: Terminal) -> None:
     terminal.line("`vgpu-webhook rules ID` says why, and shows an example; the policy file sets levels.")
 
 
-def in_full(rows: Sequence[Row], terminal: Terminal) -> None:
-    """Write all that is known of some rules."""
+def in_full(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
+    """Write rules with their documentation and example."""
     for number, row in enumerate(rows):
         if number:
             terminal.line()
@@ -64,25 +64,33 @@ def in_full(rows: Sequence[Row], terminal: Terminal) -> None:
             terminal.line(INDENT, (Style.DIM, file))
 
 
-def _example(row: Row, terminal: Terminal) -> None:
+def _example(row: RuleEntry, terminal: Terminal) -> None:
     example = row.example()
     terminal.line()
-    told = _conditions(example)
-    terminal.line(INDENT, f"Example ({' and '.join(told)}):" if told else "Example:")
+    conditions = _conditions(example)
+    terminal.line(INDENT, f"Example ({' and '.join(conditions)}):" if conditions else "Example:")
     for line in example.manifest.splitlines():
         terminal.line(INDENT * 2, line)
     terminal.line()
     if row.level == REPAIR:
-        terminal.line(INDENT, "What becomes of it:")
+        terminal.line(INDENT, "Result:")
         for change in _changes(example):
             terminal.line(INDENT * 2, (change.style, change.shown))
     else:
-        terminal.line(INDENT, "What its author is told:")
+        terminal.line(INDENT, "Messages to its author:")
     for level, message in example.messages:
         terminal.paragraph(INDENT * 2, ((_LEVELS[level], f"{level}  "),), message)
 
 
-def markdown(rows: Sequence[Row]) -> Iterator[str]:
+def explain_finding(finding: EngineFinding, terminal: Terminal) -> None:
+    """Write when the engine reports a finding, and why."""
+    terminal.line((Style.BOLD, finding.id), "  engine, ", (_LEVELS[finding.level], finding.level))
+    terminal.paragraph(INDENT, (), f"The engine itself reports this, not a rule: {finding.what}.")
+    terminal.line()
+    terminal.paragraph(INDENT, (), finding.why)
+
+
+def markdown(rows: Sequence[RuleEntry | EngineFinding]) -> Iterator[str]:
     """The lines of the table."""
     yield "| id | level | what | why |"
     yield "|---|---|---|---|"
@@ -90,7 +98,7 @@ def markdown(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| `{row.id}` | {row.level} | {cell(row.what)} | {cell(row.why)} |"
 
 
-def markdown_in_full(rows: Sequence[Row]) -> Iterator[str]:
+def markdown_in_full(rows: Sequence[RuleEntry]) -> Iterator[str]:
     """The lines of the table, and below it, folded, an example of each rule."""
     yield from markdown(rows)
     for row in rows:
@@ -98,14 +106,14 @@ def markdown_in_full(rows: Sequence[Row]) -> Iterator[str]:
         yield from _folded(row)
 
 
-def _folded(row: Row) -> Iterator[str]:
+def _folded(row: RuleEntry) -> Iterator[str]:
     example = row.example()
     yield "<details>"
     yield f"<summary><code>{row.id}</code> {row.level}</summary>"
     yield ""
-    told = _conditions(example)
-    if told:
-        yield f"With `{'` and `'.join(told)}`:"
+    conditions = _conditions(example)
+    if conditions:
+        yield f"With `{'` and `'.join(conditions)}`:"
         yield ""
     yield from _fenced("yaml", example.manifest.splitlines())
     if row.level == REPAIR:
@@ -120,17 +128,17 @@ def _fenced(language: str, lines: Sequence[str]) -> Iterator[str]:
 
 
 def cell(text: str) -> str:
-    """A text with code spans as the cell of a table: a bar would end the cell anywhere, a bracket opens a tag in prose."""
+    """A text with code spans as the cell of a table, where a bar ends the cell, and a bracket outside of code opens a tag."""
     spans = text.replace("|", "\\|").split("`")
     return "`".join(span if at % 2 else span.replace("<", "&lt;") for at, span in enumerate(spans))
 
 
-def _conditions(example: Example) -> list[str]:
-    """What has to differ from the sample fleet and the sample device config."""
+def _conditions(example: RuleExample) -> list[str]:
+    """What differs from the sample fleet and the sample device config."""
     return [
         f"{path}: {value if isinstance(value, str) else to_json(value)}" for path, value in example.conditions.items()
     ]
 
 
-def _changes(example: Example) -> list[DiffLine]:
+def _changes(example: RuleExample) -> list[MarkedLine]:
     return difference(example.request.object, example.outcome.object)

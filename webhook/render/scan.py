@@ -1,16 +1,15 @@
-"""What a scan found: a table for people, JSON lines for programs."""
+"""The result of a scan: a table for people, JSON lines for programs."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.offline.scan import Row, Tally
+from webhook.offline.scan import ScanRow, Tally
 from webhook.render.review import FLEET_UNKNOWN
 from webhook.render.terminal import Style, Terminal
 from webhook.render.yaml import to_json
 from webhook.rules.base import Level
-from webhook.texts import legible
 
-MAX_CELL = 60  # characters of all but the message
+MAX_CELL = 60  # characters of all but the message, on a terminal
 
 _STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 _HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
@@ -20,14 +19,14 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
     """Write the table, and the counts below it.
 
     Args:
-        tally: what was found.
-        passed_over: how many objects were not looked at.
+        tally: the results.
+        passed_over: how many objects were skipped.
         terminal: where to write.
         nodes_known: whether the nodes were known; without them an object without findings may still fit no node.
     """
     rows = tally.rows()
     good, style = ("fine", Style.GOOD) if nodes_known else ("unchecked", Style.WARNING)
-    lines = [_cells(row, good) for row in rows]
+    lines = [_cells(row, good, terminal) for row in rows]
     widths = [max(len(cells[column]) for cells in [_HEAD, *lines]) for column in range(len(_HEAD))]
     if lines:
         terminal.line((Style.BOLD, f"{_padded(_HEAD, widths)}  MESSAGE"))
@@ -76,13 +75,13 @@ def json_lines(tally: Tally) -> Iterator[str]:
         yield to_json(line)
 
 
-def _cells(row: Row, good: str) -> tuple[str, str, str, str]:
+def _cells(row: ScanRow, good: str, terminal: Terminal) -> tuple[str, str, str, str]:
     subject, finding = row.subject, row.finding
-    name = legible(f"{subject.kind}/{subject.name}", MAX_CELL)
+    name = terminal.cell(f"{subject.kind}/{subject.name}", MAX_CELL)
     if row.pods:
         name += f" ({_count(row.pods, 'pod')})"
     return (
-        legible(subject.namespace, MAX_CELL),
+        terminal.cell(subject.namespace, MAX_CELL),
         name,
         finding.level if finding else good,
         finding.rule if finding else "",
@@ -90,15 +89,15 @@ def _cells(row: Row, good: str) -> tuple[str, str, str, str]:
 
 
 def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
-    judged = tally.pods + tally.workloads
+    reviewed = tally.pods + tally.workloads
     yield [
-        (Style.BOLD, f"{judged} judged: "),
-        f"{_count(tally.pods, 'pod')}, {_count(tally.workloads, 'workload')}; asking for devices: {tally.asking}",
+        (Style.BOLD, f"{reviewed} reviewed: "),
+        f"{_count(tally.pods, 'pod')}, {_count(tally.workloads, 'workload')}; requesting devices: {tally.asking}",
     ]
     counts = [level for level in _STYLES if tally.findings[level]]
     for level in counts:
-        told = f"{tally.findings[level]} {level}"
-        yield [(_STYLES[level], told), f" in {_count(tally.objects[level], 'object')}"]
+        text = f"{tally.findings[level]} {level}"
+        yield [(_STYLES[level], text), f" in {_count(tally.objects[level], 'object')}"]
     if not counts:
         yield [(Style.GOOD, "nothing found")]
     if tally.left_out:
@@ -106,7 +105,7 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
     for line in not_reviewed(tally):
         yield [(Style.WARNING, line)]
     if passed_over:
-        yield [(Style.DIM, f"passed over: {passed_over} finished pods and other objects")]
+        yield [(Style.DIM, f"skipped: {passed_over} finished pods and other objects")]
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,4 +1,4 @@
-"""Lines for a terminal: colour where it is wanted, and never a control sequence of anybody else's."""
+"""Lines for a terminal, in colour where that is wanted. Control sequences in the texts are made visible."""
 
 import shutil
 import textwrap
@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TextIO
 
-from webhook.texts import visible
+from webhook.texts import legible, visible
 
 INDENT = "  "
+MAX_CELL = 320  # characters, more than kind and name of an object have: foreign text may be megabytes
 
 
 class Style(StrEnum):
-    """What a piece of text is, as an ANSI code."""
+    """The style of a piece of text, as an ANSI code."""
 
     PLAIN = ""
     GOOD = "32"
@@ -28,17 +29,17 @@ Piece = str | tuple[Style, str]
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
-    """NO_COLOR beats FORCE_COLOR beats the question whether this is a terminal."""
+    """Whether to write in colour: NO_COLOR comes before FORCE_COLOR, which comes before whether this is a terminal."""
     if environment.get("NO_COLOR"):
         return False
     return bool(environment.get("FORCE_COLOR")) or (stream.isatty() and environment.get("TERM") != "dumb")
 
 
 class Terminal:
-    """Writes lines; every piece is made visible before it gets its colour."""
+    """Writes lines; control characters in each piece are made visible before it is coloured."""
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str]) -> None:
-        """Look at the stream and the environment once."""
+        """Take the stream, and the environment for its colour."""
         self._stream = stream
         self._colour = wants_colour(stream, environment)
         self._width = shutil.get_terminal_size().columns if stream.isatty() else None
@@ -48,7 +49,7 @@ class Terminal:
         print("".join([self._coloured(piece) for piece in pieces]), file=self._stream)
 
     def paragraph(self, indent: str, head: tuple[Piece, ...], text: str, hanging: str | None = None) -> None:
-        """Write text behind a head, folded to the terminal's width; elsewhere on one line, for grep."""
+        """Write text after a head, folded to the terminal's width; on one line if it is no terminal, for grep."""
         start = len(indent) + sum(len(piece if isinstance(piece, str) else piece[1]) for piece in head)
         text = visible(text)
         hanging = indent + INDENT if hanging is None else hanging
@@ -62,6 +63,10 @@ class Terminal:
         self.line(indent, *head, folded[0][start:])
         for more in folded[1:]:
             self.line(more)
+
+    def cell(self, text: str, most: int) -> str:
+        """The text of a cell, cut so that a table fits a terminal; in a pipe only text longer than any name is cut."""
+        return legible(text, MAX_CELL if self._width is None else most)
 
     def _coloured(self, piece: Piece) -> str:
         if isinstance(piece, str):

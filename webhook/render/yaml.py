@@ -1,4 +1,4 @@
-"""Objects as YAML and JSON that other programs read, and what changed in one as a unified diff of its YAML."""
+"""Objects as YAML and JSON, and the changes in one as a unified diff of its YAML."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,15 +13,15 @@ from webhook.rules import wording
 
 _WIDE = 2**31 - 1
 
-# What other YAML readers take for a number or a truth where PyYAML sees text: 1e3, 08, 0o7, y.
+# What other YAML readers take for a number or a boolean where PyYAML reads text: 1e3, 08, 0o7, y.
 _AMBIGUOUS = re.compile(r"[-+]?\.?[0-9]|[yYnN]$")
 _SURELY_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _NOT_TEXT = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
-_AS_BLOCK = re.compile(r"\S.*\n(?s:.*[^\n]\n?)?\Z")  # blank lines at an end are easier told by escapes
+_AS_BLOCK = re.compile(r"\S.*\n(?s:.*[^\n]\n?)?\Z")  # blank lines at an end need escapes
 
 _PLAIN_KEY = re.compile(r"[A-Za-z][A-Za-z0-9]{0,59}")
-_MAX_PATH = 1_000  # characters; no field that a rule speaks of lies so deep
-_FREE_KEYS = ("annotations", "labels", "limits", "requests", "nodeSelector")  # objects whose keys the author chooses
+_MAX_PATH = 1_000  # characters; no field of a finding is so deep
+_FREE_KEYS = ("annotations", "labels", "limits", "requests", "nodeSelector")  # the author chooses their keys
 
 Keep = Callable[[str], bool]
 
@@ -51,11 +51,11 @@ def dump(value: Any, *, unicode: bool) -> str:
 
 
 def printable(text: str) -> bool:
-    """Tell whether a terminal would obey or hide nothing of some lines."""
+    """Whether lines have no character that a terminal would obey or hide."""
     return all(line.isprintable() for line in text.split("\n"))
 
 
-class Line(NamedTuple):
+class YamlLine(NamedTuple):
     """A line.
 
     Attributes:
@@ -69,7 +69,7 @@ class Line(NamedTuple):
     hidden: int = 0
 
 
-def lines(value: Any, path: str, keep: Keep | None = None) -> Iterator[Line]:
+def lines(value: Any, path: str, keep: Keep | None = None) -> Iterator[YamlLine]:
     """The lines of an object or a list that is not empty.
 
     Args:
@@ -85,42 +85,42 @@ def lines(value: Any, path: str, keep: Keep | None = None) -> Iterator[Line]:
             yield from item_lines(inner, f"{path}[{index}]", keep)
 
 
-def entry_lines(key: str, value: Any, path: str, keep: Keep | None = None) -> Iterator[Line]:
+def entry_lines(key: str, value: Any, path: str, keep: Keep | None = None) -> Iterator[YamlLine]:
     """The lines of one key of the object at a path."""
     field = child_path(path, key)
     if keep is not None and not keep(field):
-        yield Line("", field, height(value))
+        yield YamlLine("", field, height(value))
     elif isinstance(value, dict | list) and value:
-        yield Line(f"{key_text(key)}:", field)
+        yield YamlLine(f"{key_text(key)}:", field)
         indent = "" if isinstance(value, list) else "  "
         for text, inner, hidden in lines(value, field, keep):
-            yield Line(indent + text, inner, hidden)
+            yield YamlLine(indent + text, inner, hidden)
     else:
         first, *rest = _scalar(value)
-        yield Line(f"{key_text(key)}: {first}", field)
+        yield YamlLine(f"{key_text(key)}: {first}", field)
         for text in rest:
-            yield Line(text, field)
+            yield YamlLine(text, field)
 
 
-def item_lines(value: Any, field: str, keep: Keep | None = None) -> Iterator[Line]:
+def item_lines(value: Any, field: str, keep: Keep | None = None) -> Iterator[YamlLine]:
     """The lines of one element of a list; `field` is its own path."""
     if keep is not None and not keep(field):
-        yield Line("", field, height(value) - (isinstance(value, dict | list) and bool(value)))
+        yield YamlLine("", field, height(value) - (isinstance(value, dict | list) and bool(value)))
         return
     if isinstance(value, dict | list) and value:
         head = "- "
         for text, inner, hidden in lines(value, field, keep):
-            yield Line(head + text, inner, hidden)
+            yield YamlLine(head + text, inner, hidden)
             head = "  "
     else:
         first, *rest = _scalar(value)
-        yield Line(f"- {first}", field)
+        yield YamlLine(f"- {first}", field)
         for text in rest:
-            yield Line(text, field)
+            yield YamlLine(text, field)
 
 
 def child_path(path: str, key: str) -> str:
-    """The field path of a key in the object at a path; that object's own where nothing would be that long."""
+    """The field path of a key in the object at a path; the object's own path if that is too long."""
     if len(path) > _MAX_PATH:
         return path
     if _PLAIN_KEY.fullmatch(key) and not path.endswith(_FREE_KEYS):
@@ -129,7 +129,7 @@ def child_path(path: str, key: str) -> str:
 
 
 def key_text(key: str) -> str:
-    """A key as YAML spells it, on one line."""
+    """A key as YAML has it, on one line."""
     if _SURELY_TEXT.fullmatch(key) and key.lower() not in _NOT_TEXT:
         return key
     text = dump({key: 0}, unicode=key.isprintable()).removesuffix(": 0\n")
@@ -137,7 +137,7 @@ def key_text(key: str) -> str:
 
 
 def height(value: Any) -> int:
-    """How many lines a key with this value takes, nearly: a text of several lines may be written on one."""
+    """About how many lines a key with this value takes: a text of several lines may be written on one."""
     count = 1
     stack = [value]
     while stack:
@@ -176,12 +176,12 @@ _UNPRINTED = re.compile(r"[^\x00-\x7e]|\x7f")
 
 
 def to_json(value: Any) -> str:
-    """One line of JSON; what a terminal would obey or hide stands as an escape, which every reader undoes."""
+    """One line of JSON, in which what a terminal would obey or hide is escaped."""
     return _UNPRINTED.sub(_escaped, orjson.dumps(value).decode())
 
 
 def to_yaml(value: Any) -> str:
-    """Block style YAML without aliases; non-ASCII text is escaped only where a terminal would obey or hide some of it."""
+    """Block style YAML without aliases; non-ASCII text is escaped only if a terminal would obey or hide some of it."""
     text = dump(value, unicode=True)
     return text if printable(text) else dump(value, unicode=False)
 
@@ -201,7 +201,7 @@ _STYLES = {"+": Style.GOOD, "-": Style.BAD, "@": Style.DIM, " ": Style.PLAIN}
 
 
 @dataclass(slots=True)
-class DiffLine:
+class MarkedLine:
     """A line of a diff.
 
     Attributes:
@@ -220,7 +220,7 @@ class DiffLine:
 
     @property
     def shown(self) -> str:
-        """The line behind its mark; a field path stands alone."""
+        """The line after its mark; a field path has none."""
         return self.text if self.mark == "@" else f"{self.mark} {self.text}"
 
     @property
@@ -229,19 +229,19 @@ class DiffLine:
         return _STYLES[self.mark]
 
 
-def difference(before: Any, after: Any) -> list[DiffLine]:
-    """The changed lines with a few around them; each hunk begins with the field path where it lies."""
+def difference(before: Any, after: Any) -> list[MarkedLine]:
+    """The changed lines with a few around them; each hunk begins with its field path."""
     lines = list(compare(before, after))
     keep = sorted({near for at, line in enumerate(lines) if line.mark != " " for near in _around(at, len(lines))})
-    hunks: list[DiffLine] = []
+    hunks: list[MarkedLine] = []
     previous = -2
     for at in keep:
         if at != previous + 1:
-            hunks.append(DiffLine("@", _first_changed(lines, at).path))
+            hunks.append(MarkedLine("@", _first_changed(lines, at).path))
         hunks.append(lines[at])
         previous = at
     if len(hunks) > MAX_LINES:
-        return [*hunks[:MAX_LINES], DiffLine("@", f"and {len(hunks) - MAX_LINES} more lines")]
+        return [*hunks[:MAX_LINES], MarkedLine("@", f"and {len(hunks) - MAX_LINES} more lines")]
     return hunks
 
 
@@ -249,11 +249,11 @@ def _around(at: int, end: int) -> range:
     return range(max(at - CONTEXT, 0), min(at + CONTEXT + 1, end))
 
 
-def _first_changed(lines: list[DiffLine], start: int) -> DiffLine:
+def _first_changed(lines: list[MarkedLine], start: int) -> MarkedLine:
     return next((line for line in lines[start:] if line.mark != " "), lines[start])
 
 
-def compare(before: Any, after: Any, path: str = "", keep: Keep | None = None) -> Iterator[DiffLine]:
+def compare(before: Any, after: Any, path: str = "", keep: Keep | None = None) -> Iterator[MarkedLine]:
     """The lines of two objects, or of two lists.
 
     Args:
@@ -272,21 +272,21 @@ def compare(before: Any, after: Any, path: str = "", keep: Keep | None = None) -
         yield from _entry(old, new, key, path, keep)
 
 
-def _entry(before: list[Any], after: list[Any], key: str, path: str, keep: Keep | None) -> Iterator[DiffLine]:
+def _entry(before: list[Any], after: list[Any], key: str, path: str, keep: Keep | None) -> Iterator[MarkedLine]:
     """One key of the object at a path; its values before and after, if any."""
     if not _comparable(before, after):
         for mark, value, kept in _sides(before, after, keep):
             yield from _marked(mark, entry_lines(key, value, path, kept), path)
         return
     inner = child_path(path, key)
-    yield DiffLine(" ", f"{key_text(key)}:", path, inner)
+    yield MarkedLine(" ", f"{key_text(key)}:", path, inner)
     indent = "" if isinstance(before[0], list) else "  "
     for line in compare(before[0], after[0], inner, keep):
         line.text = indent + line.text
         yield line
 
 
-def _item(before: list[Any], after: list[Any], inner: str, path: str, keep: Keep | None) -> Iterator[DiffLine]:
+def _item(before: list[Any], after: list[Any], inner: str, path: str, keep: Keep | None) -> Iterator[MarkedLine]:
     """One element of the list at a path; its values before and after, if any."""
     if not _comparable(before, after):
         for mark, value, kept in _sides(before, after, keep):
@@ -305,7 +305,7 @@ def _item(before: list[Any], after: list[Any], inner: str, path: str, keep: Keep
 
 
 def _comparable(before: list[Any], after: list[Any]) -> bool:
-    """Tell whether two values differ, yet only inside."""
+    """Whether two values are both objects or both lists, and differ."""
     if not before or not after:
         return False
     old, new = before[0], after[0]
@@ -313,7 +313,7 @@ def _comparable(before: list[Any], after: list[Any]) -> bool:
 
 
 def _sides(before: list[Any], after: list[Any], keep: Keep | None) -> Iterator[tuple[str, Any, Keep | None]]:
-    """What is written, with which mark."""
+    """The values to write, each with its mark."""
     if before == after:
         yield from ((" ", value, keep) for value in before)
     else:
@@ -321,6 +321,6 @@ def _sides(before: list[Any], after: list[Any], keep: Keep | None) -> Iterator[t
         yield from (("+", value, None) for value in after)
 
 
-def _marked(mark: str, lines: Iterator[Line], path: str) -> Iterator[DiffLine]:
+def _marked(mark: str, lines: Iterator[YamlLine], path: str) -> Iterator[MarkedLine]:
     for text, field, hidden in lines:
-        yield DiffLine("…" if hidden else mark, text, path, field, hidden)
+        yield MarkedLine("…" if hidden else mark, text, path, field, hidden)

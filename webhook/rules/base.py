@@ -3,16 +3,19 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
-from webhook.devices.vgpu.slices import Budget
+from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
+
+if TYPE_CHECKING:
+    from webhook.rules.reviewed_pod import ReviewedPod
+    from webhook.rules.workloads import Workload
 
 
 class Level(StrEnum):
@@ -50,7 +53,7 @@ class MixedCards(StrEnum):
 
 
 class MemoryAboveCard(StrEnum):
-    """What becomes of a pod that asks for more memory than any eligible card has."""
+    """What becomes of a pod that requests more memory than any eligible card has."""
 
     CLAMP = "clamp"
     DENY = "deny"
@@ -103,7 +106,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     settings: Settings
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
-    budget: Budget | None = None
+    budget: SearchBudget | None = None
 
     @property
     def knows_nodes(self) -> bool:
@@ -138,13 +141,19 @@ class Notice:
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
 EVERY_POD = None
+WORKLOADS_ONLY: frozenset[str] = frozenset()  # of no pod
 
 
-def concerns(families: frozenset[str] | None, asked: Collection[str]) -> bool:
+def no_findings(_pod: "ReviewedPod", _context: Context) -> Iterable[Finding]:
+    """The check of a rule that reads workloads only."""
+    return ()
+
+
+def concerns(families: frozenset[str] | None, requested: Collection[str]) -> bool:
     """Tell whether a rule for some families reads a pod that requests devices of others."""
     if families is EVERY_POD:
         return True
-    return bool(asked) if families is ANY_FAMILY else not families.isdisjoint(asked)
+    return bool(requested) if families is ANY_FAMILY else not families.isdisjoint(requested)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +164,13 @@ class Mutation:
         id: kebab-case, stable.
         summary: what it does, for the rule table.
         propose: the edits, and notices where the author's own words change.
-        families: it is asked only about pods that ask for one of these, by default of any; None: about every pod.
+        families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         enabled: whether device config and policy want it at all.
     """
 
     id: str
     summary: str
-    propose: Callable[[DevicePod, Context], Iterable[Edit | Notice]]
+    propose: Callable[["ReviewedPod", Context], Iterable[Edit | Notice]]
     families: frozenset[str] | None = ANY_FAMILY
     enabled: Callable[[DeviceConfig, Settings], bool] = lambda _config, _settings: True
 
@@ -175,20 +184,24 @@ class Validation:
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
         check: the findings; none if all is well.
-        families: it is asked only about pods that ask for one of these, by default of any; None: about every pod.
+        families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
+        verdict: it explains why no node can ever take a pod, and finds nothing in the pods that some node takes.
+        check_workload: the findings about a workload as a whole; None if the rule reads pods only.
     """
 
     id: str
     level: Level
     summary: str
-    check: Callable[[DevicePod, Context], Iterable[Finding]]
+    check: Callable[["ReviewedPod", Context], Iterable[Finding]]
     families: frozenset[str] | None = ANY_FAMILY
     fields: frozenset[str] = frozenset()
     instead_of: str = ""
     fleet: bool = False
+    verdict: bool = False
+    check_workload: "Callable[[Workload], Iterable[Finding]] | None" = None
 
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Tell whether it can find anything in a pod with these families and optional fields."""

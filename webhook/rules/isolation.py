@@ -1,4 +1,4 @@
-"""The environment variables that switch the isolation of a device off, or set its limits: a pod's own win over the plugin's."""
+"""The environment variables that disable the isolation of a device, or set its limits: a pod's own override the plugin's."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -46,7 +46,7 @@ def overriding(families: frozenset[Family]) -> tuple[frozenset[str], tuple[str, 
 
 
 def first_behind(prefix: str, families: Iterable[str]) -> str | None:
-    """A variable that overrides the isolation and consists of a prefix and at least one character; None if none does."""
+    """A variable that overrides the isolation and consists of a prefix and at least one character; None if there is none."""
     for family in families:
         if family in ISOLATED:
             found = _BEHIND[family].get(prefix)
@@ -58,7 +58,7 @@ def first_behind(prefix: str, families: Iterable[str]) -> str | None:
 
 
 def _behind(family: str) -> dict[str, str]:
-    """The first variable that begins with each beginning of one, and goes on."""
+    """For each proper prefix of a variable, the first variable that begins with it."""
     found: dict[str, str] = {}
     for name in (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family])):
         for length in range(len(name)):

@@ -25,6 +25,9 @@ from webhook.rules.validate import (
     fits_no_node,
     fits_tightly,
     foreign_scheduler,
+    gang_fits_tightly,
+    gang_never_complete,
+    gang_too_large,
     gpushare_annotation,
     gputype_malformed,
     gputype_shadowed,
@@ -46,9 +49,11 @@ from webhook.rules.validate import (
     percentage_unresolved,
     privileged_device,
     quantity_invalid,
+    queue_annotation_misplaced,
     reserved_annotation,
     several_device_containers,
     split_count,
+    spread_exceeds_cards,
     toleration_missing,
     unknown_resource,
     uuid_unsupported,
@@ -110,6 +115,11 @@ VALIDATIONS: tuple[Validation, ...] = (
     fits_tightly.RULE,
     gputype_unknown.RULE,
     node_selector_unmatched.RULE,
+    gang_never_complete.RULE,
+    gang_too_large.RULE,
+    gang_fits_tightly.RULE,
+    spread_exceeds_cards.RULE,
+    queue_annotation_misplaced.RULE,
 )
 
 UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from webhook import names
 from webhook.devices import registry
-from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Never
 from webhook.pod.view import Container
 from webhook.rules import wording
-from webhook.rules.base import Context
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +18,11 @@ class Shortfall:
         family: the family.
         never: its verdict.
         pod: the pod.
-        context: of the review.
     """
 
     family: str
     never: Never
-    pod: DevicePod
-    context: Context
+    pod: ReviewedPod
 
     @property
     def path(self) -> str:
@@ -41,7 +37,11 @@ class Shortfall:
     def who(self) -> str:
         """The only container that requests the resource, or all of them together."""
         container = self._container
-        return f"{wording.container(container)} asks" if container is not None else "the pod's containers together ask"
+        return (
+            f"{wording.container(container)} requests"
+            if container is not None
+            else "the pod's containers together request"
+        )
 
     @property
     def device(self) -> str:
@@ -55,7 +55,7 @@ class Shortfall:
 
     def left(self, before: str = "") -> str:
         """The part of a sentence that limits it to the nodes that the pod's selector leaves."""
-        return wording.left(facts_of(self.pod, self.context).selector(self.family), before)
+        return wording.left(self.pod.selector_for(self.family), before)
 
     @property
     def _container(self) -> Container | None:

@@ -1,4 +1,4 @@
-"""How rules spell containers, fields and values, so that all messages read alike and none carries hostile text."""
+"""How rules write containers, fields and values: always alike, on one line, and cut to a length."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +14,7 @@ from webhook.pod.view import Container
 
 __all__ = [
     "PARTS",
+    "SHOW_NO_DEVICE",
     "annotation_path",
     "card_types",
     "container",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 PARTS = ("limits", "requests")
+SHOW_NO_DEVICE = ("none", "void")  # values of NVIDIA_VISIBLE_DEVICES
 
 
 def set_amount(container: Container, resource: str, amount: int) -> Iterator[Edit]:
@@ -62,14 +64,14 @@ def sizes(found: list[int], config: DeviceConfig) -> str:
 
 
 def meant_mebibytes(written: Any, factor: int) -> int:
-    """What somebody who wrote `1Gi` should have written where so many MiB are one; 0 if there is nothing to say."""
+    """The number to write instead of a quantity like `1Gi`, where one unit is `factor` MiB; 0 if there is none."""
     if not quantity.binary_suffix(written):
         return 0
     return (quantity.whole(written) or 0) // 2**20 // factor
 
 
 def left(selector: NodeSelector | None, before: str = "") -> str:
-    """` that your nodeSelector leaves`, where a pod names its nodes by labels; nothing where it does not."""
+    """` that your nodeSelector leaves` if the pod selects nodes; else empty."""
     return f" {before}that your {selector.words} leaves" if selector is not None else ""
 
 
@@ -82,4 +84,4 @@ def card_types(shapes: tuple[VgpuShape, ...]) -> str:
 
 def shows_devices(env: Any) -> bool:
     """Tell whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
-    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in ("none", "void")
+    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in SHOW_NO_DEVICE

@@ -1,1 +1,1 @@
-"""The machine door: /mutate, /validate, /healthz, /readyz, /metrics over HTTPS."""
+"""The admission server: /mutate, /validate, /healthz, /readyz and /metrics over HTTPS."""

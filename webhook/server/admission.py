@@ -1,30 +1,37 @@
-"""The admission endpoints as an ASGI application. HTTP only: what is decided, webhook.review decides."""
+"""The endpoints of the admission server, as an ASGI application. The decisions are those of webhook.review."""
 
 import asyncio
+import gc
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from threading import Lock
 from typing import Any, Final
 
-from webhook.audit.log import AuditLog
+from webhook.audit import writer as audit
+from webhook.audit.writer import AuditLogWriter, Exchange
 from webhook.errors import RequestError
-from webhook.server import answering
-from webhook.server.answering import ENDPOINTS, Answered
+from webhook.outcome import Outcome
+from webhook.review import Snapshot, mutate, validate
 from webhook.server.body import Busy, ClientGone, Receive, check_headers, linger, read_body, read_seconds
 from webhook.server.metrics import Metrics
-from webhook.server.state import State
+from webhook.server.state import ServerState
 from webhook.wire import codec
+from webhook.wire.models import Request
 
+Endpoint = Callable[[Request, Snapshot], Outcome]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
-AT_ONCE_BYTES = 32 << 10  # of a body that is reviewed in the event loop; a larger one waits for a thread
-MAX_WAITING = 8  # large bodies in the thread and before it
+DIRECT_BYTES = 32 << 10  # a body of at most this size is reviewed in the event loop; a larger one in a thread
+MAX_WAITING = 8  # large bodies that are reviewed or wait for it
 JSON: Final = (b"content-type", b"application/json")
 CLOSE: Final = (b"connection", b"close")
 TEXT_TYPE: Final = b"text/plain; charset=utf-8"
 METRICS_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+ENDPOINTS: Final[dict[str, tuple[str, Endpoint]]] = {"/mutate": ("mutate", mutate), "/validate": ("validate", validate)}
 PAGES: Final = ("/healthz", "/readyz", "/metrics")
 
 log = logging.getLogger(__name__)
@@ -44,99 +51,112 @@ class UnverifiedClient(RequestError):
 
 
 class Admission:
-    """Answers reviews: bytes in, bytes out, audit line and metrics on the way."""
+    """Answers reviews, and records each decision in the audit logs and the metrics."""
 
     def __init__(
-        self, state: State, audit_logs: Sequence[AuditLog], metrics: Metrics, *, verified_only: bool = False
+        self, state: ServerState, audit_logs: Sequence[AuditLogWriter], metrics: Metrics, *, verified_only: bool = False
     ) -> None:
-        """Put the door together.
+        """Prepare to answer.
 
         Args:
-            state: holds the current snapshot, and says whether the process is ready.
+            state: holds the current snapshot, and whether the process is ready.
             audit_logs: each gets the line of every decision.
-            metrics: counts everything.
-            verified_only: answer reviews only for clients whose certificate was verified.
+            metrics: of the process.
+            verified_only: answer only clients whose certificate was verified.
         """
         self._state = state
         self._audit_logs = audit_logs
         self._metrics = metrics
         self._verified_only = verified_only
-        self._thread = ThreadPoolExecutor(
-            max_workers=1, thread_name_prefix="large-reviews"
-        )  # starts with its first task
+        self._thread = ThreadPoolExecutor(1, "large-reviews")  # starts with its first task
+        self._recording = Lock()  # the event loop's thread and the thread of large reviews both record decisions
         self._waiting = 0
 
     def answer(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
-        """Review one body.
+        """Review one body, and record the decision.
 
         Args:
             path: `/mutate` or `/validate`.
             body: an AdmissionReview.
-            client_verified: the client proved by its certificate that it may ask.
+            client_verified: the client's certificate was verified.
 
         Returns:
             The HTTP status and the response body: an AdmissionReview with 200, else a Kubernetes Status.
         """
-        audited = bool(self._audit_logs)
-        answered = answering.answer(path, body, self._state.snapshot, client_verified=client_verified, audited=audited)
-        self._record(answered)
-        return answered.status, answered.response
+        started = time.perf_counter_ns()
+        endpoint, review = ENDPOINTS[path]
+        snapshot = self._state.snapshot
+        try:
+            request = codec.decode(body)
+            outcome = review(request, snapshot)
+            response = codec.encode(request, outcome.answer())
+        except RequestError as error:
+            return self.refuse(endpoint, error)
+        except Exception:
+            log.exception("a bug: this review could not be answered; the failurePolicy of the webhook decides")
+            with self._recording:
+                self._metrics.refused_bytes(endpoint, 500)
+            return 500, codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
+        duration = time.perf_counter_ns() - started
+        try:
+            line = audit.line(Exchange(endpoint, duration, client_verified), request, outcome, snapshot)
+            with self._recording:
+                self._metrics.reviewed(endpoint, request, outcome, duration)
+                for audit_log in self._audit_logs:
+                    audit_log.write(line)
+        except Exception:
+            log.exception("a bug: this decision could not be recorded; it stands")
+            with self._recording:
+                self._metrics.audit_failed()
+        return 200, response
 
     def refuse(self, endpoint: str, error: RequestError) -> tuple[int, bytes]:
-        """Answer bytes that cannot be judged."""
-        self._metrics.refused_bytes(endpoint, error.status)
+        """Answer a body that cannot be reviewed."""
+        with self._recording:
+            self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
 
-    def crowd_out(self, path: str) -> tuple[int, bytes]:
-        """Answer a request whose body makes room for others."""
+    def answer_evicted(self, path: str) -> tuple[int, bytes]:
+        """Answer a request whose connection is evicted before its body is complete."""
         error = Busy(
-            "too many reviews are being read at the same time, and this one came slowly; send it again in one go"
+            "too many reviews are being read at the same time, and this one arrived slowly; send it again without pauses"
         )
-        return (
-            self.refuse(ENDPOINTS[path][0], error) if path in ENDPOINTS else (error.status, codec.error_status(error))
-        )
+        if path in ENDPOINTS:
+            return self.refuse(ENDPOINTS[path][0], error)
+        return error.status, codec.error_status(error)
 
     async def _answer_in_thread(self, path: str, body: bytes, *, client_verified: bool) -> tuple[int, bytes]:
-        """Review a large body, so that the event loop goes on; metrics and audit log stay with the event loop's thread.
+        """Review a large body without blocking the event loop.
 
         Raises:
             Busy: too many are waiting.
         """
         if self._waiting >= MAX_WAITING:
             raise Busy("too many large reviews at the same time; try again")
-        given = {"client_verified": client_verified, "audited": bool(self._audit_logs)}
-        review = partial(answering.answer_large, path, body, self._state.snapshot, **given)
-        future = asyncio.get_running_loop().run_in_executor(self._thread, review)
         self._waiting += 1
+        loop = asyncio.get_running_loop()
+        future = loop.run_in_executor(self._thread, partial(self._answer_large, path, body, client_verified))
         future.add_done_callback(self._finish)
-        answered = await asyncio.shield(future)  # a client that leaves does not stop the thread
-        return answered.status, answered.response
+        return await asyncio.shield(future)  # the thread goes on if the client disconnects
 
-    def _finish(self, future: asyncio.Future[Answered]) -> None:
-        self._waiting -= 1
-        if not future.cancelled():
-            self._record(future.result())
+    def _answer_large(self, path: str, body: bytes, client_verified: bool) -> tuple[int, bytes]:
+        """Review a large body in the thread, and free it there, as that takes time, too.
 
-    def _record(self, answered: Answered) -> None:
-        endpoint, status, _, decision = answered
-        if decision is None:
-            self._metrics.refused_bytes(endpoint, status)
-            return
+        The garbage collector is off meanwhile: it would visit hundreds of thousands of values, none of them garbage.
+        """
+        gc.disable()
         try:
-            self._metrics.reviewed(endpoint, decision.request, decision.outcome, decision.duration_ns)
-            if decision.line is None:
-                self._metrics.audit_failed()
-                return
-            for audit_log in self._audit_logs if decision.line else ():
-                audit_log.write(decision.line)
-        except Exception:
-            log.exception("a bug: this decision could not be recorded; it stands")
-            self._metrics.audit_failed()
+            return self.answer(path, body, client_verified=client_verified)
+        finally:
+            gc.enable()
 
-    def at_once(
+    def _finish(self, _: object) -> None:
+        self._waiting -= 1
+
+    def answer_directly(
         self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, *, client_verified: bool
     ) -> tuple[int, bytes] | None:
-        """Review a body that has arrived as a whole; None where ASGI's way has to be gone."""
+        """Review a complete body; None if the request must go through ASGI, which also answers its errors."""
         if path not in ENDPOINTS or self._state.draining:
             return None
         try:
@@ -171,7 +191,7 @@ class Admission:
             self._check_client(verified)
             check_headers(scope["headers"])
             body = await read_body(receive, read_seconds(scope["query_string"]))
-            if len(body) <= AT_ONCE_BYTES:
+            if len(body) <= DIRECT_BYTES:
                 status, response = self.answer(path, body, client_verified=verified)
             else:
                 status, response = await self._answer_in_thread(path, body, client_verified=verified)
@@ -190,7 +210,9 @@ class Admission:
 
     async def _page(self, path: str, send: Send) -> None:
         if path == "/metrics":
-            await self._send(send, 200, self._metrics.exposition(), [(b"content-type", METRICS_TYPE)])
+            with self._recording:
+                exposition = self._metrics.exposition()
+            await self._send(send, 200, exposition, [(b"content-type", METRICS_TYPE)])
         elif path == "/healthz":
             await self._send(send, 200, b"ok\n", [(b"content-type", TEXT_TYPE)])
         else:
@@ -211,7 +233,7 @@ class Admission:
 
 
 def _without_body(send: Send) -> Send:
-    """Only the head of an answer goes out."""
+    """Send only the head of a response."""
 
     async def send_head(message: dict[str, Any]) -> None:
         await send(message | {"body": b""} if "body" in message else message)

@@ -1,4 +1,4 @@
-"""Reading a review's body: how much, and for how long."""
+"""Reads the body of a review, with limits on bytes and time."""
 
 import asyncio
 import re
@@ -9,9 +9,9 @@ from typing import Any
 from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
 
 MAX_BODY = 8 << 20  # bytes; an API server sends 3 MiB at the most, twice on UPDATE
-READ_SECONDS = 10.0  # for a body, where the caller names no time
+READ_SECONDS = 10.0  # for a body, unless the request has a timeout
 MAX_READ_SECONDS = 30.0  # Kubernetes' own limit for a webhook's timeoutSeconds
-LINGER_SECONDS = 1.0  # a refused body is read on for so long: a connection cut at once loses the answer
+LINGER_SECONDS = 1.0  # to read on after a refusal: if the connection were cut at once, the response would be lost
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 
@@ -23,7 +23,7 @@ class ClientGone(RequestError):
 
 
 class Busy(RequestError):
-    """Too much is held at the same time."""
+    """Too many requests are being read or reviewed at the same time."""
 
     status = 429
     reason = "TooManyRequests"
@@ -33,12 +33,12 @@ async def read_body(receive: Receive, seconds: float) -> bytes:
     """Read one body.
 
     Args:
-        receive: ASGI's.
-        seconds: for all of it.
+        receive: the ASGI callable.
+        seconds: the time limit for the whole body.
 
     Raises:
         TooSlow: it took longer.
-        TooLarge: it has more bytes than are read.
+        TooLarge: it has more than MAX_BODY bytes.
         ClientGone: the connection ended before it did.
     """
     try:
@@ -72,12 +72,12 @@ async def _read_on(message: dict[str, Any], receive: Receive, clock: asyncio.Tim
 
 
 def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
-    """Refuse what need not be read.
+    """Refuse a request by its headers, before its body is read.
 
     Raises:
         WrongMediaType: it is not declared as JSON.
-        TooLarge: it is declared as larger than any API server's.
-        RequestError: a header is folded, so another reader could see another request.
+        TooLarge: it is declared as larger than MAX_BODY.
+        RequestError: a header is folded over two lines, which parsers interpret in different ways.
     """
     media_type = b""
     for name, value in headers:
@@ -94,7 +94,7 @@ def check_headers(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 @lru_cache(maxsize=64)
 def read_seconds(query: bytes) -> float:
-    """How long a body may take: the API server's own `?timeout=5s`, within bounds."""
+    """The time limit for a body: the API server's `?timeout=5s`, at most MAX_READ_SECONDS."""
     match = _DURATION.search(query)
     if match is None or match[1] == match[2] is None:
         return READ_SECONDS
@@ -103,7 +103,7 @@ def read_seconds(query: bytes) -> float:
 
 
 async def linger(receive: Receive) -> None:
-    """Read on and forget, so that a caller who is still sending gets to read the answer."""
+    """Discard the rest of a body for a while, so that a client that is still sending can read the response."""
     try:
         async with asyncio.timeout(LINGER_SECONDS) as clock:
             while (await receive()).get("more_body") and not clock.expired():

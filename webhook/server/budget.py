@@ -1,29 +1,29 @@
-"""One budget for all that connections hold: handshakes, heads, bodies, chunk framing, answers that are not yet read.
+"""One memory budget for all connections: handshakes, heads, bodies, chunk framing, responses that the peer has not read.
 
-deploy/ limits a pod to 512 MiB. The process needs about 100 MiB of them with a large fleet, and large bodies that wait for
-their review and are reviewed need up to 150 MiB more. `make bench` shows what is left (`--only memory`).
+deploy/ limits a pod to 512 MiB. With a large fleet, the process itself needs about 100 MiB, and the large bodies that are
+reviewed or wait for a review up to 150 MiB more. `make bench` measures what is left (`--only memory`).
 """
 
 from collections.abc import Iterator
 from typing import Protocol
 
 LIMIT_BYTES = 96 << 20
-CONNECTION_BYTES = 96 << 10  # of a connection that holds nothing: OpenSSL's state, the parser, buffers at their largest
-PIECE_BYTES = 64  # of each piece of a body, however small
-FREED_SHARE = 100  # 1 in so many bytes and connections is freed beyond need, since choosing looks at all connections
-STRANGERS_SHARE = 8  # 1 in so many bytes and connections is for strangers, even if all others earned their place
+CONNECTION_BYTES = 96 << 10  # for an idle connection: OpenSSL's state, the parser, buffers at their largest
+PIECE_BYTES = 64  # for each piece of a body, in addition to its bytes
+FREED_SHARE = 100  # free 1/100 more than necessary, because each eviction sorts all connections
+UNTRUSTED_SHARE = 8  # 1/8 of the limits is reserved for untrusted connections, so that a new client can connect
 
 
-class Account:
-    """What one connection holds, and what it is worth.
+class ConnectionUsage:
+    """The memory that one connection uses, and what determines when it is evicted.
 
     Attributes:
-        reading: bytes that came for the current handshake or request.
-        writing: bytes of answers that the peer has not taken.
+        reading: bytes received for the current handshake or request.
+        writing: bytes of responses that the peer has not read.
         since: when the handshake or request began, in seconds of the event loop.
-        reviews: how many were answered.
-        verified: the client proved by its certificate that it may send reviews.
-        closing: only the peer's goodbye is missing.
+        reviews: the number of reviews that were answered.
+        verified: the client's certificate was verified.
+        closing: the connection only waits for the peer to close it.
     """
 
     __slots__ = ("closing", "reading", "reviews", "since", "verified", "writing")
@@ -34,28 +34,29 @@ class Account:
         self.verified = self.closing = False
 
     @property
-    def held(self) -> int:
-        """Bytes, with what every connection costs."""
+    def total(self) -> int:
+        """All bytes, including the fixed cost of a connection."""
         return CONNECTION_BYTES + self.reading + self.writing
 
     @property
-    def stranger(self) -> bool:
-        """Whether nothing speaks for the connection: a peer that does not read its answers has earned nothing by them."""
+    def untrusted(self) -> bool:
+        """Whether the client is neither verified nor has had a review answered, or does not read its responses."""
         return self.closing or self.writing > 0 or not (self.reviews or self.verified)
 
-    def worth(self, now: float) -> tuple[bool, bool, bool, float]:
-        """Which connections make room last; within a class, those that held the fewest bytes for the shortest time.
+    def priority(self, now: float) -> tuple[bool, bool, bool, float]:
+        """Connections with a lower priority are evicted first.
 
-        A connection that makes progress soon finishes its handshake or request, and begins anew.
+        Within a class these are the ones that used the most bytes for the longest time: a connection that makes progress
+        soon ends its handshake or request, and its time starts again.
         """
-        cost = self.held * (now - self.since) / (1 + self.reviews)
-        return not self.closing, not self.stranger, self.verified, -cost
+        cost = self.total * (now - self.since) / (1 + self.reviews)
+        return not self.closing, not self.untrusted, self.verified, -cost
 
 
 class Connection(Protocol):
-    """What the budget and the worker need of a connection."""
+    """The interface of a connection for the budget and the worker."""
 
-    account: Account
+    usage: ConnectionUsage
 
     @property
     def serving(self) -> bool:
@@ -67,17 +68,17 @@ class Connection(Protocol):
     def drop(self) -> None:
         """Close the connection."""
 
-    def make_room(self) -> None:
-        """Give back, at once, all that is held for the current request."""
+    def evict(self) -> None:
+        """Close the connection to free its memory; a request whose body is still arriving gets a response."""
 
 
-class Budget:
-    """Counts what all connections hold; above the limit, the ones that are worth least make room."""
+class MemoryBudget:
+    """Counts the memory of all connections; above a limit, it evicts those with the lowest priority."""
 
     def __init__(self, max_connections: int) -> None:
-        self._max_connections = max_connections  # each needs a file, too
+        self._max_connections = max_connections
         self._connections: dict[Connection, None] = {}  # oldest first
-        self._held = 0
+        self._used = 0
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(list(self._connections))
@@ -86,54 +87,54 @@ class Budget:
         return len(self._connections)
 
     def open(self, connection: Connection, now: float) -> None:
-        """Count a connection in."""
+        """Add a connection."""
         self._connections[connection] = None
-        self._held += connection.account.held
-        if self._held > LIMIT_BYTES or len(self._connections) > self._max_connections:
-            self._make_room(now)
+        self._used += connection.usage.total
+        if self._used > LIMIT_BYTES or len(self._connections) > self._max_connections:
+            self._evict(now)
 
     def close(self, connection: Connection) -> None:
-        """Count a connection out."""
+        """Remove a connection; does nothing if it was removed before."""
         if connection in self._connections:
             del self._connections[connection]
-            self._held -= connection.account.held
+            self._used -= connection.usage.total
 
-    def read(self, account: Account, size: int, now: float) -> None:
-        """Count bytes that came."""
-        account.reading += size
-        self._held += size
-        if self._held > LIMIT_BYTES:
-            self._make_room(now)
+    def read(self, usage: ConnectionUsage, size: int, now: float) -> None:
+        """Count received bytes."""
+        usage.reading += size
+        self._used += size
+        if self._used > LIMIT_BYTES:
+            self._evict(now)
 
-    def write(self, account: Account, size: int, now: float) -> None:
-        """Count the bytes that wait for the peer, as many as they are now."""
-        self._held += size - account.writing
-        account.writing = size
-        if self._held > LIMIT_BYTES:
-            self._make_room(now)
+    def write(self, usage: ConnectionUsage, size: int, now: float) -> None:
+        """Set the number of bytes that wait for the peer."""
+        self._used += size - usage.writing
+        usage.writing = size
+        if self._used > LIMIT_BYTES:
+            self._evict(now)
 
-    def finish(self, account: Account, now: float, left: int = 0) -> None:
-        """Count out what came, but for what is left: a handshake or a request is done, the next one begins."""
-        self._held += left - account.reading
-        account.reading = left
-        account.since = now
+    def finish(self, usage: ConnectionUsage, now: float, left: int = 0) -> None:
+        """End a handshake or request and begin the next one, of which `left` bytes have already arrived."""
+        self._used += left - usage.reading
+        usage.reading = left
+        usage.since = now
 
-    def _make_room(self, now: float) -> None:
-        """Free what is above the limits: from strangers while they have more than their share, else from the others."""
-        held = self._held - LIMIT_BYTES + LIMIT_BYTES // FREED_SHARE
+    def _evict(self, now: float) -> None:
+        """Evict what is above the limits: untrusted connections down to their share, then the others."""
+        excess = self._used - LIMIT_BYTES + LIMIT_BYTES // FREED_SHARE
         count = len(self._connections) - self._max_connections + self._max_connections // FREED_SHARE
-        strangers = [one.account.held for one in self._connections if one.account.stranger]
-        strangers_held = sum(strangers) - LIMIT_BYTES // STRANGERS_SHARE
-        strangers_count = len(strangers) - self._max_connections // STRANGERS_SHARE
-        for connection in sorted(self._connections, key=lambda one: one.account.worth(now)):
-            if held <= 0 and count <= 0:
+        untrusted = [one.usage.total for one in self._connections if one.usage.untrusted]
+        untrusted_excess = sum(untrusted) - LIMIT_BYTES // UNTRUSTED_SHARE
+        untrusted_count = len(untrusted) - self._max_connections // UNTRUSTED_SHARE
+        for connection in sorted(self._connections, key=lambda one: one.usage.priority(now)):
+            if excess <= 0 and count <= 0:
                 return
-            account = connection.account
-            if account.stranger and strangers_held <= 0 and strangers_count <= 0:
+            usage = connection.usage
+            if usage.untrusted and untrusted_excess <= 0 and untrusted_count <= 0:
                 continue
-            held -= account.held
+            excess -= usage.total
             count -= 1
-            if account.stranger:
-                strangers_held -= account.held
-                strangers_count -= 1
-            connection.make_room()
+            if usage.untrusted:
+                untrusted_excess -= usage.total
+                untrusted_count -= 1
+            connection.evict()

@@ -1,4 +1,4 @@
-"""One connection of gunicorn's asgi worker: reads requests within bounds, and answers most of them at once."""
+"""HTTP on one connection: gunicorn's asgi protocol with limits, and a short way for ordinary reviews."""
 
 import asyncio
 from collections import deque
@@ -7,61 +7,96 @@ from typing import Any
 from gunicorn.asgi.parser import CallbackRequest
 from gunicorn.asgi.protocol import ASGIProtocol, BodyReceiver
 
-from webhook.server.admission import AT_ONCE_BYTES, CLOSE, JSON
-from webhook.server.budget import PIECE_BYTES, Account
+from webhook.server.admission import CLOSE, DIRECT_BYTES, JSON
+from webhook.server.budget import PIECE_BYTES, ConnectionUsage
 from webhook.server.tls import VerifiedClient, verified_client
 
-HEAD_SECONDS = 10.0  # for the first request of a connection, and for each head from its first byte
-HEAD_BYTES = 64 << 10  # before the head is complete
-FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions, trailers: the parser keeps and rereads them until they end
-IDLE_SECONDS = 600.0  # an API server keeps connections for minutes; a new handshake costs more than a review
-SMALL_PIECE_BYTES = 1 << 10  # smaller pieces of a body cost noticeably more than their bytes
-STUCK_SECONDS = 10.0  # for a peer to take from a full buffer of answers
+HEAD_SECONDS = 10.0  # until a new connection sends a request, and for each head from its first byte
+HEAD_BYTES = 64 << 10  # of a head
+FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions and trailers, which the parser keeps and reads again
+IDLE_SECONDS = 600.0  # API servers keep idle connections for minutes, and a handshake costs more than a review
+SMALL_PIECE_BYTES = 1 << 10  # a smaller piece of a body takes noticeably more memory than its bytes
+WRITE_BLOCKED_SECONDS = 10.0  # for a peer that does not read its responses
+
+
+class RequestEvent:
+    """An `asyncio.Event` with one waiter, and without the system call (getpid) that each wait costs in Python 3.11."""
+
+    __slots__ = ("_loop", "_set", "_waiter")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._set = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    def is_set(self) -> bool:
+        """Whether a request is ready."""
+        return self._set
+
+    def set(self) -> None:
+        """Wake the waiter."""
+        self._set = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def clear(self) -> None:
+        """Begin to wait for the next request."""
+        self._set = False
+
+    async def wait(self) -> None:
+        """Wait until a request is ready."""
+        if not self._set:
+            self._waiter = self._loop.create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
 
 
 class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's connection, bounded."""
+    """gunicorn's HTTP/1.1 connection, with limits on bytes and time."""
 
-    def __init__(self, worker: Any, account: Account) -> None:
+    def __init__(self, worker: Any, usage: ConnectionUsage) -> None:
         super().__init__(worker)
-        self._account = account
+        self._request_ready = RequestEvent(worker.loop)
+        self._usage = usage
         self._head_bytes = 0
-        self._framing_bytes = 0  # came in a request since its head, and brought no body
-        self._answering = False  # the answer to the current request has begun
-        self._next: deque[bytes] = deque()  # came behind the current request, and waits until that is answered
-        self._stuck_since = 0.0  # since when the peer does not read its answers; 0 if it does
+        self._framing_bytes = 0  # received after the head of the current request, but not part of the body
+        self._response_started = False  # to the current request
+        self._pipelined: deque[bytes] = deque()  # received after a complete request that is not yet answered
+        self._write_blocked_since = 0.0  # 0 if the peer reads its responses
         self._client: VerifiedClient | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Start to serve: the handshake is done."""
+        """Begin to serve requests; called after the handshake."""
         self._client = verified_client(transport.get_extra_info("ssl_object"))
-        self._account.verified = self._client is not None
+        self._usage.verified = self._client is not None
         super().connection_made(transport)
-        self._task.add_done_callback(self._break_cycles)
+        self._task.add_done_callback(self._drop_references)
 
-    def _break_cycles(self, _task: asyncio.Task[None]) -> None:
-        """Let go of all that refers back, once nothing more is served: the C parser takes no part in garbage collection."""
+    def _drop_references(self, _task: asyncio.Task[None]) -> None:
+        """Remove cyclic references after the last request: the garbage collector does not see into the C parser."""
         for name in ("_callback_parser", "_body_receiver", "_task"):
             setattr(self, name, None)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser, or keep what belongs to the next request: the parser keeps little of that, and drops the rest."""
-        if self._next or self._is_read:
-            self._next.append(data)
+        """Feed the parser, or keep the data for the next request: the parser would drop most of it."""
+        if self._pipelined or self._request_complete:
+            self._pipelined.append(data)
             self._pause_reading()
         else:
             self._feed(data)
 
     @property
-    def _is_read(self) -> bool:
-        """The current request arrived as a whole, and gunicorn has not yet finished with it."""
+    def _request_complete(self) -> bool:
+        """Whether the current request has arrived completely; False again once it is answered."""
         return self._body_receiver is not None and self._body_receiver._complete  # noqa: SLF001
 
     def _feed(self, data: bytes) -> None:
-        """Feed the parser, within bounds for all that is not body."""
+        """Feed the parser; limit the bytes of the head and of the framing."""
         if self._current_request is None:
             if not self._head_bytes:
-                self._account.since = self.worker.loop.time()
+                self._usage.since = self.worker.loop.time()
             self._head_bytes += len(data)
             super().data_received(data)
             if self._current_request is None and self._head_bytes > HEAD_BYTES and not self._closed:
@@ -70,121 +105,123 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         elif not self._closed:
             self._framing_bytes += len(data)
             super().data_received(data)
-            if self._framing_bytes > FRAMING_BYTES and not self._is_read:
+            if self._framing_bytes > FRAMING_BYTES and not self._request_complete:
                 self.close()
 
-    def _feed_next(self) -> None:
-        """Go on with what came while a request was answered."""
-        while self._next and not self._is_read and not self._closed:
-            self._feed(self._next.popleft())
+    def _feed_pipelined(self) -> None:
+        """Feed what arrived while a request was being answered."""
+        while self._pipelined and not self._request_complete and not self._closed:
+            self._feed(self._pipelined.popleft())
 
     def pause_writing(self) -> None:
-        """Note that the peer does not read."""
-        self._stuck_since = self.worker.loop.time()
+        """Start the time limit: the peer does not read its responses."""
+        self._write_blocked_since = self.worker.loop.time()
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the peer reads again."""
-        self._stuck_since = 0.0
+        """End the time limit: the peer reads again."""
+        self._write_blocked_since = 0.0
         super().resume_writing()
 
     def _on_headers_complete(self) -> Any:
         self._head_bytes = self._framing_bytes = 0
-        self._answering = False
-        # As gunicorn does it, without its policy for the headers of proxies: nothing here asks for them.
+        self._response_started = False
+        # As gunicorn does it, but without its handling of proxy headers, which nothing here reads.
         self._current_request = CallbackRequest.from_parser(self._callback_parser, is_ssl=self._is_ssl)
         self._body_receiver = BodyReceiver(self._current_request, self)
         self._request_ready.set()
         return False
 
     def _arm_keepalive_timer(self) -> None:
-        """Leave idle connections to the sweep: a timer for each request would cost more than the sweep as a whole."""
+        """Set no timer: the worker closes idle connections, which costs less than a timer for each request."""
 
     def _on_body(self, chunk: bytes) -> None:
-        # Twice, so that pieces may be as small as their framing, but not much smaller for long.
+        # Each byte of body permits one byte of framing besides itself.
         self._framing_bytes = max(0, self._framing_bytes - 2 * len(chunk))
         if len(chunk) < SMALL_PIECE_BYTES:
-            self.worker.budget.read(self._account, PIECE_BYTES, self.worker.loop.time())
+            self.worker.budget.read(self._usage, PIECE_BYTES, self.worker.loop.time())
         if self._body_receiver is not None:
             self._body_receiver.feed(chunk)
 
     def _send_response_start(self, status: int, headers: Any, request: Any, close: bool = False) -> None:
-        if self._is_outdated and CLOSE not in headers:
+        if self._client_outdated and CLOSE not in headers:
             headers = [*headers, CLOSE]
         if CLOSE in headers:
-            self._keepalive = 0  # what gunicorn asks before it reads the next request
-        self._answering = True
+            self._keepalive = 0  # gunicorn then reads no further request
+        self._response_started = True
         if status == 200 and request.method == "POST":
-            self._account.reviews += 1
+            self._usage.reviews += 1
         super()._send_response_start(status, headers, request, close)
 
     async def _serve_http_request(self, request: Any, sockname: Any, peername: Any) -> Any:
-        """Answer, and count out what the request held; what came behind it stays."""
+        """Answer a request and free its memory; data of the next request stays."""
         try:
-            return await self._answer(request, sockname, peername)
+            if self._answer_directly(request):
+                return self.worker.alive
+            return await super()._serve_http_request(request, sockname, peername)
         finally:
             parser = self._callback_parser
             self._head_bytes = 0 if parser is None else len(parser.remaining())
-            left = self._head_bytes + sum(map(len, self._next))
-            self.worker.budget.finish(self._account, self.worker.loop.time(), left)
-            if self._next:
-                self.worker.loop.call_soon(self._feed_next)  # when gunicorn has made the parser ready for it
+            left = self._head_bytes
+            if self._pipelined:
+                left += sum(map(len, self._pipelined))
+                self.worker.loop.call_soon(self._feed_pipelined)  # after gunicorn has reset the parser
+            self.worker.budget.finish(self._usage, self.worker.loop.time(), left)
 
-    async def _answer(self, request: Any, sockname: Any, peername: Any) -> Any:
-        """Answer at once what has arrived as a whole, as nearly every review has.
+    def _answer_directly(self, request: Any) -> bool:
+        """Answer a complete, ordinary review; False if the request must go through ASGI.
 
-        ASGI's way, with a scope, a task and five messages a request, costs half as much as the review itself. It is left
-        for all that is unusual.
+        ASGI creates a scope, a task and five messages for each request, which costs half as much as the review itself.
         """
         receiver = self._body_receiver
-        usual = request.method == "POST" and receiver._complete and receiver.buffered <= AT_ONCE_BYTES  # noqa: SLF001
-        if usual and request.version == (1, 1) and not request.should_close() and not self._stuck_since:
+        direct = request.method == "POST" and receiver._complete and receiver.buffered <= DIRECT_BYTES  # noqa: SLF001
+        if direct and request.version == (1, 1) and not request.should_close() and not self._write_blocked_since:
             body = b"".join(receiver._chunks)  # noqa: SLF001
             verified = self._client is not None
-            answer = self.app.at_once(request.path, request.headers_bytes, body, client_verified=verified)
+            answer = self.app.answer_directly(request.path, request.headers_bytes, body, client_verified=verified)
             if answer is not None:
                 status, response = answer
                 self._send_response_start(status, [JSON, (b"content-length", b"%d" % len(response))], request)
                 self._send_body(response)
-                return self.worker.alive
-        return await super()._serve_http_request(request, sockname, peername)
+                return True
+        return False
 
     def _build_http_scope(self, request: Any, sockname: Any, peername: Any) -> dict[str, Any]:
         scope: dict[str, Any] = super()._build_http_scope(request, sockname, peername)
         return scope | {"client_verified": self._client is not None}
 
     @property
-    def _is_outdated(self) -> bool:
-        """Whether the client has to prove itself anew: this answer is the last on the connection."""
+    def _client_outdated(self) -> bool:
+        """Whether the client must be verified again, on a new connection."""
         return self._client is not None and self.worker.app.service.tls.is_outdated(self._client)
 
-    def refuse(self) -> None:
-        """Make room for others; a body that is still coming gets an answer."""
-        if self.serving and not self._answering:
-            status, response = self.app.crowd_out(self._current_request.path)
+    def evict(self) -> None:
+        """Close the connection to free its memory; a request whose body is still arriving gets a response."""
+        if self.serving and not self._response_started:
+            status, response = self.app.answer_evicted(self._current_request.path)
             headers = [JSON, CLOSE, (b"content-length", b"%d" % len(response))]
             self._send_response_start(status, headers, self._current_request)
             self._send_body(response)
         self.close()
 
     def close(self) -> None:
-        """Close the connection, and end what is served on it."""
+        """Close the connection, and cancel its current request."""
         self._close_transport()
         if self._task is not None:
             self._task.cancel()
 
     @property
     def serving(self) -> bool:
-        """A request was read and is not yet answered."""
+        """Whether the head of a request was read, and the request is not yet answered."""
         return self._current_request is not None
 
     def overdue(self, now: float) -> bool:
-        """Whether the peer took too long."""
-        if self._stuck_since:
-            return now - self._stuck_since > STUCK_SECONDS
+        """Whether the peer exceeded a time limit."""
+        if self._write_blocked_since:
+            return now - self._write_blocked_since > WRITE_BLOCKED_SECONDS
         if self.serving:
-            return False  # the application bounds that
-        if self._is_outdated:
+            return False  # the application limits the time for the body
+        if self._client_outdated:
             return True
         idle = self.req_count > 1 and not self._head_bytes
-        return now - self._account.since > (IDLE_SECONDS if idle else HEAD_SECONDS)
+        return now - self._usage.since > (IDLE_SECONDS if idle else HEAD_SECONDS)

@@ -1,7 +1,7 @@
-"""gunicorn, arranged for admission: one asgi worker that bounds what strangers can hold open.
+"""gunicorn with one asgi worker that limits what clients can use.
 
-What the stock worker of gunicorn 27 leaves open, and this one closes: connections that never send a request or send one
-for ever, head lines without end, idle connections that hold up a shutdown, and a pile of connections of any kind.
+In addition to the asgi worker of gunicorn 27, it limits the number of connections, the time until a request is sent and
+complete, and the size of a head; and idle connections do not delay a shutdown.
 """
 
 import asyncio
@@ -19,34 +19,35 @@ from gunicorn.asgi.protocol import ASGIProtocol
 from gunicorn.util import is_ipv6, parse_address
 from gunicorn.workers.gasgi import ASGIWorker
 
-from webhook.audit.log import reopened
+from webhook.audit.writer import reopened
 from webhook.errors import ConfigError
-from webhook.server.budget import Budget
+from webhook.server.budget import MemoryBudget
 from webhook.server.connection import IDLE_SECONDS
+from webhook.server.logs import ServerLog
 from webhook.server.transport import TlsTransport
 from webhook.server.wiring import Service
 
 FINISH_SECONDS = 20.0  # for requests in flight, after a SIGTERM
 MAX_OPEN_FILES = 8192
-KERNEL_BYTES = 128 << 10  # of each connection and direction, in the kernel
+KERNEL_BYTES = 128 << 10  # the socket buffers of a connection, each
 BACKLOG = 1024
 SWEEP_SECONDS = 0.25
 STANDARD_ERROR = 2
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
-CATCH_UP_SECONDS = 2.0  # for a new worker to learn what the cluster has; an API server waits 5 s for an answer
-WATCHDOG_SECONDS = 30  # a worker that does not answer the master for so long is replaced
+CATCH_UP_SECONDS = 2.0  # for a new worker to read the cluster's settings; an API server waits 5 s for a response
+WATCHDOG_SECONDS = 30  # after which the master replaces a worker without a heartbeat
 
 
 class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
-    """The asgi worker with a sweep, a cap on connections and an orderly end."""
+    """The asgi worker with limits on connections and a graceful shutdown."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.budget = Budget(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self.budget = MemoryBudget(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self.tls_context: ssl.SSLContext
 
     def init_process(self) -> None:
-        """Serve; a reader of our log who is stuck must not stop that."""
+        """Serve; write the log without blocking when its reader is stuck."""
         fresh = reopened(STANDARD_ERROR)
         if fresh is not None:
             os.dup2(fresh, STANDARD_ERROR)
@@ -54,7 +55,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
         super().init_process()
 
     def handle_exit_signal(self) -> None:
-        """SIGTERM: not ready at once, then the listeners close."""
+        """On SIGTERM, become unready at once; close the listeners after the drain time."""
         service = self.app.service
         service.state.draining = True
         service.stop()
@@ -62,11 +63,11 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
 
     async def _serve(self) -> None:
         service = self.app.service
-        # Looked up on the base: asked through our subclass, gunicorn forgets the answer and takes the parser in Python.
+        # Called on the base class: on the subclass, gunicorn would lose the result and use its parser in Python.
         ASGIProtocol._check_h1c_protocol_available()  # noqa: SLF001
         settle_memory()
         jobs = [self.loop.create_task(job()) for job in service.jobs]
-        # Who is connected meanwhile waits in the backlog: without the cluster's settings good pods would be refused.
+        # New connections wait in the backlog meanwhile: without the cluster's settings, good pods would be refused.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(service.settled(), CATCH_UP_SECONDS)
         self.tls_context = service.tls.context
@@ -90,7 +91,7 @@ class AdmissionWorker(ASGIWorker):  # type: ignore[misc]
                 connection.drop()
 
     async def _finish(self) -> None:
-        """Answer what has been read, close the rest."""
+        """Answer the requests that have been read; close the other connections."""
         for server in self.servers:
             server.close()
         deadline = self.loop.time() + FINISH_SECONDS
@@ -113,7 +114,7 @@ class Server(BaseApplication):  # type: ignore[misc]
             bind: `host:port`; `[::]:8443` for every address.
 
         Raises:
-            ConfigError: the address cannot be had.
+            ConfigError: the address is invalid or in use.
         """
         check_address(bind)
         self.service = service
@@ -121,7 +122,7 @@ class Server(BaseApplication):  # type: ignore[misc]
         super().__init__()
 
     def load_config(self) -> None:
-        """Hand the settings to gunicorn."""
+        """Apply the settings."""
         for name, value in self._settings.items():
             self.cfg.set(name, value)
 
@@ -141,16 +142,17 @@ SETTINGS: dict[str, Any] = {
     # The heartbeat file: on a disk it could stall the worker.
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
     "loglevel": "warning",
+    "logger_class": ServerLog,
     "asgi_lifespan": "off",
-    "asgi_disconnect_grace_period": 0,  # a timer for a lost connection would keep it
+    "asgi_disconnect_grace_period": 0,  # a timer would keep a lost connection in memory
     "proc_name": "vgpu-webhook",
 }
 
 
 def settle_memory() -> None:
-    """Keep the garbage collector away from what stays, and let a few hundred reviews pass between two of its runs.
+    """Exclude the present objects from garbage collection, and collect only once in a few hundred reviews.
 
-    A review leaves no cycles behind; collecting after every few of them costs more than the review.
+    A review leaves no cyclic garbage, and a collection costs more than a review.
     """
     gc.collect()
     gc.freeze()
@@ -158,17 +160,17 @@ def settle_memory() -> None:
 
 
 def bound_open_files() -> None:
-    """Bound the connections that have not even finished their handshake: beyond, the system refuses them."""
+    """Limit open files, and so the connections before their handshake; the system refuses any more."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(MAX_OPEN_FILES, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def check_address(bind: str) -> None:
-    """Try an address; gunicorn would try five times, and then say less.
+    """Bind to an address as a test: gunicorn would try five times, and its message is less clear.
 
     Raises:
-        ConfigError: it is none, or in use.
+        ConfigError: it is invalid or in use.
     """
     try:
         address = parse_address(bind)

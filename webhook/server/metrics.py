@@ -1,12 +1,14 @@
-"""What Prometheus scrapes. Every label has a bounded set of values: none comes from a pod.
+"""The Prometheus metrics. No label value comes from a pod, so each label has few values.
 
-Reviews are counted in plain dictionaries, which costs a fraction of a metric object's lock, and turned into metrics when
-somebody scrapes. All of it happens in the event loop's thread.
+Reviews are counted in dictionaries, which costs less than metric objects with locks, and become metrics at each scrape.
+The callers must not count or scrape at the same time.
 """
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from platform import python_version
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -22,7 +24,7 @@ from webhook.wire.models import Request
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
 PREFIX = "vgpu_webhook_"
 
-# Each with what it means and its labels.
+# Each with its description and its labels.
 COUNTERS = {
     "requests": ("Reviews answered.", ("endpoint", "operation", "outcome", "dry_run")),
     "bad_requests": ("Requests without a verdict.", ("endpoint", "code")),
@@ -35,6 +37,7 @@ HISTOGRAMS = {
     "review_seconds": ("Time from the last byte of a review to its answer.", ("endpoint",)),
 }
 GAUGES = {
+    "build_info": ("The version of the webhook and of Python; always 1.", ("version", "python")),
     "fleet_nodes": ("Nodes with usable devices; 0 while the fleet is unknown.", ("family",)),
     "fleet_shapes": ("Kinds of such nodes.", ("family",)),
     "fleet_cards": ("Cards, NPUs or chips of such nodes.", ("family",)),
@@ -47,7 +50,7 @@ class Metrics(Collector):
     """The metrics of one serving process.
 
     Attributes:
-        fleet_age: asked at each scrape; None where nodes have no age.
+        fleet_age: called at each scrape; returns None where nodes have no age.
     """
 
     def __init__(self) -> None:
@@ -55,10 +58,11 @@ class Metrics(Collector):
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
         self._counts: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in COUNTERS}
-        self._counts["audit_write_failures"][()] = 0  # a counter that is there before it counts can be alerted on
+        self._counts["audit_write_failures"][()] = 0  # alerts need a counter that exists before its first event
         self._requests = self._counts["requests"]
         self._latencies: dict[str, tuple[list[int], list[int]]] = {}  # endpoint: count per bucket, [sum in ns]
         self._gauges: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in GAUGES}
+        self._gauges["build_info"][version("volcano-vgpu-webhook"), python_version()] = 1
         self.fleet_age: Callable[[], float | None] = lambda: None
         self.registry.register(self)
 
@@ -93,11 +97,11 @@ class Metrics(Collector):
         self._counts["audit_write_failures"][()] += 1
 
     def certificate(self, expires: float) -> None:
-        """Note when the served certificate expires, in seconds since 1970."""
+        """Set when the served certificate expires, in seconds since 1970."""
         self._gauges["certificate_expiry_timestamp_seconds"][()] = expires
 
     def fleet(self, fleet: Fleet | None) -> None:
-        """Note the size of the fleet; an unknown one counts as empty."""
+        """Set the size of the fleet; an unknown fleet counts as empty."""
         by_family = fleet.by_family if fleet else {}
         for family in (family.id for family in registry.FAMILIES):
             real = [shape for shape in by_family.get(family, ()) if not shape.declared]
@@ -130,17 +134,7 @@ class Metrics(Collector):
             yield gauge
 
 
-def markdown() -> str:
-    """The table of all metrics for the README."""
-    rows = ["| metric | type | labels | what |", "|---|---|---|---|"]
-    for kind, suffix, known in (("counter", "_total", COUNTERS), ("histogram", "", HISTOGRAMS), ("gauge", "", GAUGES)):
-        for name, (text, labels) in known.items():
-            spelled = ", ".join(f"`{label}`" for label in labels)
-            rows.append(f"| `{PREFIX}{name}{suffix}` | {kind} | {spelled} | {text.removesuffix('.')} |")
-    return "\n".join(rows) + "\n"
-
-
 def _cumulative(buckets: list[int]) -> list[tuple[str, float]]:
-    """Counts per bucket as Prometheus wants them: each includes the smaller ones."""
+    """Counts by bucket in Prometheus' form: each includes the smaller buckets."""
     bounds = [*map(str, LATENCY_BUCKETS), "+Inf"]
     return [(bound, float(sum(buckets[: place + 1]))) for place, bound in enumerate(bounds)]

@@ -1,4 +1,4 @@
-"""What the serving process knows at this moment."""
+"""The state that the endpoints of the server read."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from webhook.review import Snapshot
 
 
-class State:
-    """The current snapshot and whether new requests are welcome. Written by the event loop's thread only.
+class ServerState:
+    """The current snapshot, and whether the server is ready. Written only by the event loop's thread.
 
     Attributes:
         snapshot: replaced as a whole; a review keeps the one it started with.
-        draining: a SIGTERM came: finish what runs, take nothing new.
+        draining: the server received a SIGTERM and answers only the remaining requests.
         problems: by source, why the newest version of a file is not in use; empty if all are.
         certificate_expires: when the served certificate stops being valid.
-        sources: for people, where all of it comes from.
+        sources: where the settings come from, for people.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -27,9 +27,8 @@ class State:
     def readiness(self) -> tuple[bool, str]:
         """Whether to send requests here, and the details for people.
 
-        A bad file does not make the process unready: it works on with the last good one. Nor does an API server that does
-        not answer, at the start or later: without a fleet everything but the checks that need one goes on, whereas an
-        unready webhook would have the API server refuse the very pods that could bring it back.
+        The server stays ready when a file is invalid, as it uses the last good one, and when the API server does not answer,
+        as only the checks that need the fleet then stop. If it were unready, the API server would refuse device pods.
         """
         fleet = self.snapshot.fleet
         lines = ["not ready: shutting down" if self.draining else "ready"]

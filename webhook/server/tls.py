@@ -1,7 +1,7 @@
 """The TLS of the listener: the serving certificate and the client CA, both swapped without a restart.
 
-Each handshake takes the newest good pair, through the SNI callback: a context that is changed in place would keep an
-old RSA certificate beside a new ECDSA one. Open connections keep theirs.
+Each handshake uses the newest good pair, through the SNI callback: a context that is changed in place would keep an
+old RSA certificate beside a new ECDSA one. Open connections keep their pair.
 """
 
 import os
@@ -29,17 +29,17 @@ class ServingPair(NamedTuple):
 
 
 class _Context(ssl.SSLContext):
-    """Remembers the CA certificates (DER) that its clients are verified with; None if none is asked for."""
+    """A context with the CA certificates (DER) that verify its clients; None if clients need no certificate."""
 
     client_ca: bytes | None
 
 
 class VerifiedClient(NamedTuple):
-    """What a connection proved in its handshake.
+    """A client whose certificate was verified in the handshake.
 
     Attributes:
-        client_ca: the CA certificates that the client certificate was verified with.
-        expires: when the client certificate does, in seconds since 1970.
+        client_ca: the CA certificates that verified it.
+        expires: when the client certificate expires, in seconds since 1970.
     """
 
     client_ca: bytes
@@ -51,7 +51,7 @@ class ServingTls:
 
     Attributes:
         context: for the listener; follows every load.
-        client_ca: the CA certificates (DER) that client certificates are verified with; None if none is asked for.
+        client_ca: the CA certificates (DER) that verify clients; None if clients need no certificate.
     """
 
     def __init__(self, certificate_path: Path, key_path: Path, client_ca_path: Path | None = None) -> None:
@@ -80,24 +80,24 @@ class ServingTls:
         return self._pair.expires
 
     def is_outdated(self, client: VerifiedClient) -> bool:
-        """Whether a handshake of now might refuse the client: its certificate expired, or the client CA was replaced."""
+        """Whether a new handshake might refuse the client: its certificate expired, or the client CA was replaced."""
         return client.client_ca != self.client_ca or client.expires < time.time()
 
     def load_pair(self) -> None:
-        """Serve the certificate that the files hold now to the next connection.
+        """Read the files again, and serve their certificate to new connections.
 
         Raises:
-            ConfigError: as on construction; the last good pair stays.
+            ConfigError: as in the constructor; the last good pair stays in use.
         """
         pair = self._read_pair()
         self._current = self._context(pair, self.client_ca)
         self._pair = pair
 
     def load_client_ca(self) -> None:
-        """Verify the next client with the CA certificates that the file holds now.
+        """Read the file again, and verify new clients with its CA certificates.
 
         Raises:
-            ConfigError: as on construction; the last good ones stay.
+            ConfigError: as in the constructor; the last good ones stay in use.
         """
         if self.client_ca_path is not None:
             client_ca = _read_client_ca(self.client_ca_path)
@@ -117,7 +117,7 @@ class ServingTls:
         context.client_ca = client_ca
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
-        # The bytes that were read are the bytes that are loaded, even if the files change in between.
+        # OpenSSL gets the bytes that were read, even if the files have changed since.
         with _in_memory(pair.certificate) as certificate_file, _in_memory(pair.key) as key_file:
             try:
                 context.load_cert_chain(certificate_file, key_file, password=_no_password)
@@ -136,7 +136,7 @@ class ServingTls:
 
 
 def verified_client(connection: ssl.SSLObject) -> VerifiedClient | None:
-    """What the client of a connection proved; None if it presented no certificate, or was not asked for one."""
+    """The verified client of a connection; None if it presented no certificate, or needs none."""
     context = connection.context
     if not isinstance(context, _Context) or context.client_ca is None:
         return None
@@ -147,11 +147,11 @@ def verified_client(connection: ssl.SSLObject) -> VerifiedClient | None:
 
 
 def _verify_clients(context: ssl.SSLContext, client_ca: bytes) -> None:
-    """Ask clients for a certificate; one without a certificate still connects, one with a bad certificate does not."""
+    """Request a certificate from clients. Without one they can connect; with an invalid one they cannot."""
     context.verify_mode = ssl.CERT_OPTIONAL
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # as Go does it: the file may hold an intermediate CA alone
     context.load_verify_locations(cadata=client_ca)
-    # A resumed session would keep the trust of its first handshake, so every connection makes a full one.
+    # A resumed session would skip the verification, so every connection makes a full handshake.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.num_tickets = 0
 
@@ -173,7 +173,7 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path to bytes that never touch a disk."""
+    """A path to bytes that are not written to a disk."""
     descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, content)

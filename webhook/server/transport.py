@@ -1,7 +1,7 @@
-"""TLS on one connection, for gunicorn's protocol: the transport of the one side is the protocol of the other.
+"""TLS on one connection: to the event loop it is a protocol, to gunicorn's HTTP protocol it is a transport.
 
-The event loop has TLS of its own, whose buffers nobody can see: up to half a megabyte for each connection, kept while it
-is idle, and no way to close a connection in the middle of its handshake. Here every byte is counted when it comes.
+asyncio's own TLS is not used. Its buffers take up to half a megabyte for each connection, also while that is idle, and
+cannot be measured; and it cannot close a connection during the handshake. Here every received byte is counted.
 """
 
 import asyncio
@@ -10,99 +10,99 @@ import ssl
 from collections.abc import Iterable
 from typing import Any
 
-from webhook.server.budget import Account
+from webhook.server.budget import ConnectionUsage
 from webhook.server.connection import AdmissionProtocol
 
 HANDSHAKE_SECONDS = 5.0
-HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain needs a few thousand
-SHUTDOWN_SECONDS = 2.0  # for a peer to say goodbye
-RECORD_BYTES = 16 << 10  # the most that TLS encrypts in one piece; buffers grow to about twice as much
-UNREAD_BYTES = 16 << 10  # of answers, before a connection waits for its peer
+HANDSHAKE_BYTES = 64 << 10  # a client certificate with its chain has a few thousand
+SHUTDOWN_SECONDS = 2.0  # for the peer to close the connection
+RECORD_BYTES = 16 << 10  # the largest TLS record; OpenSSL's buffers grow to about twice as much
+UNREAD_BYTES = 16 << 10  # of responses; above this, the connection waits for its peer
 
 
 class TlsTransport(asyncio.Protocol):
-    """One connection from its first byte to its last.
+    """The TLS layer of one connection.
 
     Attributes:
-        account: what it holds.
+        usage: the memory that the connection uses.
     """
 
     def __init__(self, worker: Any) -> None:
-        self.account = Account(worker.loop.time())
+        self.usage = ConnectionUsage(worker.loop.time())
         self._worker = worker
         self._budget = worker.budget
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject = worker.tls_context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._socket: Any = None
-        self._protocol: AdmissionProtocol | None = None  # after the handshake
+        self._protocol: AdmissionProtocol | None = None  # None until the handshake is complete
         self._closing_since = 0.0
         self._writing_paused = self._reading_paused = False
 
-    # What the event loop calls.
+    # Called by the event loop.
 
     def connection_made(self, transport: Any) -> None:
-        """Count the connection in."""
+        """Register the connection with the budget."""
         self._socket = transport
         transport.set_write_buffer_limits(high=UNREAD_BYTES)
         self._budget.open(self, self._worker.loop.time())
 
     def data_received(self, data: bytes) -> None:
-        """Decrypt, in pieces that keep the buffers small."""
+        """Decrypt in pieces of one record, so that the buffers stay small."""
         now = self._worker.loop.time()
         for start in range(0, len(data), RECORD_BYTES):
             piece = data[start : start + RECORD_BYTES]
-            self._budget.read(self.account, len(piece), now)
-            if self.account.closing:  # since long, to make room, or because of what came before
+            self._budget.read(self.usage, len(piece), now)
+            if self.usage.closing:  # perhaps because of the lines above
                 return
             self._incoming.write(piece)
             try:
-                self._advance()
+                self._read_tls()
             except ssl.SSLWantReadError:
                 self._flush()
-                if self._protocol is None and self.account.reading > HANDSHAKE_BYTES:
+                if self._protocol is None and self.usage.reading > HANDSHAKE_BYTES:
                     self.abort()
             except ssl.SSLError:
-                self._flush()  # the alert that gives the reason
-                self._end()
+                self._flush()  # the TLS alert with the reason
+                self._shut_down()
 
     def eof_received(self) -> None:
-        """Let the event loop close the socket: TLS has no half-closed connections."""
+        """Return None, so that the event loop closes the socket: TLS has no half-closed connections."""
 
     def pause_writing(self) -> None:
-        """The peer does not read: what waits for it counts."""
+        """Count what waits for the peer, which does not read."""
         self._writing_paused = True
         self._count_unread()
         if self._protocol is not None:
             self._protocol.pause_writing()
 
     def resume_writing(self) -> None:
-        """The peer reads again."""
+        """Continue to write: the peer reads again."""
         self._writing_paused = False
         self._count_unread()
         if self._protocol is not None:
             self._protocol.resume_writing()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Count the connection out."""
+        """Remove the connection from the budget."""
         self._budget.close(self)
         protocol, self._protocol = self._protocol, None
         if protocol is not None:
             protocol.connection_lost(exc)
 
-    # What gunicorn calls.
+    # Called by gunicorn's protocol.
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """The TLS object, or what the socket has."""
+        """The TLS object for `ssl_object`; otherwise the information of the socket."""
         return self._tls if name == "ssl_object" else self._socket.get_extra_info(name, default)
 
     def write(self, data: bytes) -> None:
         """Encrypt and send."""
-        if self.account.closing:
+        if self.usage.closing:
             return
         for start in range(0, len(data), RECORD_BYTES):
             self._tls.write(data[start : start + RECORD_BYTES])
-            self._flush()
+            self._socket.write(self._outgoing.read())
         if self._writing_paused:
             self._count_unread()
 
@@ -112,89 +112,89 @@ class TlsTransport(asyncio.Protocol):
             self.write(part)
 
     def close(self) -> None:
-        """Say goodbye, and wait a little for the peer's: a connection cut at once could lose the last answer."""
-        if self.account.closing:
+        """Send close_notify and wait for the peer's: a connection that is cut could lose the last response."""
+        if self.usage.closing:
             return
-        with contextlib.suppress(ssl.SSLError):  # the peer's goodbye is still missing
+        with contextlib.suppress(ssl.SSLError):  # the peer's close_notify has not arrived
             self._tls.unwrap()
         self._flush()
-        self._end()
+        self._shut_down()
 
     def abort(self) -> None:
-        """End the connection now."""
-        self.account.closing = True
+        """Close the connection without waiting for the peer."""
+        self.usage.closing = True
         self._budget.close(self)
         self._socket.abort()
 
     def is_closing(self) -> bool:
         """Whether nothing more is read or written."""
-        return self.account.closing
+        return self.usage.closing
 
     def pause_reading(self) -> None:
-        """Leave what comes in the kernel's buffer."""
-        if not self._reading_paused and not self.account.closing:
+        """Stop reading; data stays in the kernel's buffer."""
+        if not self._reading_paused and not self.usage.closing:
             self._reading_paused = True
             self._socket.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again."""
+        """Continue to read."""
         if self._reading_paused:
             self._reading_paused = False
             if not self._socket.is_closing():
                 self._socket.resume_reading()
 
     def can_write_eof(self) -> bool:
-        """Not within TLS."""
+        """False: TLS has no half-closed connections."""
         return False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Keep our own limit: what is not yet read counts."""
+        """Ignore gunicorn's limits: UNREAD_BYTES applies."""
 
-    # What the worker and the budget call.
+    # Called by the worker and the budget.
 
     @property
     def serving(self) -> bool:
-        """Whether a request was read and is not yet answered."""
-        return not self.account.closing and self._protocol is not None and self._protocol.serving
+        """Whether the head of a request was read, and the request is not yet answered."""
+        return not self.usage.closing and self._protocol is not None and self._protocol.serving
 
     def overdue(self, now: float) -> bool:
-        """Whether the peer took too long."""
-        if self.account.closing:
+        """Whether the peer exceeded a time limit."""
+        if self.usage.closing:
             return now - self._closing_since > SHUTDOWN_SECONDS
         if self._protocol is None:
-            return now - self.account.since > HANDSHAKE_SECONDS
+            return now - self.usage.since > HANDSHAKE_SECONDS
         return self._protocol.overdue(now)
 
-    def make_room(self) -> None:
-        """Close the connection with all that it holds; a body that is still coming gets an answer."""
-        if self._protocol is None or self.account.closing or self.account.writing:
+    def evict(self) -> None:
+        """Close the connection to free its memory; a request whose body is still arriving gets a response."""
+        if self._protocol is None or self.usage.closing or self.usage.writing:
             self.abort()
         else:
-            self._protocol.refuse()
+            self._protocol.evict()
 
     def drop(self) -> None:
-        """Close a connection that is not worth waiting for."""
-        if self._protocol is None or self.account.closing or self.account.writing:
+        """Close the connection, and cancel its current request."""
+        if self._protocol is None or self.usage.closing or self.usage.writing:
             self.abort()
         else:
             self._protocol.close()
 
-    def _advance(self) -> None:
-        """Take from TLS what has come.
+    def _read_tls(self) -> None:
+        """Continue the handshake, or pass decrypted data to the protocol.
 
         Raises:
-            ssl.SSLWantReadError: more has to come; the usual end.
-            ssl.SSLError: the peer does not keep to TLS.
+            ssl.SSLWantReadError: all data was used; the usual case.
+            ssl.SSLError: the data is not valid TLS.
         """
         if self._protocol is None:
             self._tls.do_handshake()
             self._flush()
-            self._budget.finish(self.account, self._worker.loop.time())
-            self._protocol = AdmissionProtocol(self._worker, self.account)
+            self._budget.finish(self.usage, self._worker.loop.time())
+            self._protocol = AdmissionProtocol(self._worker, self.usage)
             self._protocol.connection_made(self)
         while self._incoming.pending or self._tls.pending():
             data = self._tls.read(RECORD_BYTES)
-            if not data:  # the peer says goodbye
+            if not data:  # the peer sent close_notify
                 self.close()
                 return
             self._protocol.data_received(data)
@@ -203,11 +203,11 @@ class TlsTransport(asyncio.Protocol):
         if self._outgoing.pending:
             self._flush()
 
-    def _end(self) -> None:
-        """Send what is written, and no more; what still comes is thrown away."""
+    def _shut_down(self) -> None:
+        """Send what is written, then end the stream; discard what still arrives."""
         self._closing_since = self._worker.loop.time()
-        self.account.closing = True
-        self._budget.finish(self.account, self._closing_since)
+        self.usage.closing = True
+        self._budget.finish(self.usage, self._closing_since)
         self.resume_reading()
         if not self._socket.is_closing():
             self._socket.write_eof()
@@ -218,4 +218,4 @@ class TlsTransport(asyncio.Protocol):
 
     def _count_unread(self) -> None:
         waiting = self._socket.get_write_buffer_size() if self._writing_paused else 0
-        self._budget.write(self.account, waiting, self._worker.loop.time())
+        self._budget.write(self.usage, waiting, self._worker.loop.time())

@@ -1,19 +1,19 @@
-"""Puts the serving process together: files and a cluster in, a service out."""
+"""Puts the serving process together: from options to a service."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.audit.log import KEEP, MAX_BYTES, AuditLog
+from webhook.audit.writer import KEEP, MAX_BYTES, AuditLogWriter
 from webhook.errors import ConfigError
 from webhook.review import Snapshot
 from webhook.server.admission import Admission
 from webhook.server.metrics import Metrics
-from webhook.server.state import State
+from webhook.server.state import ServerState
 from webhook.server.tls import ServingTls
 from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
-from webhook.settings.files import SettingsFiles
+from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import Job, SettingsWatcher
 
@@ -26,17 +26,17 @@ class Options:
 
     Attributes:
         certificate, key: PEM files.
-        client_ca: a PEM file; reviews are answered only for clients with a certificate of it. None answers everyone.
-        files: what they do not say, the cluster says, or a default; without either the fleet is unknown.
-        cluster: what to follow in the cluster; None asks no API server.
+        client_ca: a PEM file; only clients with a certificate of this CA are answered. None answers all clients.
+        files: the settings files, which take precedence over the cluster and the defaults.
+        cluster: the cluster to follow; None sends no request to an API server.
         audit_logs: paths, `-` for standard output; each gets every line.
-        audit_max_bytes, audit_keep: when a file is rotated, 0 for never; how many full ones are kept.
-        drain_seconds: how long to go on taking connections after a SIGTERM, while not ready.
+        audit_max_bytes, audit_keep: the size at which a file is rotated, 0 for never; the number of rotated files to keep.
+        drain_seconds: how long to accept connections after a SIGTERM, while unready.
     """
 
     certificate: Path
     key: Path
-    files: SettingsFiles
+    files: SettingsPaths
     client_ca: Path | None = None
     cluster: ClusterOptions | None = None
     audit_logs: tuple[str, ...] = ("-",)
@@ -47,16 +47,16 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Everything that serves: made before gunicorn forks, run in its worker.
+    """The parts of the server: created before gunicorn forks, run in its worker.
 
     Attributes:
-        jobs: run beside the admissions, in the event loop.
-        settled: waits until the jobs know what the cluster has, or cannot know it now.
-        stop: ends their threads, when no more news is wanted; returns at once.
+        jobs: run them in the event loop, until they are cancelled.
+        settled: waits until the cluster's settings are in use, or a request for them fails.
+        stop: stops the threads of the jobs; returns at once.
     """
 
     admission: Admission
-    state: State
+    state: ServerState
     tls: ServingTls
     jobs: Sequence[Job]
     settled: Callable[[], Awaitable[None]]
@@ -71,7 +71,7 @@ def build_service(options: Options) -> Service:
         ConfigError: a file cannot be used, or there are no credentials for the API server.
     """
     pair, client_ca = (options.certificate, options.key), tuple(filter(None, [options.client_ca]))
-    seen = signature(pair), signature(client_ca)  # first: what changes while it is read has changed
+    seen = signature(pair), signature(client_ca)  # before they are read: a change during that counts as a change
     metrics = Metrics()
     tls = ServingTls(options.certificate, options.key, options.client_ca)
     audit_logs = tuple(_audit_log(name, options, metrics) for name in options.audit_logs)
@@ -92,7 +92,7 @@ def build_service(options: Options) -> Service:
         ],
         renewed,
     )
-    state = State(settings.snapshot)
+    state = ServerState(settings.snapshot)
     state.certificate_expires = lambda: tls.expires
     state.sources, state.problems = settings.lines, lambda: tls_files.problems | settings.problems
     metrics.certificate(tls.expires.timestamp())
@@ -110,11 +110,11 @@ def build_service(options: Options) -> Service:
 
 
 def _nothing(*_: object) -> None:
-    """Stand where nothing is to be done."""
+    """Do nothing: the files are in use as soon as they are loaded."""
 
 
-def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLog:
+def _audit_log(name: str, options: Options, metrics: Metrics) -> AuditLogWriter:
     try:
-        return AuditLog(name, metrics.audit_failed, options.audit_max_bytes, options.audit_keep)
+        return AuditLogWriter(name, metrics.audit_failed, options.audit_max_bytes, options.audit_keep)
     except OSError as error:
         raise ConfigError(f"{name}: {error.strerror or error}; name a file that can be written") from error

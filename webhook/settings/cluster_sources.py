@@ -6,51 +6,95 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
+from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.client import FORBIDDEN, NOT_FOUND, Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import WATCH_SECONDS, Reflector
 from webhook.policy.policy import Policy
-from webhook.review import Snapshot
 from webhook.settings.files import FileSettings, parse_document
-from webhook.settings.snapshot import SnapshotInputs, build_snapshot
-from webhook.settings.sources import DEVICE_CONFIG, POLICY, ClusterOptions, Setting, SettingKind, SourceStatus
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import (
+    DEVICE_CONFIG,
+    POLICY,
+    SCHEDULER,
+    ClusterOptions,
+    Setting,
+    SettingKind,
+    SourceStatus,
+    key_in,
+)
 
 NODES = "/api/v1/nodes"
 
-Content = Mapping[str, Any]  # of a ConfigMap: the one key that is read, if present
+Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
 
 log = logging.getLogger(__name__)
 
 
-class ConfigMapSource(Generic[Setting]):
-    """Follows a setting in the first of several places that has its ConfigMap.
-
-    A ConfigMap that cannot be used is refused as a whole, and the last good one stays in use.
+class ClusterVersion(NamedTuple):
+    """The version of everything that a snapshot is built from; a new snapshot is due when it changes.
 
     Attributes:
-        kind: of setting.
-        value: the setting; the default until there is another.
+        files: what the settings files hold.
+        config_maps: the versions of the copies of the ConfigMaps.
+        nodes: which copy of the nodes is in use, and its version.
+        nodes_known: whether that copy is complete, and not stale.
+    """
+
+    files: FileSettings
+    config_maps: tuple[int, ...]
+    nodes: tuple[object, int]
+    nodes_known: bool
+
+
+class ClusterReading(NamedTuple):
+    """The settings of a cluster at one time.
+
+    Attributes:
+        inputs: what a snapshot is built from.
+        reloaded: each setting that has changed since the last reading, and whether its new version can be used.
+    """
+
+    inputs: SnapshotInputs
+    reloaded: Mapping[str, bool]
+
+
+class ConfigMapSource(Generic[Setting]):
+    """Follows a setting in the first of several ConfigMaps that exists.
+
+    If a ConfigMap cannot be used, the last good one stays in use.
+
+    Attributes:
+        kind: the kind of setting.
+        value: the setting in use; at first the default.
         problem: why the newest ConfigMap is not in use; None if it is.
-        settled: whether it is known which ConfigMap applies, or that there is none.
-        reflectors: one for each place.
+        settled: whether all ConfigMaps were looked for.
+        reflectors: one for each ConfigMap.
     """
 
     def __init__(
-        self, kind: SettingKind[Setting], places: Sequence[tuple[str, str]], connect: Callable[[], Client]
+        self,
+        kind: SettingKind[Setting],
+        places: Sequence[tuple[str, str]],
+        connect: Callable[[], Client],
+        *,
+        optional: bool = False,
     ) -> None:
         """Prepare to follow.
 
         Args:
-            kind: of setting.
-            places: namespace and name of the ConfigMaps, the most important first.
+            kind: the kind of setting.
+            places: namespace and name of the ConfigMaps; the first that exists applies.
             connect: makes a client.
+            optional: the default applies also where the API server does not allow to read the ConfigMap.
         """
         self.kind = kind
+        self._optional = optional
         self.value = kind.default()
         self.problem: str | None = None
         self.settled = False
@@ -59,7 +103,7 @@ class ConfigMapSource(Generic[Setting]):
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
 
     def refresh(self) -> bool:
-        """Read what has changed; returns whether that counts as a reload."""
+        """Use the ConfigMap if it has changed; returns whether that counts as a reload."""
         found = self._found()
         if found is None or found == self._seen:
             return False
@@ -75,7 +119,7 @@ class ConfigMapSource(Generic[Setting]):
         return not first or found[1] is not None
 
     def line(self) -> str:
-        """What is in use, and why nothing newer; for people."""
+        """What is in use, and why the newest ConfigMap is not; for people."""
         if not self.settled:
             return f"{self.kind.source}: not read yet; {self._origin} until then"
         if self.problem:
@@ -83,16 +127,20 @@ class ConfigMapSource(Generic[Setting]):
         return f"{self.kind.source}: {self._origin}"
 
     def status(self) -> SourceStatus:
-        """What is in use, and whether the API server answers. Safe in any thread."""
+        """The same as a value, with the problems of the connection. Safe in any thread."""
         problems = [] if self.settled else ["not read yet"]
         problems += [self.problem] if self.problem else []
-        problems += [f"{reflector.name}: {reflector.problem}" for reflector in self.reflectors if reflector.problem]
+        problems += [
+            f"{reflector.name}: {problem}"
+            for reflector in self.reflectors
+            if (problem := reflector.problem or reflector.absent)
+        ]
         return SourceStatus(self._origin, "; ".join(problems) or None)
 
     def _found(self) -> tuple[str, Content | None] | None:
-        """Place and content of the ConfigMap that applies; no content if there is none; None while that is unknown."""
+        """Place and content of the ConfigMap that applies; content None if there is none; None before all were listed."""
         for reflector in self.reflectors:
-            if reflector.confirmed is None:
+            if reflector.confirmed is None and not reflector.absent:
                 return None
             for content in tuple(reflector.objects.values()):
                 return reflector.name, content
@@ -109,15 +157,18 @@ class ConfigMapSource(Generic[Setting]):
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         # Selected by name, as RBAC can grant it.
         query = {"fieldSelector": f"metadata.name={name}"}
-        return Reflector(f"ConfigMap {namespace}/{name}", path, connect, self._keep, query)
+        found = Reflector(f"ConfigMap {namespace}/{name}", path, connect, self._keep, query)
+        found.optional = self._optional
+        return found
 
     def _keep(self, raw: dict[str, Any]) -> Content:
         data = raw.get("data")
-        return {self.kind.key: data[self.kind.key]} if isinstance(data, dict) and self.kind.key in data else {}
+        key = key_in(data, self.kind.key) if isinstance(data, dict) else self.kind.key
+        return {self.kind.key: data[key]} if isinstance(data, dict) and key in data else {}
 
 
 def _parse(kind: SettingKind[Setting], data: Any, place: str) -> Setting:
-    text = data.get(kind.key) if isinstance(data, Mapping) else None
+    text = data.get(key_in(data, kind.key)) if isinstance(data, Mapping) else None
     if not isinstance(text, str):
         raise ConfigError(f"{place} has no key {kind.key}")
     return kind.parse(parse_document(text.encode(), f"{place}: {kind.key}"), f"{place}: {kind.key}")
@@ -131,7 +182,7 @@ class _NodeCache:
     reflector: Reflector[Node]
 
     def serves(self, config: DeviceConfig) -> bool:
-        """Whether another device config keeps the same of nodes."""
+        """Whether another device config keeps the same fields of nodes."""
         return _node_fields(self.config) == _node_fields(config)
 
 
@@ -143,11 +194,11 @@ class NodeSource:
     """Follows the nodes, and keeps of them what the device config reads.
 
     When a new device config reads other fields, the nodes are listed again. Until that list is complete, the old nodes
-    and the old device config stay together: under the new one, the old nodes would seem to lack fields that nobody kept,
-    and good pods would be refused.
+    and the old device config stay in use together. Otherwise the old nodes would seem to lack the fields that the new
+    device config reads, and the webhook would refuse good pods.
 
     Attributes:
-        began: since when the nodes are awaited (time.monotonic).
+        began: when the source began to wait for nodes (time.monotonic).
     """
 
     def __init__(self, connect: Callable[[], Client]) -> None:
@@ -162,7 +213,7 @@ class NodeSource:
         self._next: _NodeCache | None = None
 
     def follow(self, config: DeviceConfig, stale_after: float) -> None:
-        """Keep what this device config reads, and get news at least twice before the nodes are stale."""
+        """Keep the fields that this device config reads, and confirm them at least twice before they are stale."""
         newest = self._next or self._current
         if newest is None or not newest.serves(config):
             if self._next is not None:
@@ -172,23 +223,27 @@ class NodeSource:
             reflector.start()
         newest.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
 
-    def settle(self) -> None:
-        """Switch to the newer nodes once their list is complete."""
+    def switch(self) -> None:
+        """Use the newer copy of the nodes once its list is complete."""
         if self._next is not None and self._next.reflector.confirmed is not None:
             if self._current is not None:
                 self._current.reflector.stop()
             self._current, self._next = self._next, None
 
-    def state(self, stale_after: float) -> tuple[object, int, bool]:
-        """Changes when `read` would return something else."""
-        version = self._current.reflector.version if self._current else 0
-        return self._current, version, self._fresh(stale_after)
+    @property
+    def version(self) -> tuple[object, int]:
+        """Which copy of the nodes is in use, and its version."""
+        return self._current, self._current.reflector.version if self._current else 0
+
+    def known(self, stale_after: float) -> bool:
+        """Whether the nodes are listed, and not stale."""
+        return self._current is not None and self.age() <= stale_after
 
     def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
-        """The nodes and the device config that belongs to them; None if they are not known, or stale."""
-        if self._current is None or not self._fresh(stale_after):
+        """The device config in use, and its nodes; None if they are not known, or stale."""
+        if self._current is None or not self.known(stale_after):
             return config, None
-        # By name, so that every replica has the same fleet, digest and order of messages; copied in one step.
+        # Sorted, so that every replica has the same fleet, digest and order of messages.
         nodes = sorted(self._current.reflector.objects.values(), key=attrgetter("name"))
         return config if self._current.serves(config) else self._current.config, nodes
 
@@ -199,36 +254,33 @@ class NodeSource:
 
     @property
     def problem(self) -> str | None:
-        """Why there is no news of them; None if there is, or if they are not followed yet."""
+        """Why the copy is not being updated; None if it is, or if the nodes are not followed yet."""
         newest = self._next or self._current
         return newest.reflector.problem if newest else None
 
     def line(self, stale_after: float) -> str:
-        """Their age and what is wrong; for people."""
+        """The age of the copy and its problem; for people."""
         problem = f": {self.problem}" if self.problem else ""
         if self._current is None:
             return f"not listed yet{problem}"
         limit = f"more than the {stale_after:.0f} s after which they count as unknown"
-        stale = "" if self._fresh(stale_after) else f", {limit}"
+        stale = "" if self.known(stale_after) else f", {limit}"
         return f"last news {self.age():.0f} s ago{stale}{problem}"
 
     def status(self, stale_after: float) -> SourceStatus:
-        """The same as values. Safe in any thread."""
-        healthy = self._fresh(stale_after) and not self.problem
+        """The same as a value. Safe in any thread."""
+        healthy = self.known(stale_after) and not self.problem
         return SourceStatus("the API server", None if healthy else self.line(stale_after), self.age())
 
     def stop(self) -> None:
-        """End all that runs."""
+        """Stop the reflectors; returns at once."""
         for cache in (self._current, self._next):
             if cache is not None:
                 cache.reflector.stop()
 
-    def _fresh(self, stale_after: float) -> bool:
-        return self._current is not None and self.age() <= stale_after
-
 
 class ClusterSources:
-    """All settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
+    """The settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
 
     def __init__(self, options: ClusterOptions, files: FileSettings) -> None:
         """Prepare; this sends nothing.
@@ -242,15 +294,15 @@ class ClusterSources:
         """
         credentials = Credentials(options.kubeconfig, options.context)
         connect = partial(Client, credentials)
-        connect()  # only for its error: each thread has a client of its own
+        connect()  # raises ConfigError if there are no credentials; each thread makes its own client
         self.files = files
         namespace, name = options.policy_map
         config_places = [(place, options.device_config_map) for place in options.device_config_namespaces]
         self._config = ConfigMapSource(DEVICE_CONFIG, config_places, connect)
-        self._policy = ConfigMapSource(POLICY, [(namespace or credentials.namespace, name)], connect)
-        self._config_maps: list[ConfigMapSource[Any]] = [
-            source for source, given in ((self._config, files.config), (self._policy, files.policy)) if given is None
-        ]
+        self._policy = ConfigMapSource(POLICY, [(namespace or credentials.webhook_namespace, name)], connect)
+        self._scheduler = ConfigMapSource(SCHEDULER, [options.scheduler_map], connect, optional=True)
+        given = ((self._config, files.config), (self._policy, files.policy), (self._scheduler, files.scheduler))
+        self._config_maps: list[ConfigMapSource[Any]] = [source for source, value in given if value is None]
         self._nodes = NodeSource(connect)
 
     def start(self) -> None:
@@ -265,32 +317,37 @@ class ClusterSources:
         for reflector in self._reflectors():
             reflector.stop()
 
-    def state(self) -> tuple[Any, ...]:
-        """Changes when a new snapshot is due; its last element is whether the nodes are known."""
-        self._nodes.settle()
-        versions = tuple(reflector.version for reflector in self._reflectors())
-        return self.files, versions, *self._nodes.state(self._policy_in_use.stale_after)
+    def version(self) -> ClusterVersion:
+        """The version of everything; takes the newest complete copy of the nodes into use."""
+        self._nodes.switch()
+        return ClusterVersion(
+            files=self.files,
+            config_maps=tuple(reflector.version for reflector in self._reflectors()),
+            nodes=self._nodes.version,
+            nodes_known=self._nodes.known(self._policy_in_use.stale_after),
+        )
 
-    def settled(self, *, nodes_known: bool) -> bool:
-        """Whether everything that the cluster has is known, or cannot be known now."""
-        complete = all(source.settled for source in self._config_maps)
-        complete = complete and (nodes_known or self.files.raw_nodes is not None)
-        return complete or bool(self._nodes.problem) or any(reflector.problem for reflector in self._reflectors())
+    def complete(self, version: ClusterVersion) -> bool:
+        """Whether a version holds everything that the cluster has, or the rest cannot be read now."""
+        if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
+            return True
+        nodes_known = version.nodes_known or version.files.raw_nodes is not None
+        return nodes_known and all(source.settled for source in self._config_maps)
 
-    def read(self) -> tuple[SnapshotInputs, list[tuple[str, bool]]]:
-        """What a snapshot is built from now; and each setting that was reloaded, with whether it can be used."""
+    def read(self) -> ClusterReading:
+        """Read what has changed, and follow the nodes as the device config requires."""
         files = self.files
-        reloaded = [(source.kind.source, source.problem is None) for source in self._config_maps if source.refresh()]
+        reloaded = {source.kind.source: source.problem is None for source in self._config_maps if source.refresh()}
         config, policy = files.config or self._config.value, self._policy_in_use
         nodes = files.nodes(config)
         if nodes is None:
-            if files.config or self._config.settled:  # otherwise nobody can tell yet what to keep of nodes
+            if files.config or self._config.settled:  # the device config determines what to keep of nodes
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
-        return SnapshotInputs(config, policy, nodes), reloaded
+        return ClusterReading(SnapshotInputs(config, policy, nodes, files.scheduler or self._scheduler.value), reloaded)
 
     def lines(self) -> Iterator[str]:
-        """The origin of everything, and how old it is; for people."""
+        """The origin of each setting, and the age of the nodes; for people."""
         for source in self._config_maps:
             yield source.line()
         for reflector in self._reflectors():
@@ -300,12 +357,14 @@ class ClusterSources:
             yield f"nodes: {self._nodes.line(self._policy_in_use.stale_after)}"
 
     def statuses(self) -> dict[str, SourceStatus]:
-        """The status of what no file gives, by its key in `Snapshot.digests`."""
+        """The status of each setting that no file gives, by its key in `Snapshot.digests`."""
         found = {}
         if self.files.config is None:
             found["config"] = self._config.status()
         if self.files.policy is None:
             found["policy"] = self._policy.status()
+        if self.files.scheduler is None:
+            found["scheduler"] = self._scheduler.status()
         if self.files.raw_nodes is None:
             found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
         return found
@@ -319,13 +378,13 @@ class ClusterSources:
         return self.files.policy or self._policy.value
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
-        """Those of the ConfigMaps."""
+        """The reflectors of the ConfigMaps."""
         for source in self._config_maps:
             yield from source.reflectors
 
 
-def read_snapshot(client: Client, options: ClusterOptions, files: FileSettings) -> Snapshot:
-    """Build a snapshot from the cluster as it is now, except for what files give.
+def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) -> SnapshotInputs:
+    """Read the settings of the cluster as it is now, except for what files give.
 
     Raises:
         ClusterError: a request failed.
@@ -336,12 +395,24 @@ def read_snapshot(client: Client, options: ClusterOptions, files: FileSettings) 
     policy = files.policy
     if policy is None:
         namespace, name = options.policy_map
-        own = namespace or Credentials(options.kubeconfig, options.context).namespace
+        own = namespace or Credentials(options.kubeconfig, options.context).webhook_namespace
         policy = _read_setting(client, POLICY, [(own, name)])
     nodes = files.nodes(config)
     if nodes is None:
         nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
-    return build_snapshot(config, policy, nodes)
+    return SnapshotInputs(config, policy, nodes, files.scheduler or _read_scheduler(client, options))
+
+
+def _read_scheduler(client: Client, options: ClusterOptions) -> SchedulerConf | None:
+    """The scheduler's configuration; None where it cannot be used, or the user may not read it."""
+    try:
+        return _read_setting(client, SCHEDULER, [options.scheduler_map])
+    except ConfigError:
+        return None
+    except ClusterError as error:
+        if error.status == FORBIDDEN:
+            return None
+        raise
 
 
 def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple[str, str]]) -> Setting:

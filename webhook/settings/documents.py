@@ -1,28 +1,59 @@
-"""YAML and JSON from files, strict and bounded: what is read means what Kubernetes would read, or is refused."""
+"""YAML and JSON from files, strict and bounded: parsed as Kubernetes would parse them, or refused with a plain reason."""
 
 import re
 from collections.abc import Hashable
+from json import JSONDecodeError
 from typing import Any
 
 import orjson
 import yaml
 
 from webhook.errors import ConfigError, RequestError
-from webhook.settings.syntax import Refused, why_unreadable
+from webhook.mistakes import mistake_in_json
 from webhook.wire.codec import refuse_duplicate_keys
 
-MAX_VALUES = 2_000_000  # aliases counted where they stand: an exploding one stays small
-MAX_CHECKED = 10 << 20  # bytes of JSON in which duplicate keys are looked for; a larger fleet was printed by a program
-MAX_DEPTH = 100  # no object of Kubernetes comes near; the YAML composer in C has no limit of its own and would crash
+MAX_VALUES = 2_000_000  # values after aliases are followed: a small file can expand to billions
+MAX_CHECKED = 10 << 20  # bytes of JSON that are checked for duplicate keys; a larger fleet was printed by a program
+MAX_DEPTH = 100  # more than any Kubernetes object has; the YAML composer in C has no limit and would crash
 
 _ODD_VALUES = (AttributeError, IndexError, KeyError, TypeError)  # the YAML library on `!!bool maybe` and its like
 _TAG = "tag:yaml.org,2002:"
 _JSON_TAGS = {f"{_TAG}{word}" for word in ("null", "bool", "int", "float", "str", "seq", "map")}
 _MERGE = f"{_TAG}merge"
 
+_TEMPLATE = b"{{"
+_PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ")
+
+# By a part of the YAML library's message: what it means for the author of the file.
+_MEANINGS = {
+    "expected ':'": "a key without a colon; write `key: value`",
+    "tab": "a tab; indent with spaces",
+    "cannot start any token": "a character that cannot stand here; put the text in quotes, and indent with spaces",
+    "mapping values are not allowed": "a colon that cannot stand here; check the indentation, or put the text in quotes",
+    "expected key": "the indentation does not match the lines above",
+    "'-' indicator": "the indentation does not match the lines above",
+    "block sequence entries": "a list cannot begin here; check the indentation",
+    "document start": "text after the end of the document; check the indentation, or write `---` before it",
+    "',' or": "a comma is missing, or a bracket is not closed",
+    "node content": "a value is missing, or a bracket is not closed",
+    "end of stream": "a quote is not closed",
+    "document indicator": "a quote is not closed",
+    "undefined alias": "an alias (*) without its anchor (&)",
+    "constructor for the tag": "a tag (!) that Kubernetes does not have; remove it",
+    "unhashable": "a list or an object as a key; put it in quotes if it is text",
+    "escape": "an unknown escape (\\) in double quotes; use single quotes",
+}
+
+
+class RefusedYaml(yaml.constructor.ConstructorError):
+    """YAML that this project refuses although the YAML library accepts it; `problem` is for people."""
+
+    def __init__(self, problem: str, mark: Any) -> None:
+        super().__init__(None, None, problem, mark)
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times faster
-    """YAML as Kubernetes means it: JSON's types only, no base-60 numbers, keys are text and stand once."""
+    """YAML as Kubernetes reads it: only JSON's types, no base-60 numbers; keys are unique strings."""
 
     merged = 0
     limit = MAX_VALUES
@@ -30,15 +61,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Refuse duplicate keys, before merged ones join them: two readers could see two different objects."""
         if not getattr(node, "checked", False):
-            node.checked = True  # type: ignore[attr-defined]  # a node may be merged before its own turn comes
+            node.checked = True  # type: ignore[attr-defined]  # a node can be merged before it is constructed
             self._check_keys(node)
         super().flatten_mapping(node)
-        self.merged += len(node.value)  # what merging this mapping costs; aliases of aliases multiply
+        self.merged += len(node.value)  # with aliases of aliases, merges grow exponentially
         if self.merged > self.limit:
-            raise Refused("a merge (<<) that explodes", node.start_mark)
+            raise RefusedYaml("a merge (<<) that explodes", node.start_mark)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-        """Make every key text: `1: x` is `"1": x` to Kubernetes, and JSON knows nothing else."""
+        """Make every key a string, as Kubernetes does: `1: x` becomes `"1": x`."""
         found: dict[Hashable, Any] = super().construct_mapping(node, deep)
         return {_text(key): value for key, value in found.items()}
 
@@ -47,7 +78,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in seen:
-                    raise Refused(f"the key {key.value!r} stands twice", key.start_mark)
+                    raise RefusedYaml(f"the key {key.value!r} stands twice", key.start_mark)
                 seen.add(key.value)
 
 
@@ -58,7 +89,7 @@ def _text(key: Hashable) -> str:
 
 
 def _resolver(tag: str, pattern: re.Pattern[str]) -> tuple[str, re.Pattern[str]]:
-    """Plain text to type, without numbers to the base 60: they would read the text 22:22 as 1342."""
+    """A pattern for the type of a plain scalar, without base-60 numbers, which would turn 22:22 into 1342."""
     numeric = tag in (f"{_TAG}int", f"{_TAG}float")
     return tag, re.compile(f"(?![^:]*:){pattern.pattern}", re.VERBOSE) if numeric else pattern
 
@@ -107,7 +138,7 @@ def _parse_yaml(data: bytes) -> list[Any]:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
-                raise Refused(f"nested more than {MAX_DEPTH} deep", event.start_mark)
+                raise RefusedYaml(f"nested more than {MAX_DEPTH} deep", event.start_mark)
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
     loader = _Loader(data)
@@ -122,12 +153,12 @@ def _parse_yaml(data: bytes) -> list[Any]:
 
 
 def _most_values(data: bytes) -> int:
-    """Every value that is written out takes a byte: only aliases can make more."""
+    """A value takes at least one byte; a document with more values than bytes repeats them by aliases."""
     return max(MAX_VALUES, len(data))
 
 
 def _count_down(value: Any, left: int) -> int:
-    """Subtract the number of values in a document; an alias counts as often as it stands. Stops below 0."""
+    """Subtract the number of values in a document, counting each use of an alias. Stops below 0."""
     stack = [value]
     while stack and left >= 0:
         here = stack.pop()
@@ -137,3 +168,37 @@ def _count_down(value: Any, left: int) -> int:
         elif isinstance(here, list):
             stack.extend(here)
     return left
+
+
+def why_unreadable(data: bytes, error: Exception) -> str:
+    """Why a text cannot be read, and where.
+
+    Args:
+        data: the whole text.
+        error: what was raised while it was read.
+    """
+    if data.startswith(_PACKED):
+        return "it is compressed; unpack it first"
+    if isinstance(error, UnicodeDecodeError | yaml.reader.ReaderError):
+        return "it is not text (control characters, or not UTF-8); give a YAML or JSON file"
+    if isinstance(error, RequestError):
+        return str(error)
+    if isinstance(error, RefusedYaml):
+        return f"{error.problem}{_place(error)}"
+    if _TEMPLATE in data:
+        line = data[: data.index(_TEMPLATE)].count(b"\n") + 1
+        return f"a template expression ({{{{ … }}}}) in line {line}; render it first, for example with `helm template`"
+    if isinstance(error, JSONDecodeError):
+        return mistake_in_json(error)
+    if isinstance(error, yaml.MarkedYAMLError):
+        found = str(error.problem or error.context or "")
+        meaning = next((meaning for part, meaning in _MEANINGS.items() if part in found), "this is not YAML")
+        return f"{meaning}{_place(error)}"
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
+
+
+def _place(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    return f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""

@@ -18,13 +18,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class WatchedFiles:
-    """Files that are used together.
+    """Files that are used together, such as a certificate and its key.
 
     Attributes:
-        source: their name in logs and metrics: `policy`, `certificate`, …
+        source: their name in logs and metrics.
         paths: a symbolic link counts as its target, as Kubernetes swaps mounted volumes.
         load: reads them, in another thread; raises ConfigError.
-        apply: takes what `load` returned into use, in the event loop.
+        apply: called in the event loop with what `load` returned.
         signature: of the files before they were first loaded.
         problem: why the newest version is not in use; None if it is.
     """
@@ -41,7 +41,7 @@ class WatchedFiles:
         """Read the files if they changed.
 
         Returns:
-            Whether the new version can be used; None if there is no news.
+            Whether the new version can be used; None if nothing has changed.
         """
         now = signature(self.paths)
         changed = now != self.signature
@@ -52,7 +52,7 @@ class WatchedFiles:
         try:
             self.apply(await asyncio.get_running_loop().run_in_executor(None, self.load))
         except ConfigError as error:
-            # Permissions, or the number of open files, change without a trace in the signature.
+            # Permissions and the number of open files can change while the signature stays the same.
             problem, unreadable = str(error), isinstance(error.__cause__, OSError)
         except Exception as error:
             problem = repr(error)
@@ -80,7 +80,7 @@ class FileWatcher:
         return {files.source: problem for files in self._watched if (problem := files.problem) is not None}
 
     async def run(self) -> None:
-        """Poll until cancelled; a replaced worker starts with what its master read long ago."""
+        """Poll until cancelled, at once for the first time: gunicorn's master may have read the files long ago."""
         while True:
             for files in self._watched:
                 usable = await files.reload()

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,11 +11,13 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
+from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.settings.sources import key_in
 
 Loaded = TypeVar("Loaded")
 
@@ -59,7 +61,7 @@ def read_input(path: str, limit: int) -> bytes:
 
 
 def source_name(path: str) -> str:
-    """What a file is called in messages."""
+    """The name of a file in messages."""
     return "standard input" if path == STANDARD_INPUT else path
 
 
@@ -77,59 +79,76 @@ def parse_document(data: bytes, source: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileSettings:
-    """What files say; None where there is no file. Two of them are never equal.
+    """The content of the settings files; None where there is no file. Compared by identity.
 
     Attributes:
         config, policy: as read.
-        raw_nodes: as they are, because what is needed of them depends on the device config.
+        raw_nodes: complete nodes, because the device config determines which fields are needed.
+        scheduler: as read.
     """
 
     config: DeviceConfig | None = None
     policy: Policy | None = None
     raw_nodes: list[dict[str, Any]] | None = None
+    scheduler: SchedulerConf | None = None
 
     def nodes(self, config: DeviceConfig) -> list[Node] | None:
-        """The nodes with devices, as this device config has them; None if no file holds any."""
+        """The nodes with devices, as this device config reads them; None if there is no file."""
         if self.raw_nodes is None:
             return None
         return [node for raw in self.raw_nodes if (node := read_node(raw, config)) is not None]
 
     def inputs(self) -> SnapshotInputs:
-        """What a snapshot is built from, if nobody but the files says anything."""
+        """The inputs of a snapshot without a cluster."""
         config = self.config or default_device_config()
-        return SnapshotInputs(config, self.policy or default_policy(), self.nodes(config))
+        return SnapshotInputs(config, self.policy or default_policy(), self.nodes(config), self.scheduler)
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsFiles:
-    """Where settings stand in files; None where no file says anything.
+class SettingsPaths:
+    """The paths of settings files; None where no file is given.
 
     Attributes:
         device_config: `device-config.yaml` or its ConfigMap.
         policy: the policy file.
         fleet: what `kubectl get nodes -o yaml` prints.
+        scheduler_conf: `volcano-scheduler.conf` or its ConfigMap.
     """
 
     device_config: Path | None = None
     policy: Path | None = None
     fleet: Path | None = None
+    scheduler_conf: Path | None = None
+
+    @property
+    def by_part(self) -> dict[str, Path]:
+        """Those that are given, by their setting's key in `Snapshot.digests`."""
+        every = {
+            "config": self.device_config,
+            "policy": self.policy,
+            "fleet": self.fleet,
+            "scheduler": self.scheduler_conf,
+        }
+        return {part: path for part, path in every.items() if path is not None}
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Those that there are."""
-        return tuple(path for path in (self.device_config, self.policy, self.fleet) if path is not None)
+        """The paths that are given."""
+        return tuple(self.by_part.values())
 
-    def or_samples(self) -> "SettingsFiles":
-        """The same, with the sample device config and fleet of the package where none is given."""
-        return SettingsFiles(
-            self.device_config or SAMPLES / "device-config.yaml", self.policy, self.fleet or SAMPLES / "fleet.yaml"
+    def or_samples(self) -> "SettingsPaths":
+        """The same paths, with the package's sample device config and fleet where none is given."""
+        return replace(
+            self,
+            device_config=self.device_config or SAMPLES / "device-config.yaml",
+            fleet=self.fleet or SAMPLES / "fleet.yaml",
         )
 
     def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> FileSettings:
-        """Read them.
+        """Read the files.
 
         Args:
-            begin: told of each before it is read: `config`, `policy` or `fleet`, and where it is.
+            begin: called before each file is read, with its setting's key in `Snapshot.digests`, and its path.
 
         Raises:
             ConfigError: one of them cannot be used.
@@ -145,6 +164,7 @@ class SettingsFiles:
             read("config", load_device_config, self.device_config),
             read("policy", load_policy, self.policy),
             read("fleet", load_raw_nodes, self.fleet),
+            read("scheduler", load_scheduler_conf, self.scheduler_conf),
         )
 
 
@@ -154,8 +174,17 @@ def load_device_config(path: str | Path) -> DeviceConfig:
     Raises:
         ConfigError: it cannot be read or used.
     """
+    return parse_device_config(load_document(path, names.DEVICE_CONFIG_KEY), str(path))
+
+
+def load_scheduler_conf(path: str | Path) -> SchedulerConf:
+    """Read a scheduler's configuration: the text of `volcano-scheduler.conf`, or the ConfigMap that holds it.
+
+    Raises:
+        ConfigError: it cannot be read or used.
+    """
     data = read_bytes(path, MAX_SETTINGS_BYTES)
-    return parse_device_config(_document_or_map(data, str(path), names.DEVICE_CONFIG_KEY), str(path))
+    return parse_scheduler_conf(_document_or_map(data, str(path), names.SCHEDULER_CONF_KEY), str(path))
 
 
 def load_policy(path: str | Path) -> Policy:
@@ -176,13 +205,22 @@ def read_policy(data: bytes, source: str) -> Policy:
     return parse_policy(_document_or_map(data, source, names.POLICY_KEY), source)
 
 
+def load_document(path: str | Path, key: str) -> Any:
+    """Read a settings file as it is written: a document, or the one in a key of a ConfigMap.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    return _document_or_map(read_bytes(path, MAX_SETTINGS_BYTES), str(path), key)
+
+
 def _document_or_map(data: bytes, source: str, key: str) -> Any:
-    """A document, or the one that a ConfigMap holds under a key."""
+    """A document; that of a ConfigMap's key if the document is a ConfigMap."""
     document = parse_document(data, source)
     if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
         return document
-    held = document.get("data")
-    text = held.get(key) if isinstance(held, dict) else None
+    section = document.get("data")
+    text = section.get(key_in(section, key)) if isinstance(section, dict) else None
     if not isinstance(text, str):
         raise ConfigError(f"{source}: the ConfigMap has no key {key}; name the ConfigMap that has it")
     return parse_document(text.encode(), f"{source}: {key}")
@@ -217,9 +255,8 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
 
 def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
     if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
-        cut_off = (
-            isinstance(document, dict) and "items" in document and "kind" not in document
-        )  # kubectl sorts the keys
+        # kubectl sorts the keys, so `kind` comes after `items`.
+        cut_off = isinstance(document, dict) and "items" in document and "kind" not in document
         hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
         raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
     items = [document] if document["kind"] == "Node" else document.get("items")
@@ -233,9 +270,9 @@ def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
 
 
 def _missing_part(node: dict[str, Any]) -> str | None:
-    """What a node lacks that the API server gives every node; None if it is whole."""
+    """A field that every node of an API server has and this one lacks; None if it has all."""
     for part, field in (("metadata", "name"), ("status", "allocatable")):
-        held = node.get(part)
-        if not isinstance(held, dict) or held.get(field) is None:
+        section = node.get(part)
+        if not isinstance(section, dict) or section.get(field) is None:
             return f"{part}.{field}"
     return None

@@ -1,13 +1,14 @@
-"""One snapshot out of its parts."""
+"""Builds the snapshot that reviews read, from device config, policy and nodes."""
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import Policy
 from webhook.review import Snapshot
 
@@ -34,38 +35,52 @@ def default_device_config() -> DeviceConfig:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SnapshotInputs:
-    """What a snapshot is built from. Two of them are never equal.
+    """The inputs of a snapshot. Compared by identity.
 
     Attributes:
         config, policy: as read.
         nodes: None if they are not known.
+        scheduler: how the scheduler is configured; None if that is not known.
     """
 
     config: DeviceConfig
     policy: Policy
     nodes: Sequence[Node] | None
+    scheduler: SchedulerConf | None = None
 
     def snapshot(self) -> Snapshot:
-        """The snapshot."""
-        return build_snapshot(self.config, self.policy, self.nodes)
+        """Build the snapshot."""
+        return build_snapshot(self.config, self.policy, self.nodes, self.scheduler)
 
 
-def build_snapshot(config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None) -> Snapshot:
-    """Put device config, policy and nodes together.
+def build_snapshot(
+    config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None, scheduler: SchedulerConf | None = None
+) -> Snapshot:
+    """Put device config, policy and nodes together, and what else is known.
 
     Args:
         config: the device config.
         policy: the policy; its declared shapes join the fleet.
-        nodes: None if they are not known; declared shapes alone then serve percentages, and rule nothing out.
+        nodes: None if they are not known; percentages are then computed from declared shapes, which refuse no pod.
+        scheduler: how the scheduler is configured; None if that is not known.
     """
-    config = as_read_by(config, policy.settings.target)
+    settings = policy.settings
+    if scheduler is not None:
+        settings = replace(settings, target=replace(settings.target, scheduler=scheduler))
+    config = as_read_by(config, settings.target)
     declared = policy.declared(config)
     fleet = None
     if nodes is not None or declared:
-        fleet = build_fleet(nodes, config, policy.settings.target, declared)
-    digests = {"config": _digest(config), "policy": policy.digest, "fleet": fleet.digest if fleet else "unknown"}
-    return Snapshot(config, policy.settings, policy.levels, fleet, digests)
+        fleet = build_fleet(nodes, config, settings.target, declared)
+    digests = {
+        "config": _digest((config.vgpu, config.ascend, dict(config.roles))),
+        "policy": policy.digest,
+        "fleet": fleet.digest if fleet else "unknown",
+    }
+    if scheduler is not None:
+        digests["scheduler"] = _digest(scheduler.facts)
+    return Snapshot(config, settings, policy.levels, fleet, digests)
 
 
-def _digest(config: DeviceConfig) -> str:
-    return hashlib.sha256(repr((config.vgpu, config.ascend, dict(config.roles))).encode()).hexdigest()[:12]
+def _digest(content: object) -> str:
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:12]

@@ -1,6 +1,6 @@
-"""Keeps a snapshot of device config, policy and fleet up to date with files and, where asked, the cluster.
+"""Keeps a snapshot of device config, policy and fleet up to date with files and, if there is one, a cluster.
 
-    watcher = SettingsWatcher(SettingsFiles(policy=path), cluster=None)
+    watcher = SettingsWatcher(SettingsPaths(policy=path), cluster=None)
     for job in watcher.jobs: loop.create_task(job())     # or SettingsThread(watcher).start()
     watcher.snapshot                                     # from any thread, at any time
 
@@ -16,29 +16,35 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from webhook.errors import ConfigError
 from webhook.review import Snapshot
 from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
-from webhook.settings.files import FileSettings, SettingsFiles
+from webhook.settings.files import FileSettings, SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import DEVICE_CONFIG, POLICY, ClusterOptions, SettingStatus, SourceStatus
+from webhook.settings.sources import (
+    DEVICE_CONFIG,
+    PART_NAMES,
+    POLICY,
+    ClusterOptions,
+    SettingStatus,
+    SourceStatus,
+)
 
 if TYPE_CHECKING:
-    from webhook.settings.cluster_sources import ClusterSources
+    from webhook.settings.cluster_sources import ClusterReading, ClusterSources, ClusterVersion
 
 POLL_SECONDS = 0.25  # between two comparisons of versions
 FIRST_POLL_SECONDS = 0.02  # until the first complete snapshot
 PAUSE_SECONDS = 3.0  # at least, between two snapshots
-SHARE = 0.01  # of the time, at most, goes into building snapshots: a larger fleet waits longer for its next one
-SWITCH_SECONDS = 0.0005  # for a computing thread to let the event loop run; Python's own 5 ms add up in a review
-STOP_SECONDS = 5.0  # for a file that is being read at that moment
+SHARE = 0.01  # of the time that may go into building snapshots: the next one of a large fleet comes later
+SWITCH_SECONDS = 0.0005  # after which a busy thread lets the event loop run; Python's default of 5 ms delays reviews
+STOP_SECONDS = 5.0  # to wait for a file that is being read
 
 Job = Callable[[], Coroutine[None, None, None]]
 
 _FILES = "settings"  # the source's name in logs and metrics; files are used together or not at all
-_NAMES = {"config": "device config", "policy": "policy", "fleet": "fleet"}  # by the key in Snapshot.digests
 
 log = logging.getLogger(__name__)
 
@@ -52,17 +58,17 @@ class _InUse(NamedTuple):
 
 
 class SettingsWatcher:
-    """Has a snapshot from the start, and a newer one whenever something usable has changed.
+    """Has a snapshot from the start, and a newer one whenever a setting has changed and can be used.
 
-    Nothing runs before the jobs do, so a process may fork in between. Everything else is safe in any thread.
+    Nothing runs before its jobs do, so the process may fork before that. Its other members are safe in any thread.
 
     Attributes:
-        jobs: to be run in one event loop, until cancelled.
+        jobs: run them in one event loop, until they are cancelled.
     """
 
     def __init__(
         self,
-        files: SettingsFiles,
+        files: SettingsPaths,
         cluster: ClusterOptions | None,
         use: Callable[[Snapshot], None] = lambda _: None,
         reloaded: Callable[[str, bool], None] = lambda _, __: None,
@@ -72,17 +78,17 @@ class SettingsWatcher:
         """Read the files; this sends nothing.
 
         Args:
-            files: take precedence over the cluster.
-            cluster: what to follow there; None uses no API server, and loads no client.
-            use: called with each later snapshot, in the event loop.
-            reloaded: called there, too, with each source that was read again (`settings`: the files), and whether it can
-                be used.
-            keep_inputs: keep what the snapshot was built from, too, which is every node of a file.
+            files: the settings files, which take precedence over the cluster.
+            cluster: the cluster to follow; None loads no client.
+            use: called in the event loop with each later snapshot.
+            reloaded: called in the event loop with each source that was read again (`settings` for the files), and
+                whether it can be used.
+            keep_inputs: also keep what the snapshot was built from, which includes every node of a file.
 
         Raises:
             ConfigError: a file cannot be used, or there are no credentials for the API server.
         """
-        seen = signature(files.paths)  # first: a change while they are read counts as a change
+        seen = signature(files.paths)  # before they are read: a change during that counts as a change
         self._files = files
         self._use_snapshot = use
         self._reloaded = reloaded
@@ -95,7 +101,7 @@ class SettingsWatcher:
         self._loaded_before = True
         inputs = given.inputs()
         snapshot = inputs.snapshot()
-        since = dict.fromkeys(snapshot.digests, datetime.now(UTC))
+        since = dict.fromkeys(PART_NAMES, datetime.now(UTC))
         self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
         self._cluster = None if cluster is None else _cluster_sources(cluster, given)
         if self._cluster is None:
@@ -107,12 +113,12 @@ class SettingsWatcher:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The one in use."""
+        """The snapshot in use."""
         return self._in_use.snapshot
 
     @property
     def inputs(self) -> SnapshotInputs:
-        """What it was built from; the same object as long as the snapshot is.
+        """What the snapshot in use was built from; replaced together with it.
 
         Raises:
             RuntimeError: made without `keep_inputs`.
@@ -124,22 +130,22 @@ class SettingsWatcher:
 
     @property
     def problems(self) -> dict[str, str]:
-        """Why the newest version of the files is not in use, by source; empty if it is."""
+        """By source, why the newest version of the files is not in use; empty if it is."""
         return self._file_watcher.problems
 
     async def settled(self) -> None:
-        """Wait, in the jobs' event loop, for a snapshot of all that the cluster has, or until it cannot be known now."""
+        """Wait, in the jobs' event loop, for a snapshot of all that the cluster has, or until a request to it fails."""
         if self._cluster is not None:
             await self._settled.wait()
 
     def stop(self) -> None:
-        """End the threads that follow the API server; returns at once."""
+        """Stop the threads that follow the API server; returns at once."""
         self._stopped = True
         if self._cluster is not None:
             self._cluster.stop()
 
     def lines(self) -> Iterable[str]:
-        """Where everything of the cluster comes from, how old it is, and what is wrong with it; for people."""
+        """Of each setting of the cluster: its origin, age and problem; for people."""
         return self._cluster.lines() if self._cluster is not None else ()
 
     def age(self) -> float | None:
@@ -147,11 +153,13 @@ class SettingsWatcher:
         return self._cluster.age() if self._cluster is not None else None
 
     def statuses(self) -> tuple[SettingStatus, ...]:
-        """The status of each setting in use: device config, policy, fleet."""
+        """The status of each setting in use; of those without a default only where there is a source."""
         _, snapshot, since = self._in_use
         sources = self._sources()
         return tuple(
-            SettingStatus(name, sources[part], since[part], snapshot.digests[part]) for part, name in _NAMES.items()
+            SettingStatus(name, sources[part], since[part], snapshot.digests.get(part, "unknown"))
+            for part, name in PART_NAMES.items()
+            if part in sources
         )
 
     def _sources(self) -> dict[str, SourceStatus]:
@@ -160,14 +168,12 @@ class SettingsWatcher:
         found = {part: SourceStatus(name) for part, name in defaults.items()}
         found |= self._cluster.statuses() if self._cluster is not None else {}
         problem = self.problems.get(_FILES)
-        paths = {"config": self._files.device_config, "policy": self._files.policy, "fleet": self._files.fleet}
-        for part, path in paths.items():
-            if path is not None:
-                found[part] = SourceStatus(str(path), problem if self._bad_file in (part, None) else None)
+        for part, path in self._files.by_part.items():
+            found[part] = SourceStatus(str(path), problem if self._bad_file in (part, None) else None)
         return found
 
     def _load(self) -> FileSettings:
-        """Read the files, in a thread; if one is bad, remember which."""
+        """Read the files; remember which one cannot be used."""
         reading: str | None = None
 
         def begin(part: str, path: Path) -> None:
@@ -196,8 +202,8 @@ class SettingsWatcher:
         inputs, snapshot = built
         now, before = datetime.now(UTC), self._in_use
         since = {
-            part: before.since[part] if digest == before.snapshot.digests[part] else now
-            for part, digest in snapshot.digests.items()
+            part: before.since[part] if snapshot.digests.get(part) == before.snapshot.digests.get(part) else now
+            for part in PART_NAMES
         }
         self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
         self._use_snapshot(snapshot)
@@ -208,39 +214,40 @@ class SettingsWatcher:
             return
         sys.setswitchinterval(SWITCH_SECONDS)
         cluster.start()
-        built: tuple[Any, ...] | None = None
+        built: ClusterVersion | None = None
         earliest = 0.0
         while not self._stopped:
-            state = cluster.state()
-            known, was_known = state[-1], built is not None and built[-1]
-            # Whether the fleet is known matters at once; other changes may be collected.
-            if state != built and (time.monotonic() >= earliest or known != was_known):
-                built, began = state, time.monotonic()
+            version = cluster.version()
+            were_known = built is not None and built.nodes_known
+            # Reviews need to learn at once whether the nodes are known; other changes may be collected.
+            if version != built and (time.monotonic() >= earliest or version.nodes_known != were_known):
+                built, began = version, time.monotonic()
                 await self._rebuild(cluster)
-                earliest = began + max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE) if known else 0.0
-            if cluster.settled(nodes_known=known):
+                pause = max(PAUSE_SECONDS, (time.monotonic() - began) / SHARE)
+                earliest = began + pause if version.nodes_known else 0.0
+            if cluster.complete(version):
                 self._settled.set()
             await asyncio.sleep(POLL_SECONDS if self._settled.is_set() else FIRST_POLL_SECONDS)
 
     async def _rebuild(self, cluster: "ClusterSources") -> None:
-        def build() -> tuple[SnapshotInputs, Snapshot, list[tuple[str, bool]]]:
-            inputs, reloaded = cluster.read()
-            return inputs, inputs.snapshot(), reloaded
+        def build() -> "tuple[ClusterReading, Snapshot]":
+            reading = cluster.read()
+            return reading, reading.inputs.snapshot()
 
         try:
-            inputs, snapshot, reloaded = await asyncio.get_running_loop().run_in_executor(None, build)
+            reading, snapshot = await asyncio.get_running_loop().run_in_executor(None, build)
         except Exception:
             log.exception("a bug: no snapshot could be built; the last one stays in use")
             return
-        for source, usable in reloaded:
+        for source, usable in reading.reloaded.items():
             self._reloaded(source, usable)
-        self._use((inputs, snapshot))
+        self._use((reading.inputs, snapshot))
 
 
 class SettingsThread:
     """Runs the jobs of a watcher in a thread, for a process without an event loop. Also a context manager.
 
-    Start it in the process that needs the news: a thread does not survive a fork. It keeps no process alive.
+    Start it after a fork, in the process that reads the settings. It does not keep the process alive.
     """
 
     def __init__(self, watcher: SettingsWatcher) -> None:
@@ -257,13 +264,13 @@ class SettingsThread:
         """Start, once; an API server that does not answer does not prevent it.
 
         Args:
-            patience: seconds to wait, at most, until the snapshot holds what the cluster has.
+            patience: seconds to wait, at most, until the snapshot holds all settings of the cluster.
         """
         self._thread.start()
         self._settled.wait(patience)
 
     def stop(self) -> None:
-        """End all that runs; the last snapshot stays. May be called again, and before `start`."""
+        """Stop the jobs and the thread; the last snapshot stays. May be called again, and before `start`."""
         with self._lock:
             self._stopped = True
             if self._loop is not None and self._jobs is not None:
@@ -286,7 +293,7 @@ class SettingsThread:
         except Exception:
             log.exception("a bug: settings are no longer followed; the last ones stay in use")
         finally:
-            self._watcher.stop()  # by now nothing can start another of its threads
+            self._watcher.stop()  # here, where nothing starts another thread
             self._settled.set()
 
     async def _watch(self) -> None:

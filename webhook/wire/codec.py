@@ -1,4 +1,4 @@
-"""Bytes to `Request`, verdict to bytes."""
+"""Reads an AdmissionReview into a `Request`, and writes the `Answer` to it."""
 
 import json
 from binascii import b2a_base64
@@ -14,16 +14,16 @@ from webhook.wire.models import ENVELOPE, Request
 
 API_VERSION = "admission.k8s.io/v1"
 
-# Commas, colons and opening brackets of a body: parsing costs as much as there are values, and nothing else runs meanwhile.
-# managedFields aside, an API server sends fewer for the densest pod that is reviewed, its previous version included.
-MAX_MARKS = 360_000
-MAX_MARKS_IN_DOUBT = 100_000  # where keys have to be compared one by one, which costs several times as much
+# Commas, colons and opening brackets of a body. The time to parse it grows with its values, and blocks everything else.
+# Without managedFields, the densest pod that an API server accepts has fewer, including its previous version.
+MAX_MARKS = 310_000
+MAX_MARKS_IN_DOUBT = 100_000  # of a body whose keys must be compared one by one, which takes several times as long
 _MARKS = (b",", b":", b"{", b"[")
 
-# Longer texts are refused there, too: 32-bit characters make strings four times as long.
+# The size limit of such a body: with 32-bit characters, its strings take four times as much memory.
 MAX_BYTES_IN_DOUBT = 2 << 20
 
-MAX_ESCAPES = 500_000  # that are replaced; a body with more of them is in doubt
+MAX_ESCAPES = 500_000  # of a body in which they are replaced
 
 _MANAGED_FIELDS = b'"managedFields":['
 
@@ -41,14 +41,14 @@ _TOO_DEEP = "the body is not JSON that can be read: it is nested too deeply"
 
 
 class Answer(NamedTuple):
-    """What a review's answer says.
+    """The answer to a review.
 
     Attributes:
-        allowed: the verdict.
+        allowed: whether the object is admitted.
         operations: the JSON patch; empty for none.
-        message: why not, for people; may have several lines.
-        causes: (reason, field, message) of each finding behind a refusal.
-        warnings: each on one line.
+        message: why the object is refused, for people; may have several lines.
+        causes: (reason, field, message) of each finding that refuses it.
+        warnings: each of one line.
         audit: annotations for the API server's own audit log.
     """
 
@@ -63,13 +63,13 @@ class Answer(NamedTuple):
 def decode(body: bytes) -> Request:
     """Read one AdmissionReview.
 
-    Of a body with too many values, only what an API server writes before the object is read: the answer can then be a denial
-    with the request's uid, which holds under any failurePolicy. An HTTP error would let the pod pass under `Ignore`.
+    Of a body with too many values, only the part before the object is read. That part has the uid, so the answer can be a
+    denial, which applies under any failurePolicy. After an HTTP error, the failurePolicy `Ignore` would admit the pod.
 
     Raises:
         NotJson: not one JSON document: malformed, NaN, too deep, numbers beyond a double, duplicate keys.
         NotAReview: JSON, but not an AdmissionReview with a uid and a request.
-        TooLarge: it has more values than are read, and no uid before them.
+        TooLarge: it has too many values, and no uid before them.
     """
     if not _has_more_marks(body, MAX_MARKS):
         return to_request(parse_json(body), len(body))
@@ -88,8 +88,8 @@ def parse_json(body: bytes) -> Any:
     """Parse one JSON document strictly.
 
     Raises:
-        NotJson: it is none, or an object in it names a key twice: two readers could then see two different pods.
-        TooLarge: it has too many values to look for such a key, and is not spelled as an API server spells.
+        NotJson: it is not JSON, or an object in it has a duplicate key, so that two parsers could read two different pods.
+        TooLarge: it has too many values to look for such a key, and is not formatted as an API server formats it.
     """
     try:
         document = orjson.loads(body)
@@ -97,9 +97,9 @@ def parse_json(body: bytes) -> Any:
         raise NotJson(f"the body is not JSON: {error}") from error
     try:
         spelled = orjson.dumps(document)
-    except TypeError as error:  # orjson reads deeper than it writes, and an answer may have to hold a part of this
+    except TypeError as error:  # orjson reads deeper documents than it can write into an answer
         raise NotJson(_TOO_DEEP) from error
-    # What an API server sends comes back the same, so it has no duplicates.
+    # If writing the document again gives the same bytes, as for all that API servers send, it has no duplicate keys.
     if spelled != body.rstrip() and spelled != _without_escapes(body):
         if len(spelled) > MAX_BYTES_IN_DOUBT or _has_more_marks(body, MAX_MARKS_IN_DOUBT):
             raise TooLarge(
@@ -177,15 +177,15 @@ def status(code: int, reason: str, message: str) -> bytes:
 
 
 def error_status(error: RequestError) -> bytes:
-    """The Status for bytes that cannot be judged."""
+    """The Status for a body that cannot be reviewed."""
     return status(error.status, error.reason, f"vgpu-webhook: {error}")
 
 
 def refuse_duplicate_keys(body: bytes) -> None:
-    """Look for a key that stands twice in one object of a JSON document.
+    """Look for duplicate keys in the objects of a JSON document.
 
     Raises:
-        NotJson: one does, or the document is nested too deeply to look.
+        NotJson: there is one, or the document is nested too deeply.
     """
     try:
         json.loads(body, object_pairs_hook=_unique)
@@ -195,7 +195,7 @@ def refuse_duplicate_keys(body: bytes) -> None:
 
 def _has_more_marks(body: bytes, most: int) -> bool:
     if len(body) > most:
-        for mark in _MARKS:  # one by one: others may run between them
+        for mark in _MARKS:  # in four steps, between which other threads can run
             most -= body.count(mark)
             if most < 0:
                 return True
@@ -203,31 +203,39 @@ def _has_more_marks(body: bytes, most: int) -> bool:
 
 
 def _without_managed_fields(body: bytes) -> bytes:
-    """The body with empty managedFields: no rule reads them, and half of a large object may be that.
+    """Empty the managedFields in a body: no rule reads them, and they can be half of a large object.
 
-    What looks like their beginning is one, since its quotes are not escaped. Within them no list stands in a list, so the
-    first bracket outside of strings ends them. Where that is not sure, they stay.
+    A match of _MANAGED_FIELDS is not in a string, because quotes in strings are escaped. The list has no lists in it, so it
+    ends at the first bracket outside of strings. If it is unclear where that is, the list stays.
     """
     kept: list[bytes] = []
-    done = start = 0
+    copied = 0  # the bytes before this position are in `kept`, or left out
+    start = 0
     for _ in ("object", "oldObject"):
         found = body.find(_MANAGED_FIELDS, start)
         if found < 0:
             break
         start = found + len(_MANAGED_FIELDS)
         end = body.find(b"]", start)
-        quotes = body.count(b'"', start, end) - body.count(b'\\"', start, end)
-        if end > 0 and quotes % 2 == 0 and body.find(b"[", start, end) < 0 and body.find(b"\\\\", start, end) < 0:
-            kept.append(body[done:start])
-            done = end
-    return b"".join([*kept, body[done:]])
+        if end > 0 and _is_flat(body, start, end):
+            kept.append(body[copied:start])
+            copied = end
+    return b"".join([*kept, body[copied:]])
+
+
+def _is_flat(body: bytes, start: int, end: int) -> bool:
+    """Whether this part of a body surely has no opening bracket and no unfinished string."""
+    if body.find(b"[", start, end) >= 0 or body.find(b"\\\\", start, end) >= 0:
+        return False
+    quotes = body.count(b'"', start, end) - body.count(b'\\"', start, end)
+    return quotes % 2 == 0
 
 
 def _without_escapes(body: bytes) -> bytes:
-    """The body without the escapes that Go makes and orjson does not.
+    """The body without the escapes that Go writes and orjson does not.
 
-    Equal to what orjson makes of the document, it has no duplicates: a replaced escape is a character in a string, so keys
-    stay as many as they are. An escape behind another backslash is none, but then what comes out is no JSON.
+    If the result equals what orjson writes, the body has no duplicate keys, because replacing an escape in a string does not
+    change the number of keys. An escape after another backslash is not one; replacing it gives invalid JSON.
     """
     plain = body.rstrip()
     if b"\\u" in plain and plain.count(b"\\u") <= MAX_ESCAPES:

@@ -1,1 +1,1 @@
-"""Pictures of values: text without styles, scripts or references, so that the strictest content policy shows them."""
+"""Charts and drawings as SVG, without styles, scripts or references, so that they need no exception of the content policy."""

@@ -1,4 +1,4 @@
-"""One card as a tank: its slices stacked from the bottom, its cores beside them, its split count as pips."""
+"""Draws one card: its memory as a tank with the slices stacked in it, a bar for its cores, and a square for each slice."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,21 +15,21 @@ BAR_WIDTH = 8
 WIDTH = BAR + BAR_WIDTH
 LINE = 13
 SMALL, NORMAL = 11, 12  # font sizes
-MAX_BLOCKS = 10  # of one card; the rest is one block
+MAX_BLOCKS = 10  # of one card; the other slices are one block
 MAX_PIPS = 12
-LEAST = 3.0  # height of a block, so that it can be seen
-ONE_LINE = 14.0  # height of a block with words
+MIN_HEIGHT = 3.0  # of a block, so that it is visible
+ONE_LINE = 14.0  # height of a block with text
 COLOURS = ("#1d5fbf", "#a3480b", "#12704a", "#8a2d8f", "#0b6b78", "#ad2263", "#6b5b00", "#5d4bb5")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What all cards of a drawing have in common.
+class CardStyle:
+    """What all cards of a drawing share.
 
     Attributes:
         drawing: the drawing.
-        places: the place of each container in the legend.
-        name: of the drawing, for references inside it.
+        places: the index of each container in the legend.
+        name: an id of the drawing, for references inside it.
         top: where the tanks begin.
     """
 
@@ -44,30 +44,30 @@ class Look:
         return chr(ord("A") + place) + (str(turn) if turn else "")
 
     def colour(self, container: str) -> dict[str, str]:
-        """The colour of a container: a class, and what holds without a style sheet."""
+        """The colour of a container: a class, and a fill for when no style sheet is loaded."""
         at = self.places[container] % len(COLOURS)
         return {"class": f"d-part d-p{at}", "fill": COLOURS[at]}
 
 
 def reasons(card: DrawnCard) -> list[str]:
-    """Why the card refuses, in lines."""
+    """Why the card refuses, wrapped."""
     return wrapped(card.refusal, WIDTH, SMALL, 4) if card.refusal else []
 
 
 def height(cards: Sequence[DrawnCard], top: int) -> int:
-    """Of a row of cards."""
+    """The height of a row of cards."""
     slots = 22 if any(card.slots for card in cards) else 4
     cores = 14 if any(card.slots or card.cores for card in cards) else 0
     return top + DEPTH + slots + cores + LINE * max(len(reasons(card)) for card in cards)
 
 
-def card_group(card: DrawnCard, look: Look, x: float, y: float) -> Markup:
+def card_group(card: DrawnCard, look: CardStyle, x: float, y: float) -> Markup:
     """A card at its place."""
     kind = "d-card d-refused" if card.refusal else "d-card"
     return element("g", {"class": kind, "transform": f"translate({x:g} {y:g})"}, *_pieces(card, look))
 
 
-def _pieces(card: DrawnCard, look: Look) -> Iterator[str]:
+def _pieces(card: DrawnCard, look: CardStyle) -> Iterator[str]:
     yield text(MARGIN, 11, fit(card.name, WIDTH - MARGIN - (14 if card.refusal else 0), NORMAL), "name")
     if card.refusal:
         yield text(WIDTH, 11, "✕", "cross", **{"text-anchor": "end"})
@@ -93,11 +93,11 @@ def _gauge(top: int) -> str:
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
-def _blocks(card: DrawnCard, look: Look) -> Iterator[str]:
+def _blocks(card: DrawnCard, look: CardStyle) -> Iterator[str]:
     """The slices, from the bottom; by their cores where no memory is known."""
     total = max(card.memory or card.cores, 1)
     sizes = [part.memory if card.memory else part.cores for part in card.parts]
-    heights = [max(DEPTH * size / total, LEAST) for size in sizes[:MAX_BLOCKS]]
+    heights = [max(DEPTH * size / total, MIN_HEIGHT) for size in sizes[:MAX_BLOCKS]]
     more = len(sizes) - MAX_BLOCKS + card.hidden
     if more > 0:
         heights.append(max(DEPTH * sum(sizes[MAX_BLOCKS:]) / total, ONE_LINE))
@@ -115,9 +115,9 @@ def _blocks(card: DrawnCard, look: Look) -> Iterator[str]:
 
 
 def _stacked(heights: list[float], top: int) -> Iterator[tuple[float, float]]:
-    """Where each of some blocks begins, from the bottom up, and how high it is.
+    """The top and height of each block, from the bottom up.
 
-    Together they may be too high: thin ones are drawn thicker than they are, and MIG may overdraw a card.
+    They are scaled if they are too high together: thin ones are drawn thicker, and MIG may use more than a card has.
     """
     scale = min(DEPTH / max(sum(heights), 1.0), 1.0)
     y = float(top + DEPTH)
@@ -126,8 +126,8 @@ def _stacked(heights: list[float], top: int) -> Iterator[tuple[float, float]]:
         yield y, high * scale
 
 
-def _letters(blocks: list[tuple[DrawnPart, float, float]], look: Look) -> Iterator[str]:
-    """Beside the blocks that are too thin for words."""
+def _letters(blocks: list[tuple[DrawnPart, float, float]], look: CardStyle) -> Iterator[str]:
+    """Letters beside the blocks that are too thin for text."""
     y = look.top + DEPTH + 14.0
     for part, at, high in blocks:
         if high < ONE_LINE and y - 10 > look.top:
@@ -135,8 +135,8 @@ def _letters(blocks: list[tuple[DrawnPart, float, float]], look: Look) -> Iterat
             yield text(MARGIN - 3, y, look.letter(part.container), "beside", **{"text-anchor": "end"})
 
 
-def _block(part: DrawnPart, card: DrawnCard, look: Look, y: float, high: float) -> Markup:
-    look_of = look.colour(part.container)
+def _block(part: DrawnPart, card: DrawnCard, look: CardStyle, y: float, high: float) -> Markup:
+    colour = look.colour(part.container)
     rect = {"x": MARGIN, "y": y, "width": TANK, "height": max(high - 1, 1.0)}
     pieces: list[str] = [element("title", {}, describe(part, look.drawing)), element("rect", rect)]
     words = f"{look.letter(part.container)} {part.container or 'the pod'}"
@@ -149,7 +149,7 @@ def _block(part: DrawnPart, card: DrawnCard, look: Look, y: float, high: float) 
         pieces.append(
             text(MARGIN + 5, start + LINE * at, fit(line, TANK - (16 if kind == "block" else 8), SMALL), kind)
         )
-    return element("g", look_of, *pieces)
+    return element("g", colour, *pieces)
 
 
 def _rest(more: int, y: float, high: float) -> Markup:
@@ -162,7 +162,7 @@ def _rest(more: int, y: float, high: float) -> Markup:
 # --- cores and slots ------------------------------------------------------------------------------------------------
 
 
-def _cores(card: DrawnCard, look: Look) -> Iterator[str]:
+def _cores(card: DrawnCard, look: CardStyle) -> Iterator[str]:
     column = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
     yield element("rect", {**column, "class": "d-tank", "fill": "none"})
     parts = [part for part in card.parts[:MAX_BLOCKS] if part.cores]
@@ -175,7 +175,7 @@ def _cores(card: DrawnCard, look: Look) -> Iterator[str]:
     yield element("rect", {**column, "class": "d-rim", "fill": "none", "stroke": "currentColor"})
 
 
-def _slots(card: DrawnCard, look: Look) -> Iterator[str]:
+def _slots(card: DrawnCard, look: CardStyle) -> Iterator[str]:
     taken, below = len(card.parts) + card.hidden, look.top + DEPTH
     if 0 < card.slots <= MAX_PIPS:
         for kind, pips in (("taken", range(min(taken, card.slots))), ("open", range(taken, card.slots))):

@@ -1,11 +1,11 @@
-"""Bars over time, as numbers that a template draws: shares of the width in percent, heights in pixels. No text is trusted."""
+"""Stacked bars over time, as numbers for a template: horizontally in percent of the width, vertically in pixels."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 HEIGHT = 120  # pixels from the highest bar to the axis
-MIN_SLOTS = 24  # bars have at least room for so many, so that one alone is no wall
+MIN_SLOTS = 24  # at least, so that a single bar is not wide
 MAX_TICKS = 8
 GAP = 0.16  # of a slot, between two bars
 
@@ -15,11 +15,11 @@ _TICKS = (60, 300, 900, 1800, _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 *
 
 
 class Series(NamedTuple):
-    """Counts of one thing over time.
+    """Counts over time.
 
     Attributes:
-        name: of the thing.
-        counts: by the second, since 1970 in UTC, at which their step begins.
+        name: what is counted.
+        counts: by the beginning of their step, in seconds since 1970.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Series(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a bar: the place of its series, its upper edge and its height in pixels."""
+    """A part of a bar: the index of its series, its upper edge and its height in pixels."""
 
     place: int
     y: float
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
         begin, end: of the step.
         counts: of each series.
         total: of all.
-        pieces: from the axis upwards; without those that count nothing.
+        pieces: from the axis upwards; without empty ones.
     """
 
     x: float
@@ -55,7 +55,7 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A label: its place in percent of the width, or in pixels from above, and whether it may be left out."""
+    """A label: its place in percent of the width or in pixels from the top, and whether a narrow page may leave it out."""
 
     at: float
     text: str
@@ -84,7 +84,7 @@ class Chart(NamedTuple):
     Attributes:
         names: of the series, from the axis upwards.
         totals: of each.
-        bars: of the steps in which something happened.
+        bars: of the steps that are not empty.
         levels: labels of the vertical axis.
         axis: the time.
     """
@@ -99,7 +99,7 @@ class Chart(NamedTuple):
 def axis(begin: int, end: int, step: int) -> Axis:
     """The time from the beginning of a first step to the beginning of a last one, in seconds since 1970.
 
-    It is made longer to the left where it is short, so that bars are not wide.
+    A short time is extended to the left, so that bars are not wide.
     """
     begin -= begin % step
     slots = (end - begin) // step + 1
@@ -110,7 +110,7 @@ def axis(begin: int, end: int, step: int) -> Axis:
 
 
 def chart(series: Iterable[Series], time: Axis) -> Chart:
-    """Stack series over a time; what lies outside of it is left out."""
+    """Stack series over a time. Counts outside of it are left out."""
     listed = list(series)
     cells: dict[int, list[int]] = {}
     for place, each in enumerate(listed):
@@ -137,7 +137,7 @@ def _bar(slot: int, counts: Sequence[int], time: Axis, top: int) -> Bar:
     y = float(HEIGHT)
     for place, count in enumerate(counts):
         if count:
-            height = max(HEIGHT * count / top, 1.0)  # one refusal among thousands must be seen
+            height = max(HEIGHT * count / top, 1.0)  # so that one refusal among thousands is visible
             y -= height
             pieces.append(Piece(place, round(y, 2), round(height, 2)))
     width = 100 / time.slots
@@ -154,13 +154,13 @@ def _bar(slot: int, counts: Sequence[int], time: Axis, top: int) -> Bar:
 
 
 def _round_up(count: int) -> int:
-    """The next of 1, 2, 4, 6, 10, 20, 40… that is not below: half of it is a round number too."""
+    """The next of 1, 2, 4, 6, 10, 20, 40…, whose halves are round too."""
     power = 10 ** (len(str(count)) - 1)
     return next((power * digit for digit in (1, 2, 4, 6, 10) if power * digit >= count), count)
 
 
 def _ticks(begin: int, slots: int, step: int) -> list[Tick]:
-    """Labels at round times, with the day where it begins."""
+    """Labels at round times; the date stands where a day begins."""
     end = begin + slots * step
     every = next((each for each in _TICKS if each >= step and (end - begin) / each <= MAX_TICKS), None)
     if every is None:

@@ -1,4 +1,4 @@
-"""SVG elements, escaped by construction, and foreign text that fits its place."""
+"""SVG elements with escaped content, and text of users cut to fit."""
 
 import textwrap
 import unicodedata
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from webhook.texts import legible
 
 ADVANCE = 0.58  # of a character, in font sizes: the average of a sans-serif
-LARGEST = 10**12  # numbers beyond are written as such
+LARGEST = 10**12  # larger numbers are not written out
 
 
 def element(name: str, attributes: dict[str, Any], *content: str) -> Markup:
@@ -27,9 +27,9 @@ def text(x: float, y: float, words: str, kind: str, **more: Any) -> Markup:
     return element("text", {"x": x, "y": y, "class": f"d-{kind}", **more}, words)
 
 
-def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
-    """As much of a text as a width takes; of the end of it with `tail`, where models differ."""
-    seen = legible(foreign, 120)
+def fit(text_of_user: str, width: float, size: float, *, tail: bool = False) -> str:
+    """A text, cut to a width; with `tail` its end is kept, in which model names differ."""
+    seen = legible(text_of_user, 120)
     room = int(width / (size * ADVANCE))
     if _wide(seen) <= room:
         return seen
@@ -39,9 +39,9 @@ def fit(foreign: str, width: float, size: float, *, tail: bool = False) -> str:
     return "…" + kept[::-1] if tail else kept + "…"
 
 
-def wrapped(foreign: str, width: float, size: float, lines: int) -> list[str]:
-    """A text in so many lines at most."""
-    seen = legible(foreign, 600)
+def wrapped(text_of_user: str, width: float, size: float, lines: int) -> list[str]:
+    """A text, wrapped to at most so many lines."""
+    seen = legible(text_of_user, 600)
     room = int(width / (size * ADVANCE) * len(seen) / max(_wide(seen), 1))
     return textwrap.wrap(seen, max(room, 8), max_lines=lines, placeholder=" …", break_on_hyphens=False)
 

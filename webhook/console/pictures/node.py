@@ -1,7 +1,4 @@
-"""A drawing of a node as SVG: text alone, with classes that `static/drawing.css` gives their colours.
-
-It holds no styles, scripts or references to elsewhere, so that the strictest content policy shows it.
-"""
+"""Draws a node as SVG, with classes that `static/drawing.css` colours."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +15,7 @@ from webhook.console.pictures.card import (
     SMALL,
     TANK,
     WIDTH,
-    Look,
+    CardStyle,
     card_group,
     height,
 )
@@ -28,7 +25,7 @@ from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode
 from webhook.texts import legible
 
 MAX_BYTES = 60_000
-COLUMNS = 4
+COLUMNS = 3  # more would be scaled down until their text is too small
 GAP, PAD = 18, 8
 LEGEND_ROW = 20
 MAX_LEGEND = 12
@@ -39,8 +36,8 @@ def svg(drawing: DrawnNode, title: str, columns: int = COLUMNS) -> Markup:
 
     Args:
         drawing: what is drawn.
-        title: whose drawing it is, the node's name; for who does not see it.
-        columns: how many cards stand in a row; 4 are legible in half a page, 8 want all of it.
+        title: the node's name, for screen readers.
+        columns: how many cards are in a row.
 
     Returns:
         At most 60,000 bytes.
@@ -60,7 +57,7 @@ def _svg(drawing: DrawnNode, title: str, columns: int) -> Markup:
     known = dict.fromkeys([*(name for name in drawing.containers if name in present), *sorted(present)])
     name = _identity(drawing, title)
     top = 50 if len({card.kind for card in drawing.cards}) > 1 else 36
-    look = Look(drawing, {container: place for place, container in enumerate(known)}, name, top)
+    look = CardStyle(drawing, {container: place for place, container in enumerate(known)}, name, top)
     columns = max(1, min(columns, max(len(drawing.cards), 3)))
     wide = 2 * PAD + columns * (WIDTH + GAP) - GAP
     body, high = _rows(look, columns)
@@ -90,7 +87,7 @@ def _svg(drawing: DrawnNode, title: str, columns: int) -> Markup:
 
 
 def _identity(drawing: DrawnNode, title: str) -> str:
-    """A word that other drawings of a page do not have; cut texts will do."""
+    """An id that differs from those of other drawings on the page."""
     parts = [
         [(part.container[:MAX_TEXT], part.memory, part.cores) for part in card.parts[:MAX_PARTS]]
         for card in drawing.cards
@@ -100,8 +97,8 @@ def _identity(drawing: DrawnNode, title: str) -> str:
     return "d" + hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
-def _rows(look: Look, columns: int) -> tuple[list[str], int]:
-    """The cards, and where the next thing may begin."""
+def _rows(look: CardStyle, columns: int) -> tuple[list[str], int]:
+    """The cards, and the y below them."""
     cards, y = look.drawing.cards, PAD
     body: list[str] = []
     for start in range(0, len(cards), columns):
@@ -112,7 +109,7 @@ def _rows(look: Look, columns: int) -> tuple[list[str], int]:
     return body, max(y - GAP, PAD)
 
 
-def _definitions(look: Look) -> Markup:
+def _definitions(look: CardStyle) -> Markup:
     """The hatching of refused cards, and the insides of tanks and bars."""
     tank = {"x": MARGIN, "y": look.top, "width": TANK, "height": DEPTH, "rx": 6}
     bar = {"x": BAR, "y": look.top, "width": BAR_WIDTH, "height": DEPTH, "rx": 4}
@@ -127,8 +124,8 @@ def _definitions(look: Look) -> Markup:
     )
 
 
-def _legend(look: Look, wide: int) -> list[str]:
-    """Each container with its letter, colour and share; two in a row where there is room."""
+def _legend(look: CardStyle, wide: int) -> list[str]:
+    """Each container with its letter, colour and share, in two columns if there is room."""
     shares = totals(look.drawing)
     columns = 2 if wide > 480 and len(look.places) > 1 else 1
     room = (wide - 2 * PAD) / columns
@@ -142,7 +139,7 @@ def _legend(look: Look, wide: int) -> list[str]:
     return [Markup("").join(entries[at : at + columns]) for at in range(0, len(entries), columns)]
 
 
-def _entry(look: Look, container: str, share: str, x: float, room: float) -> Markup:
+def _entry(look: CardStyle, container: str, share: str, x: float, room: float) -> Markup:
     words = fit(container or "the pod", room * 0.45, SMALL)
     swatch = element("rect", {"x": x + MARGIN, "y": 0, "width": 16, "height": 16, "rx": 4})
     letter = text(x + MARGIN + 8, 12, look.letter(container), "block", **{"text-anchor": "middle"})
@@ -151,11 +148,13 @@ def _entry(look: Look, container: str, share: str, x: float, room: float) -> Mar
     return Markup("").join([element("g", look.colour(container), swatch, letter), line])
 
 
-def _notes(look: Look, wide: int) -> list[str]:
+def _notes(look: CardStyle, wide: int) -> list[str]:
     return [text(PAD + MARGIN, 10, line, "note") for line in _note_lines(look.drawing, wide - 2 * PAD - MARGIN)]
 
 
 def _note_lines(drawing: DrawnNode, room: float) -> Iterator[str]:
     if drawing.more:
         yield f"and {drawing.more} more card{'s' if drawing.more > 1 else ''} not drawn"
+    if any(card.memory and card.cores for card in drawing.cards):
+        yield "The narrow bar beside a card shows its cores."
     yield from wrapped(drawing.note, room, SMALL, 4)

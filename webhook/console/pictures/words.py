@@ -1,4 +1,4 @@
-"""What a drawing shows, in words: for its legend, and for who does not see it."""
+"""Describes a drawing in words, for its legend and for screen readers."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,14 +12,14 @@ MAX_WORDS = 1500
 
 
 def share(part: DrawnPart, drawing: DrawnNode, *, cores: bool = False) -> str:
-    """What a part is, in short."""
+    """The memory or cores of a part."""
     if not cores and part.memory:
         return amount(part.memory, drawing.unit) if drawing.unit else f"memory {amount(part.memory)}"
     return amount(part.cores, drawing.core_unit) if part.cores else "nothing counted"
 
 
 def describe(part: DrawnPart, drawing: DrawnNode) -> str:
-    """What a part is, in words."""
+    """A part with its container, memory, cores and label."""
     said = [share(part, drawing)] if part.memory else []
     if part.cores:
         said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
@@ -29,7 +29,7 @@ def describe(part: DrawnPart, drawing: DrawnNode) -> str:
 
 
 def totals(drawing: DrawnNode) -> dict[str, str]:
-    """What each container gets of the cards that are drawn: `2 × 4000 MiB, 30 %`."""
+    """What each container gets of the drawn cards: `2 × 4000 MiB, 30 %`."""
     return {
         container: "; ".join([_times(part, count, drawing) for part, count in list(parts.items())[:2]])
         + ("; …" if len(parts) > 2 else "")
@@ -38,7 +38,7 @@ def totals(drawing: DrawnNode) -> dict[str, str]:
 
 
 def description(drawing: DrawnNode, title: str) -> str:
-    """A few sentences: the cards, who is on which, and who refuses why."""
+    """A few sentences: the cards, which containers they hold, and why cards refuse."""
     return legible(" ".join(_sentences(drawing, title)), MAX_WORDS)
 
 
@@ -85,7 +85,7 @@ def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
 
 
 def _names(cards: list[DrawnCard]) -> str:
-    """`cards 0, 1`: their names, what they have in common once."""
+    """`cards 0, 1`: the names, with the word that they share written once."""
     parts = [legible(card.name, 40).rpartition(" ") for card in cards]
     common = {kind for kind, _, _ in parts}
     names = [last for _, _, last in parts] if len(common) == 1 else [legible(card.name, 40) for card in cards]

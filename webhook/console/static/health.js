@@ -1,4 +1,4 @@
-// While the doctor looks, the page waits for it, and shows what it finds. Without this script a link does the same.
+// While the doctor checks, the page waits for it and shows its results. Without this script a link does the same.
 
 const TRIES = 10;
 

@@ -1,5 +1,5 @@
-// Forms marked data-live show their answer while one types: the same page is fetched, and #result of it is put in place.
-// Without this script the same forms work by their button. The answer is HTML of the server, in which everything is escaped.
+// Forms with data-live show their result while the user types: the page is fetched, and its #result replaces the shown one.
+// Without this script the forms work by their button. The fetched page is the server's HTML, in which everything is escaped.
 
 const PAUSE = 350; // ms after the last key
 
@@ -7,7 +7,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   let timer = 0;
   let running = null;
 
-  const ask = async () => {
+  const update = async () => {
     clearTimeout(timer);
     running?.abort();
     const mine = (running = new AbortController());
@@ -21,38 +21,38 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       dispatchEvent(new CustomEvent("result"));
     } catch (error) {
       if (error.name === "AbortError") return;
-      tell("The console does not answer. Is it still running?");
+      showError("The console does not answer. Is it still running?");
     }
     document.getElementById("result").removeAttribute("aria-busy");
   };
 
   const soon = () => {
     clearTimeout(timer);
-    timer = setTimeout(ask, PAUSE);
+    timer = setTimeout(update, PAUSE);
   };
 
   form.addEventListener("input", (event) => event.target.hasAttribute("data-quiet") || soon());
   form.addEventListener("submit", (event) => {
     if (event.submitter?.hasAttribute("data-plain")) return;
     event.preventDefault();
-    ask();
+    update();
   });
   form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) ask();
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) update();
   });
 }
 
 function request(form, signal) {
   const data = new FormData(form);
   if (form.method === "post") return [form.action, { method: "POST", body: data, signal }];
-  const whole = form.hasAttribute("data-whole"); // fields that are empty ask something, too
+  const whole = form.hasAttribute("data-whole"); // empty fields count too
   const query = new URLSearchParams([...data].filter(([, value]) => whole || value !== ""));
   const address = `${form.action.split("?")[0]}?${query}`;
   history.replaceState(null, "", address);
   return [address, { signal }];
 }
 
-function tell(text) {
+function showError(text) {
   const result = document.getElementById("result");
   const note = document.createElement("p");
   note.className = "note bad";

@@ -1,6 +1,6 @@
-// The editor: Tab indents, unless Escape came before; a file and an example are put into it. All of it works without this, too.
+// The editor: Tab indents, unless Escape was pressed before; files and examples are loaded into it. The page works without it.
 
-const LARGEST = 256 * 1024; // bytes of a file; the server takes no more
+const LARGEST = 256 * 1024; // bytes of a file; the server's limit
 
 const editor = document.getElementById("manifest");
 const settings = document.querySelector('textarea[name="settings"]');
@@ -8,7 +8,7 @@ const file = document.querySelector('input[type="file"]');
 const hint = document.getElementById("keys");
 const examples = document.querySelector("form[data-examples]");
 
-let filled = editor.value; // what was put there, so that nothing typed is lost
+let filled = editor.value; // the loaded text, to notice what the user typed
 let leaving = false;
 
 hint.textContent = hint.dataset.without;
@@ -27,7 +27,7 @@ editor.addEventListener("keydown", (event) => {
 editor.addEventListener("blur", () => (leaving = false));
 
 function insert(text) {
-  // The old way is the one that Ctrl+Z takes back.
+  // Only this deprecated command can be undone with Ctrl+Z.
   if (document.execCommand?.("insertText", false, text)) return;
   editor.setRangeText(text, editor.selectionStart, editor.selectionEnd, "end");
   changed();
@@ -56,9 +56,17 @@ file.addEventListener("change", async () => {
 });
 file.addEventListener("click", () => file.setCustomValidity(""));
 
+// The list shows the name of an example only while the editor holds it.
+editor.addEventListener("input", () => {
+  if (editor.value === filled) return;
+  const list = examples.elements.example;
+  if (list.options[0].value !== "") list.add(new Option("your own manifest", ""), 0);
+  list.value = "";
+});
+
 examples.elements.example.addEventListener("change", async (event) => {
-  if (editor.value !== filled) return; // what one has typed goes only when one asks for it, by the button
   const name = event.target.value;
+  if (!name || editor.value !== filled) return; // the button replaces what the user typed
   const answer = await fetch(`${examples.action.split("?")[0]}?${new URLSearchParams({ example: name })}`);
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const manifest = page.getElementById("manifest");

@@ -1,9 +1,9 @@
-// Follows the log: asks every second what came, and puts it on top of the list. Texts are set as text, never as HTML.
+// Follows the log: fetches new decisions every second and adds them at the top of the list, as text, never as HTML.
 
 const EVERY = 1000; // ms
 const SLOWEST = 30000; // ms, while there is no answer
 const MOST = 500; // rows
-const HIDDEN = /[^\P{C}]|[^\P{Z} ]/gu; // what a page would obey or hide: control and bidi characters, odd spaces
+const HIDDEN = /[^\P{C}]|[^\P{Z} ]/gu; // characters that a page hides or obeys: control and bidi characters, odd spaces
 
 const bar = document.querySelector("[data-tail]");
 const button = bar.querySelector("[data-follow]");
@@ -12,17 +12,17 @@ let following = false;
 let timer = 0;
 let pause = EVERY;
 let last = 0;
-let waiting = []; // what came while somebody reads, newest first
+let waiting = []; // new decisions while the user reads, newest first
 let missed = 0;
 let added = 0;
 let since = "";
-let run = 0; // answers to questions of an earlier run are not wanted
+let run = 0; // responses to requests of an earlier run are dropped
 
 function result() {
   return document.getElementById("result");
 }
 
-// The list can be another one since the form was used: begin anew with what it shows.
+// The form may have replaced the list: start again from what it shows.
 function begin() {
   bar.hidden = !("first" in result().dataset);
   last = Number(result().dataset.newest);
@@ -62,7 +62,7 @@ async function look() {
 
 function take(found) {
   if (found.newest < last) {
-    news.textContent = "The console was started anew: reload the page.";
+    news.textContent = "The console was restarted: reload the page.";
     stop();
     return;
   }
@@ -75,7 +75,7 @@ function take(found) {
   if (found.journal.problem) news.textContent += ` ${found.journal.problem}`;
 }
 
-// Rows do not move under somebody who reads them.
+// Rows do not move while the user reads them.
 function reading() {
   const rows = document.querySelector("[data-rows]");
   return rows.contains(document.activeElement) || rows.getBoundingClientRect().top < 0;
@@ -112,7 +112,7 @@ function row(entry) {
   object.firstElementChild.textContent = `${shown(entry.kind, 40)}/`;
   object.lastElementChild.textContent = shown(entry.name, 80) || "(no name yet)";
   user.textContent = shown(entry.user, 60);
-  for (const spoke of entry.rules.slice(0, 8)) rules.append(label("span", `level ${spoke.level}`, shown(spoke.rule, 40)), " ");
+  for (const found of entry.rules.slice(0, 8)) rules.append(label("span", `level ${found.level}`, shown(found.rule, 40)), " ");
   if (entry.rules.length > 8) rules.append(label("small", "", "and more"), " ");
   if (entry.dryRun) rules.append(label("small", "", "dry run"));
   return made;
@@ -125,7 +125,7 @@ function label(tag, classes, text) {
   return made;
 }
 
-// As the server's rows have it.
+// As in the server's rows.
 function spell(letter) {
   const known = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[letter];
   const code = letter.codePointAt(0);

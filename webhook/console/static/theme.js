@@ -1,4 +1,4 @@
-// The choice between light and dark is kept in the browser; without one, the system's holds. Loaded before anything is drawn.
+// Sets the theme before the page is drawn: the user's choice, which the browser keeps, or else the system's.
 "use strict";
 
 const root = document.documentElement;
@@ -17,16 +17,19 @@ if (chosen === "light" || chosen === "dark") root.dataset.theme = chosen;
 addEventListener("DOMContentLoaded", () => {
   const button = document.querySelector("[data-theme-switch]");
   if (!button) return;
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const current = () => root.dataset.theme ?? (system.matches ? "dark" : "light");
+  const show = () => (button.textContent = `Theme: ${current()}`);
+  show();
+  system.addEventListener("change", show);
   button.hidden = false;
   button.addEventListener("click", () => {
-    const dark = root.dataset.theme
-      ? root.dataset.theme === "dark"
-      : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
+    root.dataset.theme = current() === "dark" ? "light" : "dark";
+    show();
     try {
       localStorage.setItem("theme", root.dataset.theme);
     } catch {
-      // it holds for this page, then
+      // the choice is lost with the page
     }
   });
 });

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
-from webhook.devices.ascend.drawing import draw
-from webhook.devices.ascend.explain import explain
+from webhook.devices.ascend.explain import draw, explain
 from webhook.devices.ascend.feasibility import by_chip, is_hami_core, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, build_ascend_fleet
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
@@ -30,8 +29,8 @@ def _roles(_vgpu: VgpuConfig, config: AscendConfig) -> dict[str, Role]:
 
 def _judge(request: PlacementRequest, fleet: AscendFleet) -> Iterator[Verdict]:
     hami_core, parts_refused = is_hami_core(request.pod.view), request.denies("ascend-partial-several")
-    for asks in by_chip(request.pod, request.config.ascend).values():
-        yield judge(asks, request.nodes, fleet, hami_core=hami_core, parts_refused=parts_refused)
+    for requests in by_chip(request.pod, request.config.ascend).values():
+        yield judge(requests, request.nodes, fleet, hami_core=hami_core, parts_refused=parts_refused)
 
 
 def _kinds(shape: AscendShape, _config: DeviceConfig) -> list[Devices]:

@@ -6,8 +6,7 @@ reached.
 Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (selectDevices, fit, verifyReq).
 """
 
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,10 +28,10 @@ class NpuRequest:
         container: which one.
         chip: the kind of NPU.
         number: how many different ones.
-        counted: the number is written, so that the ordinary node fit counts it; memory alone asks for one NPU.
+        counted: the number is written, so that the ordinary node fit counts it; memory alone requests one NPU.
         memory: of each, in MiB; None for all of it.
         cores: percent of each in hami-core mode, else AI cores.
-        usable: every written quantity could be read, and the count is not 0, with which a walk takes one NPU or none.
+        usable: every written quantity could be read, and the count is not 0, for which the scheduler takes one NPU or none.
     """
 
     container: Container
@@ -52,13 +51,13 @@ def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
 def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]]:
     """The same for each kind of NPU."""
     found: dict[Chip, list[NpuRequest]] = {}
-    for ask in npu_requests(pod, config):
-        found.setdefault(ask.chip, []).append(ask)
+    for request in npu_requests(pod, config):
+        found.setdefault(request.chip, []).append(request)
     return found
 
 
 def is_hami_core(pod: PodView) -> bool:
-    """Tell whether NPUs are shared in software, not cut by templates: the annotation must say so to the letter."""
+    """Whether the pod wants NPUs shared in software, not cut by templates: the annotation is compared exactly."""
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE
 
 
@@ -83,7 +82,7 @@ def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuRequest]:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class NpuGrant:
     """What one container gets.
 
     Attributes:
@@ -97,127 +96,70 @@ class Given:
     numbers: tuple[int, ...]
 
 
-def assign(asks: Sequence[NpuRequest], shape: AscendShape, *, hami_core: bool) -> tuple[Given, ...]:
-    """Give every container its NPUs; in the order of the asks.
+def assign(requests: Sequence[NpuRequest], shape: AscendShape, *, hami_core: bool) -> tuple[NpuGrant, ...]:
+    """Give every container its NPUs; in the order of the requests.
 
     Raises:
-        ValueError: the node does not take the containers, which `judge` would have said.
+        ValueError: the node does not take the containers; `judge` refuses them.
     """
-    empty = Empty(shape, hami_core=hami_core, parts_refused=False)
+    empty = EmptyNode(shape, hami_core=hami_core, parts_refused=False)
     for first in range(len(shape.kinds)):
-        shares = empty.shares(first, asks)
-        if shares is None:
-            continue
-        flow = _Flow([number for _, number in shape.kinds])
-        flow.left[first] -= any(share.first for share in shares)
-        wanted = zip(asks, shares, strict=True)
-        if all([flow.serve(share.takers, ask.number - share.first) for ask, share in wanted]):
+        shares = empty.shares(first, requests)
+        supply = None if shares is None else empty.supply(first, requests, shares)
+        if shares is not None and supply is not None and supply.suffices:
+            wanted = zip(requests, shares, strict=True)
             return tuple(
-                Given(share.memory, ask.cores, flow.take(share.takers, ask.number - share.first, share.first, first))
-                for ask, share in zip(asks, shares, strict=True)
+                NpuGrant(
+                    share.memory,
+                    request.cores,
+                    supply.take(share.takers, request.number, first if share.first else None),
+                )
+                for request, share in wanted
             )
     raise ValueError("the node does not take these containers")
 
 
-class _Flow:
-    """NPUs given to containers; those that the same kinds can serve are one demand."""
-
-    def __init__(self, left: list[int]) -> None:
-        self.left = left
-        self._given: dict[int, list[int]] = {}  # set of kinds as bits -> how many of each kind
-
-    def serve(self, takers: int, number: int) -> bool:
-        """Give so many more NPUs out of some kinds; others may change theirs for it. False if there are too few."""
-        self._given.setdefault(takers, [0] * len(self.left))
-        while number:
-            path = self._path(takers)
-            if not path:
-                return False
-            amount = min(number, self.left[path[0][1]])
-            for demand, _, before in path:
-                amount = amount if before is None else min(amount, self._given[demand][before])
-            for demand, kind, before in path:
-                self._given[demand][kind] += amount
-                if before is not None:
-                    self._given[demand][before] -= amount
-            self.left[path[0][1]] -= amount
-            number -= amount
-        return True
-
-    def take(self, takers: int, number: int, begun: int, first: int) -> tuple[int, ...]:
-        """One container's part of what its kind of demand was given, with the NPU at which the walk began."""
-        taken = []
-        for kind, there in enumerate(self._given[takers]):
-            some = min(there, number)
-            number -= some
-            self._given[takers][kind] -= some
-            taken.append(some + (begun if kind == first else 0))
-        return tuple(taken)
-
-    def _path(self, takers: int) -> list[tuple[int, int, int | None]]:
-        """Who changes from which kind to which, the last change first; empty if nothing is left to change to."""
-        kinds = range(len(self.left))
-        came: dict[int, tuple[int, int | None]] = {kind: (takers, None) for kind in kinds if takers >> kind & 1}
-        queue = deque(came)
-        while queue:
-            kind = queue.popleft()
-            if self.left[kind] > 0:
-                return _back(came, kind)
-            for demand, given in self._given.items():
-                for other in kinds if given[kind] else ():
-                    if demand >> other & 1 and other not in came:
-                        came[other] = (demand, kind)
-                        queue.append(other)
-        return []
-
-
-def _back(came: dict[int, tuple[int, int | None]], end: int) -> list[tuple[int, int, int | None]]:
-    path: list[tuple[int, int, int | None]] = []
-    at: int | None = end
-    while at is not None:
-        demand, before = came[at]
-        path.append((demand, at, before))
-        at = before
-    return path
-
-
 HAMI_CORES = 100  # in hami-core mode, cores are percent of an NPU
-MAX_KINDS = 8  # different NPUs on one node; with more, nothing is said: no real node has them
+MAX_KINDS = 8  # different NPUs on one node; with more, the verdict is unknown; no real node has so many
 
 
 def judge(
-    asks: Sequence[NpuRequest], nodes: NodeSelector | None, fleet: AscendFleet, *, hami_core: bool, parts_refused: bool
+    requests: Sequence[NpuRequest],
+    nodes: NodeSelector | None,
+    fleet: AscendFleet,
+    *,
+    hami_core: bool,
+    parts_refused: bool,
 ) -> Verdict:
     """Answer for the whole fleet.
 
     Args:
-        asks: of one chip, in the order of the containers; at least one.
+        requests: of one chip, in the order of the containers; at least one.
         nodes: what the pod demands of its node's labels.
         fleet: the fleet.
         hami_core: whether the pod wants NPUs shared in software.
-        parts_refused: whether a rule refuses written parts of several NPUs already, so that they are no matter here.
+        parts_refused: whether a rule already refuses written parts of several NPUs, so that they are not tested here.
     """
-    if not all(ask.usable for ask in asks):
+    if not all(request.usable for request in requests):
         return Unknown("a quantity cannot be used")
-    chip = asks[0].chip
-    left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes.get(chip.word, ())]
-    found = [(shape, node) for shape, node in left if node is not None]
+    chip = requests[0].chip
+    found = [(shape, node) for shape, node in fleet.selected(nodes) if shape.word == chip.word]
     able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
     unknown = False
-    wanted = sum([ask.number for ask in asks])
-    counted = _counted(asks)
+    wanted = sum([request.number for request in requests])
+    counted = _counted(requests)
     for shape, _ in able:
         if wanted > shape.devices or counted > shape.offered:
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
-        elif Empty(shape, hami_core=hami_core, parts_refused=parts_refused).takes(asks):
+        elif EmptyNode(shape, hami_core=hami_core, parts_refused=parts_refused).takes(requests):
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
     if found and not able:
         return Never(Reason.MODE, None, names.VNPU_MODE, 1)
-    return _never(asks, able, hami_core=hami_core)
+    return _never(requests, able, hami_core=hami_core)
 
 
 class Share(NamedTuple):
@@ -234,7 +176,7 @@ class Share(NamedTuple):
     first: int
 
 
-class Empty:
+class EmptyNode:
     """An empty node of a shape."""
 
     def __init__(self, shape: AscendShape, *, hami_core: bool, parts_refused: bool) -> None:
@@ -243,99 +185,132 @@ class Empty:
         self._hami_core = hami_core
         self._parts_refused = parts_refused
 
-    def takes(self, asks: Sequence[NpuRequest]) -> bool:
+    def takes(self, requests: Sequence[NpuRequest]) -> bool:
         """Tell whether every container gets its NPUs."""
-        return any(self._takes_from(first, asks) for first in range(len(self._shape.kinds)))
+        for first in range(len(self._shape.kinds)):
+            shares = self.shares(first, requests)
+            if shares is not None and self.supply(first, requests, shares).suffices:
+                return True
+        return False
 
-    def shares(self, first: int, asks: Sequence[NpuRequest]) -> list[Share] | None:
-        """What a walk wants that begins at an NPU of such a kind: all of "all memory" means all of this one's.
+    def shares(self, first: int, requests: Sequence[NpuRequest]) -> list[Share] | None:
+        """What a walk wants that begins at an NPU of such a kind: "all memory" means all of this NPU's memory.
 
         Returns:
-            In the order of the asks; None if one of them is refused for itself.
+            In the order of the requests; None if the node refuses one of them alone.
         """
         kinds = self._shape.kinds
         found: list[Share] = []
         begun = False
-        for ask in asks:
-            memory = booked(ask, kinds[first][0], hami_core=self._hami_core)
-            if self._is_refused_part(ask, memory):
+        for request in requests:
+            memory = booked(request, kinds[first][0], hami_core=self._hami_core)
+            if self._is_refused_part(request, memory):
                 return None
-            takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, ask.cores))
+            takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, request.cores))
             begins = not begun and takers >> first & 1  # the walk gives its first NPU to the first container that fits
             begun = begun or bool(begins)
             found.append(Share(memory, takers, int(begins)))
         return found
 
-    def _takes_from(self, first: int, asks: Sequence[NpuRequest]) -> bool:
-        shares = self.shares(first, asks)
-        if shares is None:
-            return False
-        supply = [number for _, number in self._shape.kinds]
-        demand: dict[int, int] = {}  # set of kinds as bits -> how many NPUs are wanted out of it
-        for ask, share in zip(asks, shares, strict=True):
-            supply[first] -= share.first
-            demand[share.takers] = demand.get(share.takers, 0) + ask.number - share.first
-        return _covers(supply, demand)
+    def supply(self, first: int, requests: Sequence[NpuRequest], shares: Sequence[Share]) -> "Supply":
+        """The NPUs of a node, and what a walk wants of them that begins at an NPU of such a kind."""
+        numbers = [number for _, number in self._shape.kinds]
+        demand: dict[int, int] = {}
+        for request, share in zip(requests, shares, strict=True):
+            numbers[first] -= share.first
+            demand[share.takers] = demand.get(share.takers, 0) + request.number - share.first
+        return Supply(numbers, demand)
 
-    def _is_refused_part(self, ask: NpuRequest, memory: int) -> bool:
-        if self._hami_core or ask.number == 1 or (self._parts_refused and ask.memory is not None):
+    def _is_refused_part(self, request: NpuRequest, memory: int) -> bool:
+        if self._hami_core or request.number == 1 or (self._parts_refused and request.memory is not None):
             return False
-        return ask.chip.booked(memory) != ask.chip.allocatable
+        return request.chip.booked(memory) != request.chip.allocatable
 
     def _fits(self, npu: Npu, memory: int, cores: int) -> bool:
         return npu.split > 0 and npu.memory >= memory and (HAMI_CORES if self._hami_core else npu.cores) >= cores
 
 
-def booked(ask: NpuRequest, npu: Npu, *, hami_core: bool) -> int:
-    """The memory that the scheduler books for an ask: whole templates, unless NPUs are shared in software."""
-    memory = npu.memory if ask.memory is None else ask.memory
-    return memory if hami_core or memory <= 0 else ask.chip.booked(memory)
+def booked(request: NpuRequest, npu: Npu, *, hami_core: bool) -> int:
+    """The memory that the scheduler books for a request: whole templates, unless NPUs are shared in software."""
+    memory = npu.memory if request.memory is None else request.memory
+    return memory if hami_core or memory <= 0 else request.chip.booked(memory)
 
 
-def _counted(asks: Sequence[NpuRequest]) -> int:
+def _counted(requests: Sequence[NpuRequest]) -> int:
     """What the ordinary node fit counts."""
-    return sum([ask.number for ask in asks if ask.counted])
+    return sum([request.number for request in requests if request.counted])
 
 
-def _covers(supply: Sequence[int], demand: dict[int, int]) -> bool:
-    """Hall's condition: whatever some kinds alone can serve is not more than there is of them."""
-    for kinds in range(1 << len(supply)):
-        wanted = sum([number for takers, number in demand.items() if takers & ~kinds == 0])
-        if wanted > sum([number for kind, number in enumerate(supply) if kinds >> kind & 1]):
-            return False
-    return True
+class Supply:
+    """NPUs of several kinds, and what is wanted out of them.
+
+    Hall's condition: the NPUs suffice if no set of kinds has to serve more than it has. `_spare` holds, for each set of kinds
+    as bits, the NPUs that the requests which no other kind can serve leave of it.
+    """
+
+    def __init__(self, numbers: Sequence[int], demand: Mapping[int, int]) -> None:
+        """Take the number of NPUs of each kind, and the number wanted out of each set of kinds."""
+        self._kinds = range(len(numbers))
+        self._spare = [
+            sum([number for kind, number in enumerate(numbers) if kinds >> kind & 1])
+            - sum([number for takers, number in demand.items() if takers & ~kinds == 0])
+            for kinds in range(1 << len(numbers))
+        ]
+
+    @property
+    def suffices(self) -> bool:
+        """Whether every request can be served."""
+        return min(self._spare) >= 0
+
+    def take(self, takers: int, number: int, first: int | None) -> tuple[int, ...]:
+        """Take NPUs out of some kinds so that the others can still be served.
+
+        Returns:
+            How many of each kind, with the one at which the walk began.
+        """
+        taken = [int(kind == first) for kind in self._kinds]
+        number -= sum(taken)
+        for kind in self._kinds:
+            if takers >> kind & 1:
+                affected = [s for s in range(len(self._spare)) if s >> kind & 1 and takers & ~s]
+                most = min([number, *(self._spare[s] for s in affected)])
+                for s in affected:
+                    self._spare[s] -= most
+                taken[kind] += most
+                number -= most
+        return tuple(taken)
 
 
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _never(asks: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
+def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
     """The first reason that explains the refusal."""
-    chip = asks[0].chip
-    wanted = sum([ask.number for ask in asks])
+    chip = requests[0].chip
+    wanted = sum([request.number for request in requests])
     if not able:
         return Never(Reason.NO_CARD, None, chip.number_name, wanted)
     most, node = _best((shape.devices, node) for shape, node in able)
-    for ask in asks:
-        if ask.number > most:
-            return Never(Reason.NPUS, ask.container, chip.number_name, ask.number, most, node)
+    for request in requests:
+        if request.number > most:
+            return Never(Reason.NPUS, request.container, chip.number_name, request.number, most, node)
     npus = {npu: node for shape, node in able for npu, _ in shape.kinds}
     richest = max(npus, key=lambda npu: npu.memory)
     largest, where = richest.memory, npus[richest]
-    for ask in {ask.memory: ask for ask in reversed(asks)}.values():  # each amount once
+    for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
         # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
-        asked_of = npus if ask.memory is None else [richest]
-        least = min([booked(ask, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
+        asked_of = npus if request.memory is None else [richest]
+        least = min([booked(request, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
         if least > 0 and chip.memory_name:
-            return Never(Reason.MEMORY, ask.container, chip.memory_name, largest + least, largest, where)
+            return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:
         return Never(Reason.NPUS_TOGETHER, None, chip.number_name, wanted, most, node)
     cores, where = _best((HAMI_CORES if hami_core else npu.cores, node) for npu, node in npus.items())
-    for ask in asks:
-        if ask.cores > cores:
-            return Never(Reason.CORES, ask.container, chip.cores_name, ask.cores, cores, where)
+    for request in requests:
+        if request.cores > cores:
+            return Never(Reason.CORES, request.container, chip.cores_name, request.cores, cores, where)
     offered, where = _best((shape.offered, node) for shape, node in able)
-    counted = _counted(asks)
+    counted = _counted(requests)
     reason = Reason.TOTALS if counted > offered else Reason.TOGETHER
     return Never(reason, None, chip.number_name, counted, offered, where)
 

@@ -6,14 +6,14 @@ Source: volcano `pkg/scheduler/api/devices/ascend/hami/device_info.go` (NewAscen
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices.config import AscendConfig
 from webhook.devices.nodes import Index, Node
-from webhook.devices.shapes import Grouping, Shape
+from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 
 _INT32 = range(-(2**31), 2**31)
 
@@ -36,7 +36,7 @@ Kinds = tuple[tuple[Npu, int], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AscendShape(Shape):
+class AscendShape(NodeShape):
     """Nodes with equal NPUs of one kind of chip.
 
     Attributes:
@@ -62,29 +62,7 @@ class AscendShape(Shape):
         return (self.word, self.kinds, self.hami_core, self.offered)
 
 
-@dataclass(frozen=True, slots=True)
-class AscendFleet:
-    """Every node that the scheduler sees NPUs on.
-
-    Attributes:
-        shapes: of each chip's common word, the distinct ones, real nodes before declared ones.
-        gated: nodes that register NPUs which the scheduler ignores, with the resource name they lack.
-        index: which nodes a selector leaves.
-    """
-
-    shapes: Mapping[str, tuple[AscendShape, ...]]
-    gated: tuple[tuple[str, str], ...]
-    index: Index
-
-    @property
-    def every_shape(self) -> tuple[AscendShape, ...]:
-        """The shapes of all chips."""
-        return tuple(shape for shapes in self.shapes.values() for shape in shapes)
-
-    @property
-    def identities(self) -> str:
-        """What the fleet's digest covers beside the shapes: nothing."""
-        return ""
+AscendFleet = FleetPart[AscendShape]  # the shapes of one chip stand together
 
 
 def build_ascend_fleet(
@@ -113,7 +91,7 @@ def build_ascend_fleet(
         shapes.setdefault(word, []).append(shape)
     for shape in declared:
         shapes.setdefault(shape.word, []).append(shape)
-    return AscendFleet({word: tuple(some) for word, some in shapes.items()}, tuple(gated), index)
+    return FleetPart(tuple(shape for some in shapes.values() for shape in some), index, tuple(gated))
 
 
 def decode_npus(text: str) -> Kinds:
@@ -137,12 +115,12 @@ def decode_npus(text: str) -> Kinds:
 
 
 def _folded(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object as Go reads it: keys of any case, and a null says nothing."""
+    """An object as Go reads it: keys of any case, nulls ignored."""
     return {key.lower(): value for key, value in pairs if value is not None}
 
 
 def _refused(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def _is_text(value: Any) -> bool:
@@ -153,7 +131,7 @@ def _is_int32(value: Any) -> bool:
     return type(value) is int and value in _INT32
 
 
-# The fields that every version of the scheduler reads; of another type, one of them makes all NPUs of the node unusable.
+# The fields that every version of the scheduler reads; if one has the wrong type, all NPUs of the node are unusable.
 _FIELDS: dict[str, Callable[[Any], bool]] = {
     "id": _is_text,
     "index": lambda value: type(value) is int and value >= 0,

@@ -8,8 +8,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
-from webhook.devices.gpushare.drawing import draw
-from webhook.devices.gpushare.explain import explain
+from webhook.devices.gpushare.explain import draw, explain
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
 from webhook.devices.verdict import Verdict

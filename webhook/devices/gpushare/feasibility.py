@@ -1,7 +1,7 @@
 """Can any node, empty, ever take this pod's gpushare request?
 
 The memory of the whole pod lies on one card; a number means whole cards. The scheduler checks one of both, by its arguments
-`deviceshare.GPUSharingEnable` and `GPUNumberEnable`; a pod that asks for both is allocated by its memory, either way.
+`deviceshare.GPUSharingEnable` and `GPUNumberEnable`; a pod that requests both is allocated by its memory, either way.
 Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/share.go`, `device_info.go` (Allocate).
 """
 
@@ -17,8 +17,8 @@ from webhook.pod.view import INIT, REGULAR
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a pod asks of one resource.
+class ResourceTotal:
+    """What a pod requests of one resource.
 
     Attributes:
         served: as the scheduler's gpushare counts: the sum of the containers, or the largest init container if that is
@@ -34,23 +34,22 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> V
     """Answer for the whole fleet."""
     if any([amount.value is None for amount in pod.amounts if amount.family is Family.GPUSHARE]):
         return Unknown("a quantity cannot be used")
-    number, memory = requested(pod, names.GPUSHARE_NUMBER), requested(pod, names.GPUSHARE_MEMORY)
+    number, memory = total(pod, names.GPUSHARE_NUMBER), total(pod, names.GPUSHARE_MEMORY)
     if not number.total and not memory.total:
-        return Fits()  # asking for nothing is possible anywhere
-    left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
-    found = [(shape, node) for shape, node in left if node is not None and shape.cards > 0]
+        return Fits()  # a request for nothing fits anywhere
+    found = [(shape, node) for shape, node in fleet.selected(nodes) if shape.cards > 0]
     if any([_takes(shape, number, memory) for shape, _ in found]):
         return Fits()
     return _never(found, number, memory)
 
 
-def _takes(shape: GpushareShape, number: Request, memory: Request) -> bool:
+def _takes(shape: GpushareShape, number: ResourceTotal, memory: ResourceTotal) -> bool:
     if number.total > shape.offered_number or memory.total > shape.offered_memory:
         return False
     return memory.served <= shape.memory if memory.served else number.served <= shape.cards
 
 
-def _never(found: list[tuple[GpushareShape, str]], number: Request, memory: Request) -> Never:
+def _never(found: list[tuple[GpushareShape, str]], number: ResourceTotal, memory: ResourceTotal) -> Never:
     """The first reason that explains the refusal."""
     resource, served = (
         (names.GPUSHARE_MEMORY, memory.served) if memory.served else (names.GPUSHARE_NUMBER, number.served)
@@ -72,8 +71,8 @@ def _never(found: list[tuple[GpushareShape, str]], number: Request, memory: Requ
     return Never(Reason.TOTALS, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
 
 
-def requested(pod: DevicePod, resource: str) -> Request:
-    """Sum up what a pod asks of one resource."""
+def total(pod: DevicePod, resource: str) -> ResourceTotal:
+    """What a pod requests of one resource."""
     regular = sidecars = largest_init = largest_total = 0
     for amount in pod.amounts:  # init containers come first
         if amount.resource != resource:
@@ -87,4 +86,4 @@ def requested(pod: DevicePod, resource: str) -> Request:
                 sidecars += value
             else:
                 largest_total = max(largest_total, sidecars + value)
-    return Request(max(regular, largest_init), max(regular + sidecars, largest_total))
+    return ResourceTotal(max(regular, largest_init), max(regular + sidecars, largest_total))

@@ -10,11 +10,11 @@ from typing import Any
 from webhook import names
 from webhook.devices.nodes import Index, Node
 from webhook.devices.selectors import integer
-from webhook.devices.shapes import Grouping, Shape
+from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class GpushareShape(Shape):
+class GpushareShape(NodeShape):
     """Nodes with equally many healthy cards of equal memory.
 
     Attributes:
@@ -39,32 +39,7 @@ class GpushareShape(Shape):
         return (self.cards, self.memory, self.offered_number, self.offered_memory)
 
 
-@dataclass(frozen=True, slots=True)
-class GpushareFleet:
-    """Every node that the scheduler sees gpushare cards on.
-
-    Attributes:
-        shapes: the distinct ones, real nodes before declared ones.
-        index: which nodes a selector leaves.
-    """
-
-    shapes: tuple[GpushareShape, ...]
-    index: Index
-
-    @property
-    def every_shape(self) -> tuple[GpushareShape, ...]:
-        """The distinct shapes."""
-        return self.shapes
-
-    @property
-    def gated(self) -> tuple[tuple[str, str], ...]:
-        """None: the scheduler sees every node that offers such devices."""
-        return ()
-
-    @property
-    def identities(self) -> str:
-        """What the fleet's digest covers beside the shapes: nothing."""
-        return ""
+GpushareFleet = FleetPart[GpushareShape]
 
 
 def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable[GpushareShape] = ()) -> GpushareFleet:
@@ -81,7 +56,7 @@ def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable
         GpushareShape(**group.nodes(), cards=cards, memory=memory, offered_number=number, offered_memory=total)
         for (cards, memory, number, total), group in found.groups.items()
     ]
-    return GpushareFleet((*shapes, *declared), index)
+    return FleetPart((*shapes, *declared), index)
 
 
 def _unhealthy(text: str, cards: int) -> int:

@@ -1,76 +1,44 @@
-"""For each shape of MindCluster nodes: which template or chips a pod gets, or what refuses and what would help.
+"""Explains a pod to MindCluster nodes: which template or chips it gets, or what refuses it and what would help.
 
 Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/device_manage.go`, `utils.go`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.drawing import MAX_CARDS, DrawnNode, DrawnPart, drawn_name
-from webhook.devices.explanation import (
-    MAX_SHAPES,
-    Case,
-    ChangeWords,
-    PlacementRequest,
-    PodExplanation,
-    ShapeAnswer,
-    ShapeExplanation,
-    outcome,
-    unselected,
+from webhook.devices.drawing import (
+    AI_CORES,
+    MAX_CARDS,
+    UNUSED,
+    DrawnCard,
+    DrawnNode,
+    DrawnPart,
+    Usage,
+    draw_node,
+    drawn_name,
 )
-from webhook.devices.families import Family, Role
-from webhook.devices.mindcluster.drawing import draw
+from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
+from webhook.devices.families import Family
 from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES, has_template, judge, served
 from webhook.devices.mindcluster.fleet import MindclusterFleet, MindclusterShape
-from webhook.devices.nearest import MAX_CONTAINERS, Enquiry, Lower, amounts_of_regular, loosened, with_value
-from webhook.devices.requests import Amount, DevicePod
+from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible, amounts_of_regular, reducible
+from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Never, Reason, Unknown, Verdict
-from webhook.pod.view import Container
 
+CHIP = "Ascend 310P"
 LOW, _ = LEVELS
 YES, NO, NULL = DVPP
+CHOOSES = "one possibility: the scheduler chooses the chips, and which of them are healthy is not known here"
 
 
 @dataclass(frozen=True, slots=True)
-class Cores:
-    """What a pod gets.
-
-    Attributes:
-        container: whose request counts.
-        cores: how many AI cores.
-        chips: how many whole chips they are; 0 for a part of one.
-        template: by which a chip is cut; empty for whole chips.
-    """
-
-    container: Container
-    cores: int
-    chips: int
-    template: str
-
-
-class Question(NamedTuple):
-    """What is asked.
-
-    Attributes:
-        pod: the pod.
-        first: the request that counts.
-        nodes: what the pod demands of its node's labels.
-        dvpp: the pod's label `vnpu-dvpp`.
-    """
-
-    pod: DevicePod
-    first: Amount
-    nodes: NodeSelector | None
-    dvpp: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Chips:
+class EqualChips:
     """Equal chips of a node: AI cores of each, and how many."""
 
     cores: int
@@ -81,7 +49,7 @@ class Chips:
 class ContainerCores:
     """The AI cores of one container: so many whole chips, or by which template a part of one."""
 
-    container: str
+    container: ContainerName
     cores: int
     chips: int
     template: str | None
@@ -99,39 +67,111 @@ class MindclusterExplanation(ShapeExplanation):
     """What one shape of MindCluster nodes gives."""
 
     cores: int
-    chips: tuple[Chips, ...]
+    chips: tuple[EqualChips, ...]
     slices: MindclusterSlices | None = None
-
-
-_NAMES: Mapping[Role, str] = {Role.CORES: names.NPU_CORE}
-CHOOSES = "one possibility: the scheduler chooses the chips, and which of them are healthy is not known here"
 
 
 def explain(request: PlacementRequest, fleet: MindclusterFleet) -> Iterator[PodExplanation]:
     """Explain a pod to the shapes of a fleet."""
-    explained = None
-    if request.usable and served(request.pod) is not None:
-        explained = [_explanation(answer, request) for answer in answers(request.pod, request.nodes, fleet)]
-    yield request.explanation(explained, fleet.shapes, f"no node of the fleet offers {names.NPU_CORE}")
+    usable = request.usable and served(request.pod) is not None
+    explainer = partial(MindclusterExplainer, request, request.pod, fleet) if usable else None
+    yield request.explanation(explainer, fleet.shapes, f"no node of the fleet offers {names.NPU_CORE}")
 
 
-def answers(
-    pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet
-) -> Iterator[ShapeAnswer[MindclusterShape, Cores]]:
-    """The engine's answer for each shape of a fleet, the first fifty; none for a pod that requests no cores."""
-    first = served(pod)
-    if first is None:
-        return
-    enquiry = Enquiry(len(pod.amounts))
-    asked = Question(pod, first, nodes, pod.view.labels.get(names.VNPU_DVPP, NULL))
-    for shape in fleet.shapes[:MAX_SHAPES]:
-        answer = partial(_judge, alone=replace(fleet, shapes=(shape,)))
-        without, lower = _without(asked), _lower(asked, shape)
-        yield Case(shape, asked, answer, partial(_cores, asked, shape), without, lower).answer(enquiry)
+class MindclusterExplainer(ShapeExplainer[MindclusterShape, DevicePod, MindclusterSlices]):
+    """Explains a pod to one shape."""
+
+    made = MindclusterExplanation
+    exact_amounts = True
+
+    def judge(self, requested: DevicePod, nodes: NodeSelector | None) -> Verdict:
+        """The engine's verdict on the node's cores; template and label are tested before it."""
+        verdict, first = judge(requested, nodes, self.alone), served(requested)
+        if isinstance(verdict, Unknown) or first is None or first.value is None:
+            return verdict
+        if not has_template(first.value, self.shape.chip_cores):
+            return Never(Reason.TEMPLATE, first.container, names.NPU_CORE, first.value, self.shape.chip_cores)
+        if _dvpp(requested) not in DVPP and first.value % self.shape.chip_cores:  # whole chips do not use the label
+            return Never(Reason.LABEL, None, names.VNPU_DVPP)
+        return verdict
+
+    def slices(self) -> MindclusterSlices:
+        """Whole chips, or a template."""
+        first = served(self.requested)
+        if first is None or first.value is None:
+            return MindclusterSlices(())
+        cores, size = first.value, self.shape.chip_cores
+        if cores % size == 0:
+            return MindclusterSlices((ContainerCores(first.container, cores, cores // size, None),))
+        level = self.requested.view.labels.get(names.VNPU_LEVEL, LOW)
+        by = template(cores, level, _dvpp(self.requested))
+        return MindclusterSlices((ContainerCores(first.container, cores, 0, by),))
+
+    def removals(self) -> Iterator[tuple[str, DevicePod]]:
+        """The label."""
+        if _dvpp(self.requested) != NULL:
+            changed, view = copy(self.requested), copy(self.requested.view)
+            view.labels = {key: value for key, value in view.labels.items() if key != names.VNPU_DVPP}
+            changed.view = view
+            yield names.VNPU_DVPP, changed
+
+    def reducible(self) -> Iterator[Reducible[DevicePod]]:
+        """The cores of the first containers: the amount that counts to a template or whole chips, the others to any."""
+        first = served(self.requested)
+        for amount in amounts_of_regular(self.requested, Family.MINDCLUSTER)[:MAX_CONTAINERS]:
+            now, size = amount.value or 0, self.shape.chip_cores
+            templates = [cores for cores in TEMPLATE_CORES if cores < now]
+            for values in (range(size, now, size), templates) if amount is first else (range(1, now),):
+                yield reducible(self.requested, amount, values)
+
+    def fields(self) -> dict[str, Any]:
+        """The cores and chips."""
+        return {"cores": self.shape.cores, "chips": (EqualChips(self.shape.chip_cores, self.shape.devices),)}
+
+    def devices(self) -> str:
+        """How many cores and chips."""
+        count = self.shape.devices
+        return f"{self.shape.cores} AI cores, {count} chip{'s' if count != 1 else ''} of {self.shape.chip_cores}"
+
+    def slice_sentences(self, slices: MindclusterSlices) -> Iterator[str]:
+        """Whole chips, or a template."""
+        for given in slices.containers:
+            who, cores = wording.container(given.container), f"{given.cores} AI core{'s' if given.cores > 1 else ''}"
+            if given.template:
+                yield f"{who} gets {cores} of a chip's {self.shape.chip_cores}, by template {given.template}"
+            else:
+                yield f"{who} gets {given.chips} whole chip{'s' if given.chips > 1 else ''} ({cores})"
+
+    def refusal_sentence(self, never: Never) -> str:
+        """A template, a label, or the node's cores."""
+        match never.reason:
+            case Reason.TEMPLATE:
+                who = wording.container(never.container) if never.container is not None else "the pod"
+                templates = ", ".join(map(str, TEMPLATE_CORES))
+                wanted = f"{who} requests {never.requested} AI cores"
+                return f"{wanted}, no template ({templates}) and no whole chips of {never.most}"
+            case Reason.LABEL:
+                written = wording.quoted(self.requested.view.labels.get(never.resource))
+                return f"{never.resource} is {written}, not {', '.join(DVPP[:-1])} or {DVPP[-1]}"
+            case _:
+                return f"the pod requests {never.requested} AI cores in total, the node offers {never.most}"
+
+    def draw(self, slices: MindclusterSlices | None, note: str) -> DrawnNode:
+        """One possibility."""
+        if slices is None:
+            return draw(self.shape, Usage(note=note))
+        parts: dict[int, tuple[DrawnPart, ...]] = {}
+        for given in slices.containers:
+            name, size = drawn_name(given.container), self.shape.chip_cores
+            for index in range(min(given.chips, MAX_CARDS)):
+                parts[index] = (DrawnPart(name, 0, size, "whole chip"),)
+            if given.template and given.cores <= size:  # no real chip is smaller
+                parts[0] = (DrawnPart(name, 0, given.cores, given.template),)
+        return draw(self.shape, Usage(parts, note=CHOOSES))
 
 
 def template(cores: int, level: Any, dvpp: Any) -> str:
-    """The template of a part of a chip. A level that is none is read as low."""
+    """The template of a part of a chip. A level that is neither low nor high counts as low."""
     low = level not in LEVELS or level == LOW
     if cores == 4:
         return {YES: "vir04_4c_dvpp", NO: "vir04_3c_ndvpp"}.get(dvpp, "vir04_3c" if low else "vir04")
@@ -140,104 +180,15 @@ def template(cores: int, level: Any, dvpp: Any) -> str:
     return "vir01"
 
 
-def _judge(asked: Question, alone: MindclusterFleet) -> Verdict:
-    """The engine answers for the node's cores; template and label are tested before it."""
-    (shape,) = alone.shapes
-    if shape.node_left(asked.nodes, alone.index) is None:
-        return Never(Reason.NODES)
-    answer = judge(asked.pod, asked.nodes, alone)
-    if isinstance(answer, Unknown):
-        return answer
-    cores = asked.first.value or 0
-    if not has_template(cores, shape.chip_cores):
-        return Never(Reason.TEMPLATE, asked.first.container, names.NPU_CORE, cores, shape.chip_cores)
-    if asked.dvpp not in DVPP and cores % shape.chip_cores:  # whole chips have no template, and the label is not read
-        return Never(Reason.LABEL, None, names.VNPU_DVPP)
-    return answer
+def draw(shape: MindclusterShape, usage: Usage = UNUSED) -> DrawnNode:
+    """The chips; the last one with what is left of the node's cores."""
+    whole, rest = divmod(shape.cores, shape.chip_cores)
+
+    def chip(index: int) -> DrawnCard:
+        return DrawnCard(f"chip {index + 1}", CHIP, 0, cores=shape.chip_cores if index < whole else rest)
+
+    return draw_node(whole + (rest > 0), chip, ("", AI_CORES), usage)
 
 
-def _cores(asked: Question, shape: MindclusterShape) -> Cores:
-    container, cores = asked.first.container, asked.first.value or 0
-    if cores % shape.chip_cores == 0:
-        return Cores(container, cores, cores // shape.chip_cores, "")
-    level = asked.pod.view.labels.get(names.VNPU_LEVEL, LOW)
-    return Cores(container, cores, 0, template(cores, level, asked.dvpp))
-
-
-def _without(asked: Question) -> Iterator[tuple[str, Question]]:
-    if asked.dvpp != NULL:
-        yield names.VNPU_DVPP, asked._replace(dvpp=NULL)
-    for word, nodes in loosened(asked.nodes):
-        yield word, asked._replace(nodes=nodes)
-
-
-def _lower(asked: Question, shape: MindclusterShape) -> Iterator[Lower[Question]]:
-    """The cores of the first containers: what counts is lowered to a template or whole chips, the rest to anything."""
-    for amount in amounts_of_regular(asked.pod, Family.MINDCLUSTER)[:MAX_CONTAINERS]:
-
-        def question(value: int, amount: Amount = amount) -> Question:
-            changed = with_value(asked.pod, amount, value)
-            return asked._replace(pod=changed, first=served(changed) or asked.first)
-
-        now = amount.value or 0
-        chips, anything = range(shape.chip_cores, now, shape.chip_cores), range(1, now)
-        templates = [cores for cores in TEMPLATE_CORES if cores < now]
-        for values in (chips, templates) if amount is asked.first else (anything,):
-            yield Lower(amount.container, amount.role, now, values, question)
-
-
-# --- in words and as a picture --------------------------------------------------------------------------------------
-
-
-def _explanation(answer: ShapeAnswer[MindclusterShape, Cores], request: PlacementRequest) -> MindclusterExplanation:
-    shape, given, count = answer.shape, answer.given, answer.shape.devices
-    sentences = [] if given is None else [_sentence(given, shape)]
-    found = outcome(answer, sentences, partial(_refusal, request), ChangeWords(_NAMES, request.several, exact=True))
-    return MindclusterExplanation(
-        shape=shape,
-        selected=request.selected(shape),
-        cores=shape.cores,
-        chips=(Chips(shape.chip_cores, count),),
-        placement=found.placement,
-        slices=None if given is None else _slices(given),
-        refusal=found.refusal,
-        change=found.change,
-        devices=f"{shape.cores} AI cores, {count} chip{'s' if count != 1 else ''} of {shape.chip_cores}",
-        sentences=found.sentences,
-        drawing=draw(shape, note=found.note) if given is None else _drawing(shape, given),
-    )
-
-
-def _drawing(shape: MindclusterShape, given: Cores) -> DrawnNode:
-    name = drawn_name(given.container)
-    chips = min(given.chips, MAX_CARDS)
-    parts = {index: (DrawnPart(name, 0, shape.chip_cores, "whole chip"),) for index in range(chips)}
-    if given.template and given.cores <= shape.chip_cores:  # no real chip is smaller
-        parts[0] = (DrawnPart(name, 0, given.cores, given.template),)
-    return draw(shape, parts, CHOOSES)
-
-
-def _sentence(given: Cores, shape: MindclusterShape) -> str:
-    who, cores = wording.container(given.container), f"{given.cores} AI core{'s' if given.cores > 1 else ''}"
-    if given.template:
-        return f"{who} gets {cores} of a chip's {shape.chip_cores}, by template {given.template}"
-    return f"{who} gets {given.chips} whole chip{'s' if given.chips > 1 else ''} ({cores})"
-
-
-def _slices(given: Cores) -> MindclusterSlices:
-    return MindclusterSlices((ContainerCores(given.container.name, given.cores, given.chips, given.template or None),))
-
-
-def _refusal(request: PlacementRequest, refusal: Never) -> str:
-    match refusal.reason:
-        case Reason.NODES:
-            return unselected(request.nodes)
-        case Reason.TEMPLATE:
-            who = wording.container(refusal.container) if refusal.container is not None else "the pod"
-            templates, cores = ", ".join(map(str, TEMPLATE_CORES)), refusal.requested
-            return f"{who} asks for {cores} AI cores, no template ({templates}) and no whole chips of {refusal.most}"
-        case Reason.LABEL:
-            written = wording.quoted(request.pod.view.labels.get(refusal.resource))
-            return f"{refusal.resource} is {written}, not {', '.join(DVPP[:-1])} or {DVPP[-1]}"
-        case _:
-            return f"the pod asks for {refusal.requested} AI cores in total, the node offers {refusal.most}"
+def _dvpp(pod: DevicePod) -> Any:
+    return pod.view.labels.get(names.VNPU_DVPP, NULL)

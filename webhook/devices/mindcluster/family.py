@@ -6,8 +6,7 @@ from webhook import names
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
 from webhook.devices.family import DeviceFamily, Devices
-from webhook.devices.mindcluster.drawing import CHIP, draw
-from webhook.devices.mindcluster.explain import explain
+from webhook.devices.mindcluster.explain import CHIP, draw, explain
 from webhook.devices.mindcluster.feasibility import judge
 from webhook.devices.mindcluster.fleet import MindclusterFleet, build_mindcluster_fleet
 from webhook.devices.verdict import Verdict

@@ -1,4 +1,4 @@
-"""What a MindCluster pod asks, and whether any node, empty, can ever take it.
+"""Can any node, empty, ever take this pod's AI cores?
 
 Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/device_manage.go`, `utils.go`.
 """
@@ -39,11 +39,10 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: MindclusterFleet) -
             if amount.value is None:
                 return Unknown("a quantity cannot be used")
             total += amount.value
-    left = [(shape, shape.node_left(nodes, fleet.index)) for shape in fleet.shapes]
-    found = [(shape, node) for shape, node in left if node is not None]
+    found = fleet.selected(nodes)
     if not found:
         return Never(Reason.NO_CARD, None, names.NPU_CORE, total)
-    # Where no node has such a template, a static rule says so; here every node may answer.
+    # If no node has such a template, a static rule reports it; then every node is considered here.
     able = [(shape, node) for shape, node in found if has_template(cores, shape.chip_cores)] or found
     most, node = max((shape.cores, node) for shape, node in able)
     return Fits() if total <= most else Never(Reason.TOTALS, None, names.NPU_CORE, total, most, node)

@@ -1,6 +1,6 @@
 """The nodes that offer AI cores of Ascend 310P chips, as shapes.
 
-Which chips are healthy stands in a ConfigMap of MindCluster, not on the node, and is not read here.
+A ConfigMap of MindCluster, which is not read here, lists the healthy chips.
 Source: volcano `pkg/scheduler/api/devices/ascend/mindcluster/ascend310p/vnpu/device_manage.go`.
 """
 
@@ -10,13 +10,13 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.nodes import Index, Node
-from webhook.devices.shapes import Grouping, Shape
+from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 
-CHIP_CORES = 8  # of an Ascend 310P, where no node says otherwise
+CHIP_CORES = 8  # of an Ascend 310P, unless a node's label has another number
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class MindclusterShape(Shape):
+class MindclusterShape(NodeShape):
     """Nodes that offer equally many AI cores.
 
     Attributes:
@@ -38,37 +38,7 @@ class MindclusterShape(Shape):
         return (self.cores, self.chip_cores)
 
 
-@dataclass(frozen=True, slots=True)
-class MindclusterFleet:
-    """Every node that offers AI cores.
-
-    Attributes:
-        shapes: the distinct ones.
-        index: which nodes a selector leaves.
-    """
-
-    shapes: tuple[MindclusterShape, ...]
-    index: Index
-
-    @property
-    def every_shape(self) -> tuple[MindclusterShape, ...]:
-        """The distinct shapes."""
-        return self.shapes
-
-    @property
-    def gated(self) -> tuple[tuple[str, str], ...]:
-        """None: the scheduler sees every node that offers such devices."""
-        return ()
-
-    @property
-    def identities(self) -> str:
-        """What the fleet's digest covers beside the shapes: nothing."""
-        return ""
-
-    @property
-    def chip_cores(self) -> frozenset[int]:
-        """How many AI cores a chip may have."""
-        return frozenset(shape.chip_cores for shape in self.shapes) or frozenset({CHIP_CORES})
+MindclusterFleet = FleetPart[MindclusterShape]
 
 
 def build_mindcluster_fleet(nodes: Iterable[Node], index: Index) -> MindclusterFleet:
@@ -82,7 +52,7 @@ def build_mindcluster_fleet(nodes: Iterable[Node], index: Index) -> MindclusterF
         MindclusterShape(**group.nodes(), cores=cores, chip_cores=chip_cores)
         for (cores, chip_cores), group in found.groups.items()
     ]
-    return MindclusterFleet(tuple(shapes), index)
+    return FleetPart(tuple(shapes), index)
 
 
 def _chip_cores(server_type: str) -> int:

@@ -1,18 +1,20 @@
-"""Which nodes and cards a pod's words leave of the fleet."""
+"""Which nodes and cards of the fleet a pod's annotations and selectors leave."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import Card, Slot, VgpuFleet, VgpuShape, count_kinds
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, count_kinds
 from webhook.pod.view import PodView
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
-    """What the pod's words demand of a node and its cards; None and empty demand nothing.
+class Constraints(NamedTuple):  # a key on the path of every review: tuples hash fast
+    """What a pod demands of a node and its cards; None and empty demand nothing.
 
     Attributes:
         mode: must equal the node's mode, byte for byte.
@@ -81,21 +83,31 @@ def type_words(text: str) -> tuple[str, ...]:
 
 
 def clean_words(text: str) -> list[str]:
-    """The words that the author of a gputype annotation meant: trimmed, empty ones dropped."""
+    """The words of an annotation: trimmed, empty ones dropped."""
     return [word for word in (part.strip() for part in text.split(",")) if word]
 
 
 def _uuids(text: str | None) -> frozenset[str]:
-    return frozenset(_trimmed(text.split(","))) if text else frozenset()
+    return frozenset(clean_words(text)) if text else frozenset()
 
 
-def _trimmed(parts: Iterable[str]) -> Iterable[str]:
-    return (part.strip() for part in parts if part.strip())
-
-
-MAX_REMEMBERED = 256  # constraints; they come from strangers
+MAX_REMEMBERED = 256  # constraints; any user can send new ones
 MAX_WORDS = 100  # of constraints that are remembered beside others; with more, they are remembered alone
 UUID_NODE_LIMIT = 200  # nodes looked at one by one when a pod names single cards
+
+
+class Remainder(NamedTuple):
+    """What UUIDs leave of a shape.
+
+    Attributes:
+        shape: the shape.
+        node: one of the nodes, for messages.
+        positions: of the cards that are left; None for all of them.
+    """
+
+    shape: VgpuShape
+    node: str
+    positions: frozenset[int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +132,10 @@ class Eligible:
     """What some constraints leave of the fleet.
 
     Attributes:
-        shapes: those in the asked mode with a node that the selector leaves, each with such a node.
+        shapes: those in the requested mode with a node that the selector leaves, each with such a node.
         candidates: of these, the cards that type and UUID leave.
         cards: the kinds of cards among them that can be cut at all, each once, in the order of the candidates.
-        capacity: the most memory that one slice can have on any of them, in config units; None if there is none.
+        capacity: the most memory that one slice can have on any of them, in config units; None if no card is left.
         complete: False if the pod names cards on too many nodes to look at each, or cards that may still come.
     """
 
@@ -140,7 +152,7 @@ NONE_ELIGIBLE = Eligible((), (), (), None, complete=False)
 def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     """What the constraints leave of the fleet.
 
-    Remembered in the fleet: most pods have no constraints, or those of their many siblings.
+    The result is kept in the fleet: most pods have no constraints, or the same as many others.
     """
     found: Eligible | None = fleet.memo.get(constraints)
     if found is None:
@@ -151,105 +163,66 @@ def eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
 
 
 def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
-    left = _Left(constraints, fleet)
-    found = tuple(left.candidates())
-    # Rich nodes first: whoever fits at all, mostly fits there, and the rest need not be asked.
-    known = tuple(sorted((candidate for candidate in found if candidate is not None), key=_wealth, reverse=True))
-    cards = tuple(dict.fromkeys(card for candidate in known for card, _ in candidate.kinds if card.split > 0))
+    shapes = _shapes(constraints, fleet)
+    found = list(remainders(constraints, fleet, shapes))
+    candidates = [_candidate(constraints, remainder) for remainder in found if remainder is not None]
+    # Rich nodes first: a pod that fits at all mostly fits there, and the rest need not be tried.
+    candidates.sort(key=lambda one: (len(one.cards), sum(card.memory for card in one.cards)), reverse=True)
+    cards = tuple(dict.fromkeys(card for one in candidates for card, _ in one.kinds if card.split > 0))
     capacity = max((card.capacity for card in cards), default=None)
-    return Eligible(tuple(left.shapes()), known, cards, capacity, complete=len(known) == len(found))
+    return Eligible(tuple(shapes), tuple(candidates), cards, capacity, complete=None not in found)
 
 
-def _wealth(candidate: Candidate) -> tuple[int, int]:
-    return len(candidate.cards), sum(card.memory for card in candidate.cards)
-
-
-class _Left:
-    """What some constraints leave of a fleet."""
-
-    def __init__(self, constraints: Constraints, fleet: VgpuFleet) -> None:
-        self._constraints = constraints
-        self._fleet = fleet
-        self._selected = None if constraints.nodes is None else fleet.index.selected(constraints.nodes)
-
-    def shapes(self) -> Iterator[tuple[VgpuShape, str]]:
-        """The shapes in the asked mode, each with one of the nodes that are left of it."""
-        mode = self._constraints.mode
-        for shape in self._fleet.shapes:
-            if mode is not None and shape.mode != mode:
-                continue
-            node = shape.node_left(self._constraints.nodes, self._fleet.index)
-            if node is not None:
-                yield shape, node
-
-    def candidates(self) -> Iterator[Candidate | None]:
-        """The cards that are left of each shape; None for what could not be looked at."""
-        constraints, fleet = self._constraints, self._fleet
-        shapes = list(self.shapes())
-        if constraints.names_uuids:
-            yield from self._named_cards()
-            if constraints.use_uuids:
-                if fleet.declares and not constraints.use_uuids <= fleet.slots.keys():
-                    yield None  # a card that is not there may come with a declared node
-                return
-            untouched = self._untouched()
-            shapes = [(shape, node) for shape, node in shapes if shape in untouched]
-        for shape, node in shapes:
-            accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
-            yield _candidate(shape, node, [card for card in shape.cards if accepted[card]])
-
-    def _named_cards(self) -> Iterator[Candidate | None]:
-        """The nodes on which the pod names single cards, each kind of remainder once."""
-        constraints, fleet = self._constraints, self._fleet
-        touched: dict[tuple[int, int], set[int]] = {}
-        for uuid in constraints.use_uuids or constraints.refused_uuids:
-            for slot in self._slots(uuid):
-                touched.setdefault((slot.shape, slot.node), set()).add(slot.position)
-                if len(touched) > UUID_NODE_LIMIT:
-                    yield None
-                    return
-        refused: dict[tuple[int, int], set[int]] = {}
-        for uuid in constraints.refused_uuids:
-            for slot in self._slots(uuid):
-                refused.setdefault((slot.shape, slot.node), set()).add(slot.position)
-        seen: set[tuple[int, frozenset[int]]] = set()
-        for (number, node), named in touched.items():
-            shape = fleet.shapes[number]
-            allowed = named if constraints.use_uuids else set(range(len(shape.cards)))
-            positions = frozenset(allowed - refused.get((number, node), set()))
-            if (number, positions) in seen or (constraints.mode is not None and shape.mode != constraints.mode):
-                continue
-            seen.add((number, positions))
-            left = [card for position, card in enumerate(shape.cards) if position in positions]
-            accepted = [card for card in left if constraints.accepts_type(card.type)]
-            yield _candidate(shape, fleet.index.names[node], accepted)
-
-    def _untouched(self) -> list[VgpuShape]:
-        """The shapes of which some node that is left holds none of the refused cards."""
-        touched: dict[int, set[int]] = {}
-        for uuid in self._constraints.refused_uuids:
-            for slot in self._slots(uuid):
-                touched.setdefault(slot.shape, set()).add(slot.node)
-        return [
-            shape
-            for number, shape in enumerate(self._fleet.shapes)
-            if len(touched.get(number, ())) < self._nodes_left(shape)
-        ]
-
-    def _nodes_left(self, shape: VgpuShape) -> int:
-        if self._selected is None or shape.declared:
-            return shape.nodes
-        return (shape.members & self._selected).bit_count()
-
-    def _slots(self, uuid: str) -> Iterator[Slot]:
-        """The places of a card on the nodes that are left."""
-        for slot in self._fleet.slots.get(uuid, ()):
-            if self._selected is None or self._selected >> slot.node & 1:
-                yield slot
-
-
-def _candidate(shape: VgpuShape, node: str, cards: Sequence[Card]) -> Candidate:
+def _candidate(constraints: Constraints, remainder: Remainder) -> Candidate:
+    shape, node, positions = remainder
+    accepted = {card: constraints.accepts_type(card.type) for card, _ in shape.kinds}
+    cards = [card for at, card in enumerate(shape.cards) if accepted[card] and (positions is None or at in positions)]
     return Candidate(shape, node, tuple(cards), count_kinds(cards))
+
+
+def _shapes(constraints: Constraints, fleet: VgpuFleet) -> list[tuple[VgpuShape, str]]:
+    """The shapes in the requested mode, each with one of the nodes that are left of it."""
+    return [found for found in fleet.selected(constraints.nodes) if constraints.mode in (None, found[0].mode)]
+
+
+def remainders(
+    constraints: Constraints, fleet: VgpuFleet, shapes: Iterable[tuple[VgpuShape, str]]
+) -> Iterator[Remainder | None]:
+    """The cards that the UUIDs leave of some shapes; None for nodes or cards that cannot be looked at."""
+    if not constraints.names_uuids:
+        yield from (Remainder(shape, node, None) for shape, node in shapes)
+        return
+    used, refused = (
+        _named(constraints.use_uuids, constraints, fleet),
+        _named(constraints.refused_uuids, constraints, fleet),
+    )
+    named = used if constraints.use_uuids else refused
+    seen = set()
+    for (number, at), positions in islice(named.items(), UUID_NODE_LIMIT):
+        shape = fleet.shapes[number]
+        allowed = positions if constraints.use_uuids else set(range(len(shape.cards)))
+        left = frozenset(allowed - refused.get((number, at), set()))
+        if constraints.mode in (None, shape.mode) and (number, left) not in seen:
+            seen.add((number, left))
+            yield Remainder(shape, fleet.index.names[at], left)
+    if len(named) > UUID_NODE_LIMIT or (fleet.declares and not constraints.use_uuids <= fleet.slots.keys()):
+        yield None  # a card that is not there may come with a declared node
+    if not constraints.use_uuids:
+        touched = Counter(fleet.shapes[number] for number, _ in refused)
+        for shape, node in shapes:
+            if touched[shape] < shape.nodes_left(constraints.nodes, fleet.index):
+                yield Remainder(shape, node, None)
+
+
+def _named(uuids: Iterable[str], constraints: Constraints, fleet: VgpuFleet) -> dict[tuple[int, int], set[int]]:
+    """Where some cards sit, on the nodes that the pod's selector leaves: their positions by shape and node."""
+    selected = None if constraints.nodes is None else fleet.index.selected(constraints.nodes)
+    found: dict[tuple[int, int], set[int]] = {}
+    for uuid in sorted(uuids):
+        for slot in fleet.slots.get(uuid, ()):
+            if selected is None or selected >> slot.node & 1:
+                found.setdefault((slot.shape, slot.node), set()).add(slot.position)
+    return found
 
 
 # --- what the author meant ------------------------------------------------------------------------------------------
@@ -261,10 +234,10 @@ def corrected(found: Constraints, view: PodView, denies: Callable[[str], bool]) 
     """Constraints as the author meant them, where a static rule refuses the annotation."""
     if found.mode is not None and found.mode not in MODES and denies("mode-invalid"):
         meant = near_mode(found.mode)
-        found = replace(found, mode=meant)
+        found = found._replace(mode=meant)
     if denies("gputype-malformed"):
         use, nouse = view.annotation(names.USE_GPUTYPE), view.annotation(names.NOUSE_GPUTYPE)
-        found = replace(found, use_types=_meant(use), nouse_types=_meant(nouse))
+        found = found._replace(use_types=_meant(use), nouse_types=_meant(nouse))
     return found
 
 
@@ -274,6 +247,6 @@ def _meant(text: str | None) -> tuple[str, ...] | None:
 
 
 def near_mode(text: str) -> str | None:
-    """The mode that a misspelt word means; None if it is no near miss in case, spaces or dashes."""
+    """The mode that a misspelt word means; None unless the text differs only in case, spaces or dashes."""
     plain = text.strip().lower().replace("_", "-").replace(" ", "-")
     return next((mode for mode in MODES if plain in (mode, mode.replace("-", ""))), None)

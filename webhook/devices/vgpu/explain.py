@@ -1,39 +1,29 @@
-"""For each shape of vGPU nodes: where a pod's slices go, or what refuses and what would help.
+"""Explains a pod to vGPU nodes: where its slices go, or what refuses it and what would help."""
 
-Every verdict, also that a change helps, is an answer of the placement engine, never a guess.
-"""
-
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.config import DeviceConfig
-from webhook.devices.explanation import (
-    MAX_SHAPES,
-    PlacementRequest,
-    PodExplanation,
-    Sentence,
-    ShapeExplanation,
-    advice,
-    change_value,
-    nodes_left,
-    unselected,
-)
+from webhook.devices.drawing import DrawnNode, Usage
+from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Role
-from webhook.devices.nearest import MAX_CONTAINERS, Change, Enquiry, Lower, loosened, nearest_change
-from webhook.devices.target import Target
-from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Verdict
-from webhook.devices.vgpu.drawing import draw_shape, draw_slices, draw_stuck
-from webhook.devices.vgpu.eligibility import UUID_NODE_LIMIT, Constraints, corrected, eligible, read_constraints
-from webhook.devices.vgpu.feasibility import Question, capped, judge, offers, question
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
-from webhook.devices.vgpu.placement import POLICIES, Place, Placement, Slices, Stuck, walk
-from webhook.devices.vgpu.slices import CARD_CORES
+from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
+from webhook.devices.selectors import NodeSelector
+from webhook.devices.shapes import FleetPart
+from webhook.devices.verdict import Fits, Reason, Verdict
+from webhook.devices.vgpu.drawing import card_refusal, draw_shape, parts_of, refusals_of
+from webhook.devices.vgpu.eligibility import corrected, eligible, read_constraints, remainders
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
+from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
+from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
+from webhook.pod.view import Container
 
-# An annotation, and what holds when it is not there.
-_WORDS: tuple[tuple[str, dict[str, Any]], ...] = (
+# An annotation, and what holds without it.
+_ANNOTATIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     (names.VGPU_MODE, {"mode": None}),
     (names.USE_GPUTYPE, {"use_types": None}),
     (names.NOUSE_GPUTYPE, {"nouse_types": None}),
@@ -41,80 +31,6 @@ _WORDS: tuple[tuple[str, dict[str, Any]], ...] = (
     (names.NOUSE_GPUUUID, {"nouse_uuids": frozenset()}),
 )
 _LEAST = {Role.MEMORY: 1, Role.NUMBER: 1, Role.CORES: 0}  # 0 of memory would mean the whole card
-
-
-def without_words(asked: Question) -> Iterator[tuple[str, Question]]:
-    """The question without each annotation, and without what it demands of the node's labels."""
-    constraints = asked.constraints
-    for annotation, nothing in _WORDS:
-        left = replace(constraints, **nothing)
-        if left != constraints:
-            yield annotation, replace(asked, constraints=left)
-    for word, nodes in loosened(constraints.nodes):
-        yield word, replace(asked, constraints=replace(constraints, nodes=nodes))
-
-
-def lowered(asked: Question, shape: VgpuShape, target: Target) -> Iterator[Lower[Question]]:
-    """The quantities of the first containers; all of a card's memory is more than the largest card has."""
-    largest = max((card.memory for card in shape.cards), default=0)
-    for place, need in enumerate(asked.needs[:MAX_CONTAINERS]):
-        whole = largest + 1 if need.memory is None else need.memory
-        for role, now in ((Role.MEMORY, whole), (Role.NUMBER, need.number), (Role.CORES, need.cores)):
-
-            def question(value: int, place: int = place, role: Role = role) -> Question:
-                return with_amount(asked, place, role, value, target)
-
-            yield Lower(asked.asks[place].container, role, now, range(_LEAST[role], now), question)
-
-
-def with_amount(asked: Question, place: int, role: Role, value: int, target: Target) -> Question:
-    """The question with another quantity of one container, which also changes the pod's totals."""
-    needs = list(asked.needs)
-    needs[place] = replace(needs[place], **{role.value: value})
-    totals = dict(asked.totals)
-    if role is Role.NUMBER or target.fits_every_name:
-        ask = asked.asks[place]
-        written = getattr(ask, role) if role in ask.written else 0
-        totals[role] = totals.get(role, 0) - (written or 0) + value
-    return replace(asked, needs=tuple(needs), totals=totals)
-
-
-@dataclass(frozen=True, slots=True)
-class VgpuRefusal:
-    """What refuses.
-
-    Attributes:
-        reason: of the first refusal.
-        stuck: where the walk ended; None if the whole pod was refused before any card was asked.
-        role: whose node total is exceeded, if that is the reason.
-    """
-
-    reason: Reason
-    stuck: Stuck | None = None
-    role: Role | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VgpuAnswer:
-    """The engine's answer for an empty node of one shape.
-
-    Attributes:
-        shape: the shape.
-        placement: the engine's answer for an empty node of it.
-        policy: the scheduler's SchedulePolicy whose walk this is: `default` wherever that one succeeds.
-        slices: where that walk puts each container's slices; None if the pod is refused.
-        refusal: what refuses in the default walk; None if the pod fits.
-        change: the nearest single change with which a node of this shape takes the pod.
-        searched: False if the search for a change was cut short.
-    """
-
-    shape: VgpuShape
-    placement: Placement
-    policy: str = ""
-    slices: Slices | None = None
-    refusal: VgpuRefusal | None = None
-    change: Change | None = None
-    searched: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +47,7 @@ class CardKind:
 class ContainerCards:
     """The cards on each of which one container gets a slice, by index."""
 
-    container: str
+    container: ContainerName
     cards: tuple[int, ...]
 
 
@@ -165,288 +81,176 @@ class VgpuExplanation(ShapeExplanation):
 
 def explain(request: PlacementRequest, fleet: VgpuFleet) -> Iterator[PodExplanation]:
     """Explain a pod to the shapes of a fleet."""
-    asked = _question(request)
-    explained = None
-    if asked is not None and asked.needs:
-        explained = [_explanation(answer, asked, request) for answer in answers(asked, fleet, request.target)]
-    yield request.explanation(explained, fleet.shapes, "no node of the fleet registers vGPU cards", fleet.gated)
+    view, target = request.pod.view, request.target
+    constraints = corrected(read_constraints(view, target, request.nodes), view, request.denies)
+    found = slice_request(request.pod.vgpu, constraints, target)
+    explainer = None
+    if found is not None and found.needs:
+        explainer = partial(VgpuExplainer, request, capped(found, request.denies), fleet)
+    yield request.explanation(explainer, fleet.shapes, "no node of the fleet registers vGPU cards", fleet.gated)
 
 
-def _question(request: PlacementRequest) -> Question | None:
-    """The question that the rules ask; None if a quantity is not usable."""
-    words = corrected(
-        read_constraints(request.pod.view, request.target, request.nodes), request.pod.view, request.denies
-    )
-    found = question(request.pod.vgpu, words, request.target)
-    return None if found is None else capped(found, request.denies)
+class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
+    """Explains a pod to one shape."""
 
+    made = VgpuExplanation
+    alone: VgpuFleet
 
-def answers(asked: Question, fleet: VgpuFleet, target: Target) -> Iterator[VgpuAnswer]:
-    """The engine's answer for each shape of a fleet, the first fifty."""
-    enquiry = Enquiry()
-    for index in range(len(fleet.shapes[:MAX_SHAPES])):
-        yield _answer(asked, _alone(fleet, index, asked), target, enquiry)
+    def fleet_alone(self, fleet: FleetPart[VgpuShape]) -> VgpuFleet:
+        """The fleet with this shape alone, and those of its cards that the pod names."""
+        constraints, at = self.requested.constraints, fleet.shapes.index(self.shape)
+        slots = fleet.slots if isinstance(fleet, VgpuFleet) else {}
+        kept = {
+            uuid: tuple(replace(slot, shape=0) for slot in slots.get(uuid, ()) if slot.shape == at)
+            for uuid in constraints.use_uuids | constraints.refused_uuids
+        }
+        return VgpuFleet((self.shape,), fleet.index, slots=kept)
 
+    def judge(self, requested: SliceRequest, nodes: NodeSelector | None) -> Verdict:
+        """The engine's verdict."""
+        return judge(replace(requested, constraints=requested.constraints._replace(nodes=nodes)), self.alone)
 
-def _answer(asked: Question, alone: VgpuFleet, target: Target, enquiry: Enquiry) -> VgpuAnswer:
-    (shape,) = alone.shapes
-    placement = _placement(asked, alone)
-    views = list(_views(asked, alone))
-    if placement is Placement.FITS:
-        for policy, order in POLICIES:
-            for places in views:
-                found = walk(places, asked.needs, order)
-                if not isinstance(found, Stuck):
-                    return VgpuAnswer(shape, placement, policy, found)
-    refusal = _refusal(asked, alone, max(views, key=_open_cards))
-    if placement is Placement.UNKNOWN:
-        return VgpuAnswer(shape, placement, refusal=refusal, searched=False)
-
-    def judged(changed: Question) -> Verdict:
-        return judge(changed, alone)
-
-    change, searched = nearest_change(judged, without_words(asked), lowered(asked, shape, target), enquiry)
-    return VgpuAnswer(shape, placement, refusal=refusal, change=change, searched=searched)
-
-
-def _placement(asked: Question, alone: VgpuFleet) -> Placement:
-    match judge(asked, alone):
-        case Fits():
-            return Placement.FITS
-        case FitsTightly():
-            return Placement.TIGHT
-        case Never():
-            return Placement.NEVER
-        case _:
-            return Placement.UNKNOWN
-
-
-def _refusal(asked: Question, alone: VgpuFleet, places: tuple[Place, ...]) -> VgpuRefusal | None:
-    """Name the first test that refuses: mode, labels, then the cards, then the node's totals."""
-    (shape,) = alone.shapes
-    if not eligible(asked.constraints, alone).shapes:
-        return VgpuRefusal(Reason.NODES if asked.constraints.mode in (None, shape.mode) else Reason.MODE)
-    found = walk(places, asked.needs, POLICIES[0][1])
-    if isinstance(found, Stuck):
-        need = asked.needs[found.container]
-        if found.card is None or need.number > len(places):
-            return VgpuRefusal(Reason.CARDS, found)
-        return VgpuRefusal(found.refusals[found.card] or Reason.CARDS, found)
-    if not offers(shape, asked.totals):
-        short = next(role for role, amount in asked.totals.items() if amount > shape.allocatable.get(role, 0))
-        return VgpuRefusal(Reason.TOTALS, role=short)
-    return None
-
-
-def _open_cards(places: tuple[Place, ...]) -> int:
-    return sum(place.excluded is None for place in places)
-
-
-def _alone(fleet: VgpuFleet, index: int, asked: Question) -> VgpuFleet:
-    """A fleet of one shape."""
-    named = asked.constraints.use_uuids | asked.constraints.refused_uuids
-    slots = {
-        uuid: tuple(replace(slot, shape=0) for slot in fleet.slots.get(uuid, ()) if slot.shape == index)
-        for uuid in named
-    }
-    return VgpuFleet((fleet.shapes[index],), slots, (), fleet.index)
-
-
-def _views(asked: Question, alone: VgpuFleet) -> Iterator[tuple[Place, ...]]:
-    """The cards as the pod's words leave them, for each different node of the shape; at least one."""
-    shape, words = alone.shapes[0], asked.constraints
-    for named in _uuid_choices(asked, alone):
-        yield tuple(
-            [
-                Place(card, _excluded(typed=words.accepts_type(card.type), named=position in named))
-                for position, card in enumerate(shape.cards)
-            ]
+    def slices(self) -> VgpuSlices:
+        """The first of the scheduler's policies that places every container."""
+        policy, slices = next(
+            (policy, found)
+            for policy in self.requested.policies
+            for excluded in self._excluded
+            if not isinstance(found := walk(self.shape.cards, self.requested.needs, ORDERS[policy], excluded), Stuck)
         )
+        given = zip(self.requested.requests, slices, strict=True)
+        return VgpuSlices(policy, tuple(ContainerCards(request.container, cards) for request, cards in given))
 
+    def removals(self) -> Iterator[tuple[str, SliceRequest]]:
+        """The annotations."""
+        for annotation, nothing in _ANNOTATIONS:
+            left = self.requested.constraints._replace(**nothing)
+            if left != self.requested.constraints:
+                yield annotation, replace(self.requested, constraints=left)
 
-def _excluded(*, typed: bool, named: bool) -> Reason | None:
-    if not typed:
-        return Reason.TYPE
-    return None if named else Reason.UUID
+    def reducible(self) -> Iterator[Reducible[SliceRequest]]:
+        """The amounts of the first containers; all of a card's memory is more than the largest card has."""
+        largest = max((card.memory for card in self.shape.cards), default=0)
+        for place, need in enumerate(self.requested.needs[:MAX_CONTAINERS]):
+            memory = largest + 1 if need.memory is None else need.memory
+            for role, now in ((Role.MEMORY, memory), (Role.NUMBER, need.number), (Role.CORES, need.cores)):
+                container, resource = (
+                    self.requested.requests[place].container,
+                    self.request.config.vgpu.role_names[role],
+                )
+                yield Reducible(container, resource, now, range(_LEAST[role], now), partial(self._with, place, role))
 
+    def fields(self) -> dict[str, Any]:
+        """The mode and the cards."""
+        cards = tuple(CardKind(card.type, card.memory, card.split, count) for card, count in self.shape.kinds)
+        return {"mode": self.shape.mode, "cards": cards}
 
-def _uuid_choices(asked: Question, alone: VgpuFleet) -> Iterator[frozenset[int]]:
-    """The positions that the UUID words leave, for each different node of the shape."""
-    words = asked.constraints
-    everything = frozenset(range(len(alone.shapes[0].cards)))
-    used, refused = _by_node(words.use_uuids, asked, alone), _by_node(words.refused_uuids, asked, alone)
-    if words.use_uuids:
-        choices = [used[node] - refused.get(node, frozenset()) for node in list(used)[:UUID_NODE_LIMIT]]
-    else:
-        choices = [everything - positions for positions in list(refused.values())[:UUID_NODE_LIMIT]]
-        if len(refused) < _nodes_left(words, alone):
-            choices.append(everything)
-    yield from dict.fromkeys(choices or [frozenset[int]()])
+    def devices(self) -> str:
+        """The mode and the kinds of cards."""
+        kinds = [
+            f"{count} × {card.product}, {wording.memory(card.memory, self.request.config)}, {card.split} slices"
+            for card, count in self.shape.kinds
+        ]
+        return f"{self.shape.mode}, {'; '.join(kinds[:4])}{'; …' if len(kinds) > 4 else ''}"
 
-
-def _nodes_left(words: Constraints, alone: VgpuFleet) -> int:
-    (shape,) = alone.shapes
-    return shape.nodes if shape.declared else nodes_left(shape, words.nodes, alone.index).bit_count()
-
-
-def _by_node(uuids: frozenset[str], asked: Question, alone: VgpuFleet) -> dict[int, frozenset[int]]:
-    """Where such cards sit, on each node that the pod's selector leaves."""
-    selected = nodes_left(alone.shapes[0], asked.constraints.nodes, alone.index)
-    found: dict[int, frozenset[int]] = {}
-    for uuid in sorted(uuids):
-        for slot in alone.slots.get(uuid, ()):
-            if selected >> slot.node & 1:
-                found[slot.node] = found.get(slot.node, frozenset()) | {slot.position}
-    return found
-
-
-# --- in words and as a picture --------------------------------------------------------------------------------------
-
-
-def _explanation(answer: VgpuAnswer, asked: Question, request: PlacementRequest) -> VgpuExplanation:
-    shape, config, change = answer.shape, request.config, answer.change
-    refusal = None if answer.refusal is None else _refusal_value(answer.refusal, shape, asked, config)
-    note = "" if refusal is None else refusal.message
-    stuck = answer.refusal.stuck if answer.refusal is not None else None
-    if answer.slices is not None:
-        drawing = draw_slices(shape, asked, answer.slices, config, _other_policy(answer))
-    elif stuck is not None:
-        drawing = draw_stuck(shape, asked, stuck, config, note)
-    else:
-        drawing = draw_shape(shape, config, note=note or "the search was cut short")
-    return VgpuExplanation(
-        shape=shape,
-        selected=request.selected(shape),
-        mode=shape.mode,
-        cards=tuple(CardKind(card.type, card.memory, card.split, count) for card, count in shape.kinds),
-        placement=answer.placement.name.lower(),
-        slices=_slices(answer, asked),
-        refusal=refusal,
-        change=None if change is None else change_value(change, config.vgpu.role_names),
-        devices=_devices(shape, config),
-        sentences=tuple(_sentences(answer, asked, config, note)),
-        drawing=drawing,
-    )
-
-
-def _devices(shape: VgpuShape, config: DeviceConfig) -> str:
-    kinds = [
-        f"{count} × {card.product}, {wording.memory(card.memory, config)}, {card.split} slices"
-        for card, count in shape.kinds
-    ]
-    return f"{shape.mode}, {'; '.join(kinds[:4])}{'; …' if len(kinds) > 4 else ''}"
-
-
-def _slices(answer: VgpuAnswer, asked: Question) -> VgpuSlices | None:
-    if answer.slices is None:
-        return None
-    found = zip(asked.asks, answer.slices, strict=True)
-    return VgpuSlices(answer.policy, tuple(ContainerCards(ask.container.name, cards) for ask, cards in found))
-
-
-def _refusal_value(refusal: VgpuRefusal, shape: VgpuShape, asked: Question, config: DeviceConfig) -> CardRefusal:
-    stuck = refusal.stuck
-    return CardRefusal(
-        refusal.reason.words,
-        stuck.card if stuck else None,
-        asked.asks[stuck.container].container.name if stuck else None,
-        _refusal_message(refusal, shape, asked, config),
-    )
-
-
-def _sentences(answer: VgpuAnswer, asked: Question, config: DeviceConfig, refusal: str) -> Iterator[Sentence]:
-    """Where the slices go; or what refuses, and what would help."""
-    if answer.slices is not None:
-        other = _other_policy(answer)
+    def slice_sentences(self, slices: VgpuSlices) -> Iterator[str]:
+        """The cards of each container."""
+        other = self._other_policy(slices)
         policy = f" ({other})" if other else ""
-        for ask, cards in zip(asked.asks, answer.slices, strict=True):
-            yield Sentence("", f"{wording.container(ask.container)} on {_cards_named(cards)}{policy}")
-        return
-    if answer.refusal is not None:
-        yield Sentence("", refusal)
-    if answer.placement is Placement.TIGHT:
-        yield Sentence(
-            "", "another order of containers or cards would fit; the scheduler does not try it on an empty node"
-        )
-    if answer.change is not None:
-        yield advice(_change_sentence(answer.change, asked, config), searched=True)
-    elif answer.placement is not Placement.UNKNOWN:
-        yield advice("", searched=answer.searched)
+        for given in slices.containers:
+            cards = f"card{'s' if len(given.cards) > 1 else ''} {', '.join(map(str, sorted(given.cards)))}"
+            yield f"{wording.container(given.container)} on {cards}{policy}"
+
+    def refusal(self, verdict: Verdict) -> CardRefusal | None:
+        """The first test that refuses: mode, labels, then the cards, then the node's totals."""
+        constraints, config = self.requested.constraints, self.request.config
+        if isinstance(verdict, Fits):
+            return None
+        if constraints.mode not in (None, self.shape.mode):
+            message = f"the node is in mode {self.shape.mode}, the pod wants {wording.quoted(constraints.mode)}"
+            return _refusal(Reason.MODE, message)
+        if not eligible(constraints, self.alone).shapes:
+            return _refusal(Reason.NODES, self.unselected())
+        if self._stuck is not None:
+            return self._refusal_by_cards(self._stuck)
+        for role, total in self.requested.totals.items():
+            offered = self.shape.allocatable.get(role, 0)
+            if total > offered:
+                name = config.vgpu.role_names[role]
+                message = f"the containers request {name} {total} in total, the node offers {offered}"
+                return _refusal(Reason.TOTALS, message)
+        return None
+
+    def draw(self, slices: VgpuSlices | None, note: str) -> DrawnNode:
+        """The slices; if the pod does not fit, those before the container that found too few cards."""
+        config = self.request.config
+        if slices is not None:
+            given = [each.cards for each in slices.containers]
+            usage = Usage(parts_of(self.shape, self.requested, given, config), note=self._other_policy(slices))
+        elif self._stuck is not None:
+            parts = parts_of(self.shape, self.requested, self._stuck.slices, config)
+            usage = Usage(parts, refusals_of(self.shape, self.requested, self._stuck, config), note)
+        else:
+            usage = Usage(note=note)
+        return draw_shape(self.shape, config, usage)
+
+    @cached_property
+    def _excluded(self) -> list[tuple[Reason | None, ...]]:
+        """Why the annotations exclude each card, for each different node of the shape; at least one."""
+        constraints, cards = self.requested.constraints, self.shape.cards
+        shapes = eligible(constraints, self.alone).shapes
+        found = [each.positions for each in remainders(constraints, self.alone, shapes) if each is not None]
+        typed = [None if constraints.accepts_type(card.type) else Reason.TYPE for card in cards]
+        return [
+            tuple(
+                why or (None if positions is None or at in positions else Reason.UUID) for at, why in enumerate(typed)
+            )
+            for positions in found or [frozenset[int]()]
+        ]
+
+    @cached_property
+    def _stuck(self) -> Stuck | None:
+        """Where the walk ends on the node with the most cards left; None if it ends nowhere."""
+        if not eligible(self.requested.constraints, self.alone).shapes:
+            return None
+        excluded = max(self._excluded, key=lambda reasons: reasons.count(None))
+        found = walk(self.shape.cards, self.requested.needs, ORDERS[self.requested.policies[0]], excluded)
+        return found if isinstance(found, Stuck) else None
+
+    def _with(self, place: int, role: Role, value: int) -> SliceRequest:
+        """The request with another amount of one container, which also changes the pod's totals."""
+        needs, totals = list(self.requested.needs), dict(self.requested.totals)
+        changed: dict[str, Any] = {role.value: value}
+        needs[place] = replace(needs[place], **changed)
+        if role is Role.NUMBER or self.request.target.fits_every_name:
+            totals[role] = totals.get(role, 0) - self.requested.requests[place].amount(role) + value
+        return replace(self.requested, needs=tuple(needs), totals=totals)
+
+    def _other_policy(self, slices: VgpuSlices) -> str:
+        """The policy that places the containers, if it is not the default one and not known to be in use."""
+        known = len(self.requested.policies) == 1
+        other = f"with SchedulePolicy {slices.policy}; the default walk misses it"
+        return "" if known or slices.policy == "default" else other
+
+    def _refusal_by_cards(self, stuck: Stuck) -> CardRefusal:
+        """The number of cards, or the first card that refuses."""
+        container, need = self.requested.requests[stuck.container].container, self.requested.needs[stuck.container]
+        who, cards = wording.container(container), self.shape.cards
+        if stuck.card is None or need.number > len(cards):
+            message = f"{who} wants {need.number} different cards, the node has {len(cards)}"
+            return _refusal(Reason.CARDS, message, stuck.card, container)
+        reason, card = stuck.refusals[stuck.card] or Reason.CARDS, cards[stuck.card]
+        why = card_refusal(reason, card, stuck.used[stuck.card], need, (1, wording.unit(self.request.config)))
+        message = f"{who} is refused first by card {stuck.card} ({card.product}): {why}; {_tally(stuck, need.number)}"
+        return _refusal(reason, message, stuck.card, container)
 
 
-def _other_policy(answer: VgpuAnswer) -> str:
-    """The policy whose walk finds the places, if it is not the default one."""
-    other = f"with SchedulePolicy {answer.policy}; the default walk misses it"
-    return "" if answer.policy == "default" else other
-
-
-def _cards_named(cards: tuple[int, ...]) -> str:
-    return f"card{'s' if len(cards) > 1 else ''} {', '.join(map(str, sorted(cards)))}"
-
-
-def _refusal_message(refusal: VgpuRefusal, shape: VgpuShape, asked: Question, config: DeviceConfig) -> str:
-    """What refused first."""
-    if refusal.reason is Reason.MODE:
-        return f"mode: the node is in mode {shape.mode}, the pod wants {wording.quoted(asked.constraints.mode)}"
-    if refusal.reason is Reason.NODES:
-        return f"{refusal.reason}: {unselected(asked.constraints.nodes)}"
-    if refusal.role is not None:
-        total, offered = asked.totals[refusal.role], shape.allocatable.get(refusal.role, 0)
-        name = config.vgpu.role_names[refusal.role]
-        return f"{refusal.reason}: the containers ask for {name} {total} in total, the node offers {offered}"
-    stuck = refusal.stuck
-    if stuck is None:
-        return f"{refusal.reason}"
-    who, need = wording.container(asked.asks[stuck.container].container), asked.needs[stuck.container]
-    if refusal.reason is Reason.CARDS or stuck.card is None:
-        return f"{refusal.reason}: {who} wants {need.number} different cards, the node has {len(shape.cards)}"
-    card = f"card {stuck.card} ({shape.cards[stuck.card].product})"
-    why = _by_card(refusal.reason, stuck, shape.cards[stuck.card], asked, config)
-    return f"{refusal.reason}: {who} is refused first by {card}{why}; {_tally(stuck, need.number)}"
-
-
-def _by_card(reason: Reason, stuck: Stuck, card: Card, asked: Question, config: DeviceConfig) -> str:
-    """Why the first card refuses."""
-    need = asked.needs[stuck.container]
-    slices, memory, cores = stuck.used[stuck.card or 0]
-    match reason:
-        case Reason.TYPE:
-            return ""
-        case Reason.UUID:
-            return ", whose UUID is not wanted"
-        case Reason.SPLIT:
-            return f", whose {slices} slices are taken" if slices else ", which is cut into 0 slices"
-        case Reason.MEMORY:
-            return f": {wording.memory(need.of(card), config)} wanted, {card.memory - memory} free"
-        case Reason.CORES:
-            return f": {need.cores} cores wanted, {CARD_CORES - cores} free"
-        case Reason.EXCLUSIVE:
-            return ": 100 cores want a card alone" if need.cores else ": all its 100 cores are given away"
-        case _:
-            return f": no MIG instance of it has {wording.memory(need.of(card), config)}"
+def _refusal(reason: Reason, message: str, card: int | None = None, container: Container | None = None) -> CardRefusal:
+    return CardRefusal(reason.words, card, None if container is None else container.name, f"{reason}: {message}")
 
 
 def _tally(stuck: Stuck, wanted: int) -> str:
     """How many cards refused, by reason."""
-    counts: dict[Reason, int] = {}
-    for reason in stuck.refusals:
-        if reason is not None:
-            counts[reason] = counts.get(reason, 0) + 1
-    refused = sum(counts.values())
+    counts = Counter(reason for reason in stuck.refusals if reason is not None)
     by = f" ({', '.join(f'{reason} {count}' for reason, count in counts.items())})" if len(counts) > 1 else ""
-    return f"{refused} of {len(stuck.refusals)} cards refuse{by}, {wanted} wanted"
-
-
-def _change_sentence(change: Change, asked: Question, config: DeviceConfig) -> str:
-    """The beginning of a sentence that ends in `it fits`."""
-    role, value = change.role, change.value
-    if role is None or change.container is None:
-        return f"without {change.word}"
-    where = f" in {wording.container(change.container)}" if len(asked.asks) > 1 else ""
-    if role is Role.NUMBER:
-        return f"with {value} vGPU{'s' if value > 1 else ''}{' or fewer' if value > 1 else ''}{where}"
-    if role is Role.CORES and value == 0:
-        return f"without {config.vgpu.cores_name}{where}"
-    if role is Role.CORES:
-        return f"with {value} cores or fewer{where}"
-    return f"with {config.vgpu.memory_name} {value} or less{where}"
+    return f"{counts.total()} of {len(stuck.refusals)} cards refuse{by}, {wanted} wanted"

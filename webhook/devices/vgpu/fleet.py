@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.config import Geometry, VgpuConfig
 from webhook.devices.families import Role
 from webhook.devices.nodes import GATE_NAMES, Index, Node
-from webhook.devices.shapes import Grouping, Shape
+from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.target import Target
 
 
@@ -122,7 +122,7 @@ def _integer(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class VgpuShape(Shape):
+class VgpuShape(NodeShape):
     """Nodes that are alike in all that placement reads.
 
     Attributes:
@@ -167,36 +167,25 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class VgpuFleet:
+class VgpuFleet(FleetPart[VgpuShape]):
     """Every node that registers vGPU cards.
 
     Attributes:
-        shapes: the distinct ones, real nodes before declared ones.
         slots: card UUID to its places; empty where the target version does not read UUIDs.
-        gated: nodes that register cards which the scheduler ignores, with the resource name they lack.
-        index: which nodes a selector leaves.
-        memo: what was worked out from this fleet and is worth keeping as long as it.
+        memo: results that were computed from this fleet and are kept as long as it.
     """
 
-    shapes: tuple[VgpuShape, ...]
-    slots: Mapping[str, tuple[Slot, ...]]
-    gated: tuple[tuple[str, str], ...]
-    index: Index
+    slots: Mapping[str, tuple[Slot, ...]] = field(default_factory=dict)
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def every_shape(self) -> tuple[VgpuShape, ...]:
-        """The distinct shapes."""
-        return self.shapes
-
-    @property
     def identities(self) -> str:
-        """The UUIDs of the cards, which the fleet's digest covers beside the shapes."""
+        """The UUIDs of the cards."""
         return repr(sorted(self.slots))
 
     @property
     def declares(self) -> bool:
-        """Whether nodes may come that are not there yet."""
+        """Whether the policy declares nodes that may not exist yet."""
         return any(shape.declared for shape in self.shapes)
 
 
@@ -238,29 +227,12 @@ def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> V
     )
 
 
-class _Alike:
-    """The cards and offers that make a shape; cards are compared by identity, which is fast."""
-
-    __slots__ = ("_key", "offered", "register")
-
-    def __init__(self, register: Register, offered: tuple[int, ...]) -> None:
-        self.register = register
-        self.offered = offered
-        self._key = (register.mode, tuple(map(id, register.cards)), offered)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Alike) and self._key == other._key
-
-
 class _Builder:
     def __init__(self, config: VgpuConfig, target: Target) -> None:
         self._config = config
         self._target = target
         self._cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
-        self._shapes: Grouping[_Alike] = Grouping()
+        self._shapes: Grouping[tuple[str, tuple[Card, ...], tuple[int, ...]]] = Grouping()
         self._slots: dict[str, list[Slot]] = {}
         self._gated: list[tuple[str, str]] = []
 
@@ -273,7 +245,7 @@ class _Builder:
         if register is None:
             return
         offered = tuple(node.allocatable.get(resource, 0) for resource in self._config.role_names.values())
-        group = self._shapes.add(_Alike(register, offered), number, node.name)
+        group = self._shapes.add((register.mode, register.cards, offered), number, node.name)
         if self._target.reads_uuids:
             for position, uuid in enumerate(register.uuids):
                 self._slots.setdefault(uuid, []).append(Slot(group.number, number, position))
@@ -283,14 +255,14 @@ class _Builder:
         real = [
             VgpuShape(
                 **group.nodes(),
-                mode=alike.register.mode,
-                cards=alike.register.cards,
-                allocatable=MappingProxyType(dict(zip(roles, alike.offered, strict=True))),
+                mode=mode,
+                cards=cards,
+                allocatable=MappingProxyType(dict(zip(roles, offered, strict=True))),
             )
-            for alike, group in self._shapes.groups.items()
+            for (mode, cards, offered), group in self._shapes.groups.items()
         ]
         slots = MappingProxyType({uuid: tuple(found) for uuid, found in self._slots.items()})
-        return VgpuFleet((*real, *declared), slots, tuple(self._gated), index)
+        return VgpuFleet((*real, *declared), index, tuple(self._gated), slots)
 
     def _missing_name(self, node: Node) -> str | None:
         """The hard-coded name without which the scheduler skips the node."""

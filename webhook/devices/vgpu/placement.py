@@ -6,21 +6,22 @@ Containers are served in the order of the specification and nothing is taken bac
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from webhook.devices.target import POLICIES
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import Card
 from webhook.devices.vgpu.search import placement_exists
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, enough_slices, takes
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, Used, enough_slices, takes
 
 Kinds = Sequence[tuple[Card, int]]
 Order = Callable[[list[Used]], Sequence[int]]
 
 
 class Placement(Enum):
-    """What can be said of an empty node."""
+    """The verdict on one empty node."""
 
     FITS = "some order of the scheduler places it"
     TIGHT = "a placement exists, yet every order of the scheduler misses it"
@@ -29,16 +30,20 @@ class Placement(Enum):
 
 
 def place(
-    cards: Sequence[Card], kinds: Kinds, needs: Sequence[Need], budget: Budget, *, by_policy: bool = True
+    cards: Sequence[Card],
+    kinds: Kinds,
+    needs: Sequence[Need],
+    budget: SearchBudget,
+    policies: Sequence[str] = POLICIES,
 ) -> Placement:
     """Decide for one empty node.
 
     Args:
         cards: the node's cards that the pod's constraints accept, in the scheduler's order.
         kinds: the different ones among them, each with its number.
-        needs: one for each container that asks, in the order of the specification.
+        needs: one for each container, in the order of the specification.
         budget: shared by all nodes of a review.
-        by_policy: the scheduler may walk the cards in any of its orders, not only from the last.
+        policies: those by which the scheduler may walk the cards.
     """
     if not budget.spend(1 + len(needs) // 16):
         return Placement.UNKNOWN
@@ -49,11 +54,11 @@ def place(
     if not _may_fit(kinds, needs):
         return Placement.NEVER
     if len(needs) == 1:
-        return Placement.FITS  # every card that takes the slice alone takes it: nobody else is there
-    for order in ORDERS if by_policy else ORDERS[:1]:
+        return Placement.FITS  # every card that takes the slice when empty takes it
+    for policy in policies:
         if not budget.spend(len(needs) * len(cards)):
             return Placement.UNKNOWN
-        if _greedy(cards, needs, order):
+        if _greedy(cards, needs, ORDERS[policy]):
             return Placement.FITS
     found = placement_exists(kinds, needs, budget)
     if found is None:
@@ -75,10 +80,10 @@ def _may_fit(kinds: Kinds, needs: Sequence[Need]) -> bool:
     cards = [card for card, count in kinds for _ in range(count)]
     if sum([need.cores * need.number for need in needs]) > CARD_CORES * len(cards):
         return False
-    # In MIG the last slice may overdraw a card: what is booked is more than what is asked, so asks are summed.
+    # In MIG the last slice may overdraw a card: more is booked than requested, so requests are summed.
     least = min([card.memory for card in cards])
-    asked = sum([(least if need.memory is None else need.memory) * need.number for need in needs])
-    if asked > sum([card.memory for card in cards]):
+    requested = sum([(least if need.memory is None else need.memory) * need.number for need in needs])
+    if requested > sum([card.memory for card in cards]):
         return False
     return enough_slices([card.split for card in cards], [need.number for need in needs])
 
@@ -98,7 +103,7 @@ def _spread(used: list[Used]) -> Sequence[int]:
     return sorted(range(len(used)), key=lambda card: (used[card][0], card))
 
 
-ORDERS: tuple[Order, ...] = (_unset, _binpack, _spread)  # deviceshare.SchedulePolicy "", "binpack", "spread"
+ORDERS: Mapping[str, Order] = dict(zip(POLICIES, (_unset, _binpack, _spread), strict=True))
 
 
 def _greedy(cards: Sequence[Card], needs: Sequence[Need], order: Order) -> bool:
@@ -117,20 +122,7 @@ def _greedy(cards: Sequence[Card], needs: Sequence[Need], order: Order) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A card at its place on a node.
-
-    Attributes:
-        card: the card.
-        excluded: why the pod's words exclude it, whatever is free; None if they do not.
-    """
-
-    card: Card
-    excluded: Reason | None = None
-
-
-Slices = tuple[tuple[int, ...], ...]  # of each ask, the indexes of its cards, in the order they were taken
+Slices = tuple[tuple[int, ...], ...]  # of each container, the indexes of its cards, in the order they were taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +130,9 @@ class Stuck:
     """Where a walk ended.
 
     Attributes:
-        container: the index of the ask that found too few cards.
+        container: the index of the request that found too few cards.
         card: the index of the first card that refused it; None if the node has too few cards to begin with.
-        refusals: why each card refused, by card index; None for one that took a slice or was not asked.
+        refusals: why each card refused, by card index; None for one that took a slice or was not tried.
         used: what each card had given away before this container came.
         slices: to whom: the containers before this one.
     """
@@ -152,22 +144,27 @@ class Stuck:
     slices: Slices
 
 
-POLICIES: tuple[tuple[str, Order], ...] = tuple(zip(("default", "binpack", "spread"), ORDERS, strict=True))
+def walk(
+    cards: Sequence[Card], needs: Sequence[Need], order: Order, excluded: Sequence[Reason | None]
+) -> Slices | Stuck:
+    """Serve the containers one after the other, as the scheduler does; nothing is taken back.
 
-
-def walk(places: Sequence[Place], needs: Sequence[Need], order: Order) -> Slices | Stuck:
-    """Serve the containers one after the other, as the scheduler does; nothing is taken back."""
-    used = [EMPTY] * len(places)
+    Args:
+        cards: of the node, in the scheduler's order.
+        needs: one for each container.
+        order: in which the cards are tried.
+        excluded: why the pod's annotations exclude a card, whatever is free; None if they do not.
+    """
+    used = [EMPTY] * len(cards)
     slices: list[tuple[int, ...]] = []
     for container, need in enumerate(needs):
         before = tuple(used)
         taken: list[int] = []
-        refusals: list[Reason | None] = [None] * len(places)
+        refusals: list[Reason | None] = [None] * len(cards)
         first: int | None = None
         for index in order(used):
-            place = places[index]
-            refusals[index] = place.excluded or refusal(place.card, used[index], need)
-            after = None if refusals[index] else takes(place.card, used[index], need)
+            refusals[index] = excluded[index] or refusal(cards[index], used[index], need)
+            after = None if refusals[index] else takes(cards[index], used[index], need)
             if after is None:
                 first = index if first is None else first
                 continue

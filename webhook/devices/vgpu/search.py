@@ -7,12 +7,12 @@ from math import exp
 from typing import NamedTuple
 
 from webhook.devices.vgpu.fleet import Card
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Budget, Need, Used, takes
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, Used, takes
 
 Layout = tuple[int, ...]  # slices of each group on one card
 
 
-class Group(NamedTuple):
+class NeedGroup(NamedTuple):
     """Containers with the same need that can change places without a difference.
 
     Attributes:
@@ -29,7 +29,7 @@ class Group(NamedTuple):
         return self.need.number * self.members
 
 
-def groups_of(needs: Sequence[Need], cards: Iterable[Card]) -> list[Group]:
+def groups_of(needs: Sequence[Need], cards: Iterable[Card]) -> list[NeedGroup]:
     """Group the containers, in their order.
 
     On a card without MIG the order matters only between slices with cores and slices without: a card whose cores are all
@@ -43,10 +43,10 @@ def groups_of(needs: Sequence[Need], cards: Iterable[Card]) -> list[Group]:
         run += mark != before
         before = mark
         found[run, need] = found.get((run, need), 0) + 1
-    return [Group(need, members) for (_, need), members in found.items()]
+    return [NeedGroup(need, members) for (_, need), members in found.items()]
 
 
-def largest_layouts(card: Card, groups: Sequence[Group], budget: Budget) -> tuple[Layout, ...] | None:
+def largest_layouts(card: Card, groups: Sequence[NeedGroup], budget: SearchBudget) -> tuple[Layout, ...] | None:
     """The layouts of a card that are part of no other; None if the budget ran out."""
     collected = _Collected(card, groups, budget)
     if collected.follow((), EMPTY) is None:
@@ -66,7 +66,7 @@ def largest_layouts(card: Card, groups: Sequence[Group], budget: Budget) -> tupl
 class _Collected:
     """The layouts of a card: all of the largest ones, and others."""
 
-    def __init__(self, card: Card, groups: Sequence[Group], budget: Budget) -> None:
+    def __init__(self, card: Card, groups: Sequence[NeedGroup], budget: SearchBudget) -> None:
         self.layouts: list[Layout] = []
         self._card = card
         self._groups = groups
@@ -110,8 +110,8 @@ MOST_CARDS = 256  # of a node; with more there is no search, which takes a call 
 class Covering:
     """Whether cards can hold so many slices of each group."""
 
-    def __init__(self, cards: Mapping[tuple[Layout, ...], int], wanted: Layout, budget: Budget) -> None:
-        """Take the question.
+    def __init__(self, cards: Mapping[tuple[Layout, ...], int], wanted: Layout, budget: SearchBudget) -> None:
+        """Prepare the search.
 
         Args:
             cards: how many cards have these largest layouts.
@@ -270,7 +270,7 @@ class _CutShort(Exception):
 MAX_GROUPS = 64  # of containers; with more, a search has no chance within its budget
 
 
-def placement_exists(kinds: Sequence[tuple[Card, int]], needs: Sequence[Need], budget: Budget) -> bool | None:
+def placement_exists(kinds: Sequence[tuple[Card, int]], needs: Sequence[Need], budget: SearchBudget) -> bool | None:
     """True if one exists, False if none does, None if the budget ran out.
 
     Args:
@@ -291,7 +291,7 @@ def placement_exists(kinds: Sequence[tuple[Card, int]], needs: Sequence[Need], b
     return Covering(cards, wanted, budget).settle(_weights(kinds, groups))
 
 
-def _weights(kinds: Sequence[tuple[Card, int]], groups: Sequence[Group]) -> list[Weights]:
+def _weights(kinds: Sequence[tuple[Card, int]], groups: Sequence[NeedGroup]) -> list[Weights]:
     """What is counted first: what a slice takes most of, memory, cores, slices."""
     largest = max([card.memory for card, _ in kinds])
     least = min([card.memory for card, _ in kinds])

@@ -35,7 +35,7 @@ class Need:
         return card.memory if self.memory is None else self.memory
 
 
-class Budget:
+class SearchBudget:
     """Bounds the work of one request: a pod made to be expensive gets UNKNOWN, never a slow answer."""
 
     __slots__ = ("left",)

@@ -1,1 +1,1 @@
-"""One small file a subject, one function a check. A check says nothing of what could not be looked at, but that."""
+"""One file a subject, one function a check. A check reports what it cannot read as not checked, and nothing else of it."""

@@ -1,31 +1,23 @@
-"""NPUs: what nodes register against the `vnpus:` section and its switch."""
+"""NPUs: the annotations of nodes, the `vnpus:` section of the device config, and its switch."""
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.nodes import npu_registers
-from webhook.doctor.reading import counted, listed, name_of
-from webhook.doctor.scheduler_conf import ASCEND, SchedulerConf
+from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.facts import ObjectKind, counted, listed, name_of
 from webhook.doctor.setup import Setup
+from webhook.doctor.volcano import ASCEND, SchedulerConfigMap, npu_registers
 
 _RESTART = "restart ascend-device-plugin there, and look at its log"
 
 
-def ascend_config(setup: Setup) -> Iterator[Line]:
-    """The switch and the section go together, and each registered kind of NPU is in the section."""
-    conf, found = setup.conf, setup.device_config
-    if isinstance(conf, Unread):
-        yield unchecked(conf)
-        return
-    if isinstance(found, Unread):
-        yield unchecked(found)
-        return
+def ascend_config(setup: Setup) -> Iterator[CheckResult]:
+    """The switch is on if and only if the section exists, and the section has each registered kind of NPU."""
+    conf, found = known(setup.conf), known(setup.device_config)
     on = conf.enables(ASCEND, setup.target)
     chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and found.config else []
-    registered = {word for node in setup.facts.all(Kind.NODE) for word in npu_registers(node)}
+    registered = {word for node in setup.facts.all(ObjectKind.NODE) for word in npu_registers(node)}
     unknown = sorted(registered - set(chips)) if on and chips else []
     if unknown:
         yield broken(
@@ -45,23 +37,23 @@ def ascend_config(setup: Setup) -> Iterator[Line]:
         yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
 
 
-def _off(conf: SchedulerConf, chips: list[str]) -> Line:
+def _off(conf: SchedulerConfigMap, chips: list[str]) -> CheckResult:
     return warning(
-        f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that ask for them get none",
+        f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
         f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",
     )
 
 
-def ascend_registers(setup: Setup) -> Iterator[Line]:
-    """The annotations can be read, and each NPU has memory and may be split."""
-    gap = setup.facts.gap(Kind.NODE)
+def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
+    """The annotations can be read, and each NPU has memory and a split count."""
     found = [
         (name_of(node), word, decode_npus(value))
-        for node in setup.facts.all(Kind.NODE)
+        for node in setup.facts.all(ObjectKind.NODE)
         for word, value in npu_registers(node).items()
     ]
     if not found:
-        yield unchecked(gap) if gap else ok("no node registers NPUs")
+        need(setup.facts.gap(ObjectKind.NODE))
+        yield ok("no node registers NPUs")
         return
     unread = [f"{name} ({word})" for name, word, npus in found if not npus]
     if unread:

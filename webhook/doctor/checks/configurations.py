@@ -1,24 +1,22 @@
-"""The webhook configurations of the cluster against those that belong to its device config and policy."""
+"""The installed webhook configurations, compared with those for the device config and policy of the cluster."""
 
 from collections.abc import Callable, Iterator
 
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.facts import Kind
-from webhook.doctor.ours import CONFIGURATIONS, entries
-from webhook.doctor.reading import Object, at, counted, listed, tables, text, texts
-from webhook.doctor.setup import Setup
+from webhook.doctor.check import Check, CheckResult, broken, need, ok, unchecked, warning
+from webhook.doctor.facts import Object, ObjectKind, at, counted, listed, tables, text, texts
+from webhook.doctor.setup import CONFIGURATIONS, Setup, entries
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
 BIND = (
     "the Job vgpu-webhook-certs writes them once the API server gets an answer from the webhook: see its log, or run "
     "`python -m certs bind`"
 )
-Differences = Callable[[str, Object, Object | None], Iterator[Line]]
+Differences = Callable[[str, Object, Object | None], Iterator[CheckResult]]  # of (name, installed, rendered entry)
 
 HIDING = "hide-devices."  # the entry that only overwriteEnv needs
 
 _PARTS = ("apiGroups", "apiVersions", "operations", "resources")
-# What neither rules nor matchConditions are, yet changes what happens; failurePolicy is told by itself.
+# The other fields that change what happens; failurePolicy has a message of its own.
 _OTHERS = (
     "namespaceSelector",
     "matchPolicy",
@@ -29,8 +27,8 @@ _OTHERS = (
 )
 
 
-def exist(setup: Setup) -> Iterator[Line]:
-    """The API server calls the webhook, through every entry."""
+def exist(setup: Setup) -> Iterator[CheckResult]:
+    """Every entry is installed."""
     for kind in CONFIGURATIONS:
         installed = entries(setup.facts, kind)
         gap = setup.facts.gap(kind)
@@ -38,54 +36,49 @@ def exist(setup: Setup) -> Iterator[Line]:
         if missing and gap:
             yield unchecked(gap)
         elif missing and not installed:
-            what = "repaired" if kind is Kind.MUTATING else "checked"
+            what = "repaired" if kind is ObjectKind.MUTATING else "checked"
             yield broken(f"no {kind} calls this webhook: no pod is {what}", APPLY)
         elif missing:
-            yield broken(f"{kind}: {listed(missing)} is not there, so what it would send is not looked at", APPLY)
+            yield broken(f"{kind}: {listed(missing)} does not exist, so its requests are not reviewed", APPLY)
         else:
             yield ok(f"{kind}: {listed(list(installed))}")
 
 
-def match(setup: Setup) -> Iterator[Line]:
-    """Rules and conditions are those that the device config and the policy lead to."""
-    if setup.settings_gap:
-        yield unchecked(setup.settings_gap)
-        return
+def match(setup: Setup) -> Iterator[CheckResult]:
+    """Rules and matchConditions are those for the device config and the policy."""
+    need(setup.settings_gap)
     yield from _compared(setup, _called)
 
 
-def settings(setup: Setup) -> Iterator[Line]:
-    """What happens while the webhook does not answer, and all other settings, are as meant."""
+def settings(setup: Setup) -> Iterator[CheckResult]:
+    """FailurePolicy and all other settings are as rendered."""
     yield from _compared(setup, _set)
 
 
-def hiding(setup: Setup) -> Iterator[Line]:
-    """With overwriteEnv: true, every pod has to be sent."""
-    gap = setup.facts.gap(Kind.MUTATING)
-    installed = any(name.startswith(HIDING) for name in entries(setup.facts, Kind.MUTATING))
+def hiding(setup: Setup) -> Iterator[CheckResult]:
+    """With overwriteEnv: true, the API server must send every pod."""
+    need(setup.settings_gap)
+    installed = any(name.startswith(HIDING) for name in entries(setup.facts, ObjectKind.MUTATING))
     wanted = setup.config.vgpu.overwrite_env
-    if setup.settings_gap:
-        yield unchecked(setup.settings_gap)
-    elif not wanted or installed:
+    if not wanted or installed:
         yield ok("pods without a device are sent, as overwriteEnv needs it" if wanted else "overwriteEnv is not in use")
-    elif gap:
-        yield unchecked(gap)
     else:
+        need(setup.facts.gap(ObjectKind.MUTATING))
         yield warning(
             "overwriteEnv is true, but pods without a device are not sent here, so nothing is hidden from them",
             "apply what `vgpu-webhook manifests --all-pods` prints",
         )
 
 
-def _wanted(setup: Setup, kind: Kind) -> list[str]:
+def _wanted(setup: Setup, kind: ObjectKind) -> list[str]:
     found = [
         text(entry, "name") for raw in setup.rendered if text(raw, "kind") == kind for entry in tables(raw, "webhooks")
     ]
     return [name for name in found if not name.startswith(HIDING)]
 
 
-def _compared(setup: Setup, differences: Differences) -> Iterator[Line]:
-    """Each installed entry against the one of its name; entries that are not there are told elsewhere."""
+def _compared(setup: Setup, differences: Differences) -> Iterator[CheckResult]:
+    """Compare each installed entry with the rendered one of its name; `exist` reports missing entries."""
     found = []
     seen = 0
     for kind in CONFIGURATIONS:
@@ -99,46 +92,46 @@ def _compared(setup: Setup, differences: Differences) -> Iterator[Line]:
     if found:
         yield from found
     elif not seen:
-        gap = setup.facts.gap(Kind.MUTATING) or setup.facts.gap(Kind.VALIDATING)
-        yield unchecked(gap) if gap else warning("there is nothing to compare", APPLY)
+        need(setup.facts.gap(ObjectKind.MUTATING) or setup.facts.gap(ObjectKind.VALIDATING))
+        yield warning("there is no configuration to compare", APPLY)
     else:
         yield ok(f"as they should be: {counted(seen, 'webhook')}")
 
 
-def _called(name: str, entry: Object, meant: Object | None) -> Iterator[Line]:
+def _called(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
     if meant is None:
         yield warning(f"{name} is not one of the entries that belong to this configuration", APPLY)
         return
     if not at(entry, "rules"):
         yield broken(f"{name}: it has no rules yet, so the API server does not call it", BIND)
     elif _rules(entry) != _rules(meant):
-        yield broken(f"{name}: its rules send other requests than those that the webhook is for", APPLY)
+        yield broken(f"{name}: its rules send other requests than the manifests do", APPLY)
     if at(entry, "objectSelector"):
-        yield broken(f"{name}: an objectSelector lets the author of a pod keep it from being looked at", APPLY)
+        yield broken(f"{name}: an objectSelector lets the author of a pod avoid the review", APPLY)
     conditions, right = _conditions(entry), _conditions(meant)
     if not conditions:
-        yield warning(f"{name}: without matchConditions a webhook that does not answer holds up every pod", APPLY)
+        yield warning(f"{name}: without matchConditions, a webhook that does not answer blocks every pod", APPLY)
     elif conditions != right:
         wrong = [key for key, _ in conditions ^ right]
         yield broken(
             f"{name}: its matchConditions ({listed(sorted(set(wrong)))}) are not those of the device config and the policy, "
-            "so pods pass unseen",
+            "so pods are admitted without a review",
             APPLY,
         )
 
 
-def _set(name: str, entry: Object, meant: Object | None) -> Iterator[Line]:
+def _set(name: str, entry: Object, meant: Object | None) -> Iterator[CheckResult]:
     if meant is None:
         return
     given, right = text(entry, "failurePolicy"), text(meant, "failurePolicy")
     if given != right:
-        follows = "pods pass unchecked" if given == "Ignore" else "requests are refused"
+        follows = "pods are admitted without a review" if given == "Ignore" else "requests are refused"
         yield warning(
             f"{name}: failurePolicy is {given}, not {right}: {follows} while the webhook does not answer", APPLY
         )
     others = [key for key in _OTHERS if key in meant and at(entry, key) != meant[key]]
     if others:
-        yield warning(f"{name}: {listed(others)} is otherwise than meant", APPLY)
+        yield warning(f"{name}: {listed(others)} differs from the manifests", APPLY)
 
 
 def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
@@ -149,7 +142,7 @@ def _rules(entry: Object) -> list[tuple[tuple[str, ...], ...]]:
 
 
 def _conditions(entry: Object) -> set[tuple[str, str]]:
-    """By name, without regard to line breaks."""
+    """Name and expression of each; line breaks do not matter."""
     found = tables(entry, "matchConditions")
     return {(text(condition, "name"), " ".join(text(condition, "expression").split())) for condition in found}
 

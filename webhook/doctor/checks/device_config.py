@@ -1,20 +1,20 @@
-"""The ConfigMap with the device config: where the scheduler looks for it, and what it makes of it."""
+"""The ConfigMap with the device config: where the scheduler looks for it, and how it reads it."""
 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.device_config import DeviceConfigMap, elsewhere
-from webhook.doctor.facts import Unread
-from webhook.doctor.reading import listed, text
-from webhook.doctor.scheduler_conf import (
+from webhook.doctor.check import Check, CheckResult, broken, known, ok, warning
+from webhook.doctor.facts import listed, text
+from webhook.doctor.setup import Setup
+from webhook.doctor.volcano import (
     CONFIG_NAMESPACE,
     DEFAULT_CONFIG_NAMESPACE,
     READS_CONFIG,
     VGPU,
-    SchedulerConf,
+    DeviceConfigMap,
+    SchedulerConfigMap,
+    device_config_places,
 )
-from webhook.doctor.setup import Setup
 
 RESTART = "restart the scheduler, which reads it once"
 
@@ -26,33 +26,32 @@ _KEYS = {
 }
 
 
-def device_config(setup: Setup) -> Iterator[Line]:
-    """The scheduler finds its ConfigMap and can read it; otherwise it silently takes built-in defaults."""
-    found = setup.device_config
+def device_config(setup: Setup) -> Iterator[CheckResult]:
+    """The scheduler finds its ConfigMap and can read it; otherwise it silently uses built-in defaults."""
     if setup.target.volcano < READS_CONFIG:
         yield ok("Volcano before 1.12 reads no device config")
-    elif isinstance(found, Unread):
-        yield unchecked(found)
-    elif found is None:
+        return
+    found = known(setup.device_config)
+    if found is None:
         yield _absent(setup)
     elif found.error:
         yield broken(
-            f"{found.place}: {found.error}; Volcano runs with its built-in defaults", f"put it right, then {RESTART}"
+            f"{found.place}: {found.error}; Volcano runs with its built-in defaults", f"correct it, then {RESTART}"
         )
     else:
-        seen = isinstance(setup.conf, SchedulerConf)
-        yield ok(f"{found.place} {'is what the scheduler reads, and it' if seen else 'is there, and'} can be read")
+        seen = isinstance(setup.conf, SchedulerConfigMap)
+        yield ok(f"{found.place} {'is what the scheduler reads, and it' if seen else 'exists, and'} can be read")
 
 
-def _absent(setup: Setup) -> Line:
-    if isinstance(setup.conf, SchedulerConf):
+def _absent(setup: Setup) -> CheckResult:
+    if isinstance(setup.conf, SchedulerConfigMap):
         namespace, name = setup.conf.config_place
     else:
         namespace, name = DEFAULT_CONFIG_NAMESPACE, names.DEVICE_CONFIG_MAP
-    others = [place for place in elsewhere(setup.facts) if place.partition("/")[2] == name]
+    others = [place for place in device_config_places(setup.facts) if place.partition("/")[2] == name]
     remedy = f"create it, then {RESTART}"
     if others:
-        remedy = f"set {CONFIG_NAMESPACE}: {others[0].partition('/')[0]} in the arguments of deviceshare, where it is"
+        remedy = f"set {CONFIG_NAMESPACE}: {others[0].partition('/')[0]} in the arguments of deviceshare"
     return broken(
         f"the scheduler looks for ConfigMap {namespace}/{name}, which does not exist: it runs with built-in defaults, "
         "which know no memory percentage",
@@ -60,12 +59,9 @@ def _absent(setup: Setup) -> Line:
     )
 
 
-def device_names(setup: Setup) -> Iterator[Line]:
-    """A name that the section leaves out is empty to Volcano, not the well-known one."""
-    found = setup.device_config
-    if isinstance(found, Unread):
-        yield unchecked(found)
-        return
+def device_names(setup: Setup) -> Iterator[CheckResult]:
+    """Volcano reads a name that the section leaves out as empty, not as the well-known one."""
+    found = known(setup.device_config)
     if found is None or found.config is None:
         yield ok("without a device config that can be read, Volcano takes the well-known names")
         return
@@ -73,7 +69,7 @@ def device_names(setup: Setup) -> Iterator[Line]:
     if not setup.target.reads_names:
         yield _before_names(found)
         return
-    enabled = isinstance(setup.conf, SchedulerConf) and setup.conf.enables(VGPU, setup.target)
+    enabled = isinstance(setup.conf, SchedulerConfigMap) and setup.conf.enables(VGPU, setup.target)
     if not nvidia and not enabled:
         yield ok(f"{found.place} has no nvidia: section, and no vGPUs are in use")
         return
@@ -82,19 +78,19 @@ def device_names(setup: Setup) -> Iterator[Line]:
     needed = [key for key in missing if key != percentage]
     if needed:
         yield broken(
-            f"{found.place}: nvidia: does not say {listed(needed)}, which Volcano reads as an empty name",
+            f"{found.place}: nvidia: does not set {listed(needed)}, which Volcano reads as an empty name",
             f"write {listed([f'{key}: {_KEYS[key]}' for key in needed])}, then {RESTART}",
         )
     elif missing:
         yield warning(
-            f"{found.place}: nvidia: does not say {percentage}, so Volcano ignores memory percentages",
+            f"{found.place}: nvidia: does not set {percentage}, so Volcano ignores memory percentages",
             f"write {percentage}: {_KEYS[percentage]}, then {RESTART}",
         )
     else:
         yield ok(f"{found.place} names all four resources of vGPUs")
 
 
-def _before_names(found: DeviceConfigMap) -> Line:
+def _before_names(found: DeviceConfigMap) -> CheckResult:
     renamed = [
         f"{key} {text(found.nvidia, key)}" for key, usual in _KEYS.items() if text(found.nvidia, key) not in ("", usual)
     ]
@@ -106,12 +102,9 @@ def _before_names(found: DeviceConfigMap) -> Line:
     )
 
 
-def device_settings(setup: Setup) -> Iterator[Line]:
-    """Settings that nobody in the Volcano stack applies."""
-    found = setup.device_config
-    if isinstance(found, Unread):
-        yield unchecked(found)
-        return
+def device_settings(setup: Setup) -> Iterator[CheckResult]:
+    """No setting is in use that no component of Volcano applies."""
+    found = known(setup.device_config)
     scaling = found.nvidia.get("deviceMemoryScaling") if found is not None else None
     if found is not None and isinstance(scaling, int | float) and scaling != 1:
         yield warning(
@@ -119,7 +112,7 @@ def device_settings(setup: Setup) -> Iterator[Line]:
             "set it to 1, and promise users the memory that cards have",
         )
     else:
-        yield ok("no setting is in use that nobody applies")
+        yield ok("every setting has an effect")
 
 
 CHECKS = (

@@ -1,15 +1,12 @@
-"""The device plugin: its config and its flags against those of the scheduler. The three must agree."""
+"""The device plugin: its device config and its flags must agree with what the scheduler reads."""
 
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.device_config import DeviceConfigMap, read_by_plugin
-from webhook.doctor.facts import Unread
-from webhook.doctor.reading import listed
-from webhook.doctor.scheduler_conf import CONFIG_NAMESPACE
+from webhook.doctor.check import Check, CheckResult, broken, known, ok, warning
+from webhook.doctor.facts import listed
 from webhook.doctor.setup import Setup
-from webhook.doctor.workloads import Workload
+from webhook.doctor.volcano import CONFIG_NAMESPACE, DeviceConfigMap, ImageWorkload, read_by_plugin
 
 READS_CONFIG = (1, 12, 0)  # from this version the plugin takes names from the ConfigMap; before, from flags
 PREFIX = "volcano.sh/"
@@ -23,83 +20,75 @@ _NUMBER_FLAGS = {"device-split-count": "deviceSplitCount", "gpu-memory-factor": 
 _RESTART = "then restart scheduler and device plugin"
 
 
-def plugin_config(setup: Setup) -> Iterator[Line]:
+def plugin_config(setup: Setup) -> Iterator[CheckResult]:
     """Scheduler and device plugin read the same device config."""
-    ours, plugin = setup.device_config, setup.plugin
-    if isinstance(plugin, Unread):
-        yield unchecked(plugin)
-        return
-    if isinstance(ours, Unread):
-        yield unchecked(ours)
-        return
+    plugin, scheduled = known(setup.plugin), known(setup.device_config)
     if not _reads_config(setup):
         yield ok(f"{plugin.place} before 1.12 reads no device config, but flags: see plugin-names")
         return
-    theirs = read_by_plugin(setup.facts)
-    if isinstance(theirs, Unread):
-        yield unchecked(theirs)
-    elif theirs is None:
+    advertised = known(read_by_plugin(setup.facts))
+    if advertised is None:
         yield broken(
             f"{plugin.place} looks for its device config in kube-system and volcano-system, where there is none",
             f"create it in kube-system, {_RESTART}",
         )
-    elif ours is None:
-        yield _without_ours(setup, plugin, theirs)
-    elif theirs.place == ours.place:
-        yield ok(f"{plugin.place} reads {theirs.place}, as the scheduler does")
-    elif theirs.document == ours.document:
+    elif scheduled is None:
+        yield _without_scheduled(setup, plugin, advertised)
+    elif advertised.place == scheduled.place:
+        yield ok(f"{plugin.place} reads {advertised.place}, as the scheduler does")
+    elif advertised.document == scheduled.document:
         yield warning(
-            f"{plugin.place} reads {theirs.place}, the scheduler {ours.place}; they are equal now",
-            f"keep one: set {CONFIG_NAMESPACE}: {theirs.place.partition('/')[0]} and remove the other",
+            f"{plugin.place} reads {advertised.place}, the scheduler {scheduled.place}; they are equal now",
+            f"keep one: set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]} and remove the other",
         )
     else:
         yield broken(
-            f"{plugin.place} reads {theirs.place}, the scheduler {ours.place}, and they differ{_differing(theirs, ours)}",
-            f"set {CONFIG_NAMESPACE}: {theirs.place.partition('/')[0]}, remove the other, {_RESTART}",
+            f"{plugin.place} reads {advertised.place}, the scheduler {scheduled.place}, and they differ"
+            f"{_differing(advertised, scheduled)}",
+            f"set {CONFIG_NAMESPACE}: {advertised.place.partition('/')[0]}, remove the other, {_RESTART}",
         )
 
 
-def _without_ours(setup: Setup, plugin: Workload, theirs: DeviceConfigMap) -> Line:
-    """The scheduler goes by its built-in names."""
-    foreign = [name for name in _advertised(theirs, setup) if name not in _advertised(None, setup)]
+def _without_scheduled(setup: Setup, plugin: ImageWorkload, advertised: DeviceConfigMap) -> CheckResult:
+    """The scheduler has no device config and uses its built-in names."""
+    foreign = [name for name in _advertised(advertised, setup) if name not in _advertised(None, setup)]
     if not foreign:
-        return ok(f"{plugin.place} reads {theirs.place}, whose names are those that the scheduler has built in")
+        return ok(f"{plugin.place} reads {advertised.place}, with the names that are built into the scheduler")
     return broken(
-        f"{plugin.place} reads {listed(foreign)} in {theirs.place}, while the scheduler runs with its built-in names",
+        f"{plugin.place} reads {listed(foreign)} in {advertised.place}, while the scheduler runs with its built-in names",
         f"see device-config, {_RESTART}",
     )
 
 
 def _advertised(config: DeviceConfigMap | None, setup: Setup) -> tuple[str, str, str]:
-    """The names of what a node offers, as a device config has them; without one, as the scheduler reads them."""
+    """The resource names in a device config; without one, those that the scheduler reads."""
     vgpu = config.config.vgpu if config is not None and config.config is not None else setup.config.vgpu
     return vgpu.number_name, vgpu.memory_name, vgpu.cores_name
 
 
-def _differing(theirs: DeviceConfigMap, ours: DeviceConfigMap) -> str:
+def _differing(advertised: DeviceConfigMap, scheduled: DeviceConfigMap) -> str:
     keys = sorted(
-        key for key in theirs.nvidia.keys() | ours.nvidia.keys() if theirs.nvidia.get(key) != ours.nvidia.get(key)
+        key
+        for key in advertised.nvidia.keys() | scheduled.nvidia.keys()
+        if advertised.nvidia.get(key) != scheduled.nvidia.get(key)
     )
     return f" in {listed(keys)}" if keys else ""
 
 
-def plugin_names(setup: Setup) -> Iterator[Line]:
+def plugin_names(setup: Setup) -> Iterator[CheckResult]:
     """The plugin advertises the names that the scheduler reads."""
-    ours, plugin = setup.device_config, setup.plugin
-    if isinstance(plugin, Unread):
-        yield unchecked(plugin)
-    elif isinstance(ours, Unread):
-        yield unchecked(ours)
-    elif _reads_config(setup):
+    plugin = known(setup.plugin)
+    known(setup.device_config)
+    if _reads_config(setup):
         yield from _prefixes(setup, plugin)
     else:
         yield from _flags_agree(setup, plugin)
 
 
-def _prefixes(setup: Setup, plugin: Workload) -> Iterator[Line]:
-    theirs = read_by_plugin(setup.facts)
-    told = _advertised(theirs if isinstance(theirs, DeviceConfigMap) else None, setup)
-    foreign = [name for name in told if not name.startswith(PREFIX)]
+def _prefixes(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
+    advertised = read_by_plugin(setup.facts)
+    offered = _advertised(advertised if isinstance(advertised, DeviceConfigMap) else None, setup)
+    foreign = [name for name in offered if not name.startswith(PREFIX)]
     unread = [flag for flag in _NAME_FLAGS if plugin.flag(flag) is not None]
     if foreign:
         yield broken(
@@ -115,7 +104,7 @@ def _prefixes(setup: Setup, plugin: Workload) -> Iterator[Line]:
         yield ok(f"{plugin.place} advertises the names of the device config")
 
 
-def _flags_agree(setup: Setup, plugin: Workload) -> Iterator[Line]:
+def _flags_agree(setup: Setup, plugin: ImageWorkload) -> Iterator[CheckResult]:
     wanted = dict(zip(_NAME_FLAGS, _advertised(None, setup), strict=True))
     different = []
     for flag, (_, usual) in _NAME_FLAGS.items():
@@ -133,23 +122,19 @@ def _flags_agree(setup: Setup, plugin: Workload) -> Iterator[Line]:
         yield ok(f"{plugin.place} advertises the names that the scheduler reads")
 
 
-def plugin_flags(setup: Setup) -> Iterator[Line]:
-    """A flag goes before the device config, which the scheduler reads without it."""
-    ours, plugin = setup.device_config, setup.plugin
-    if isinstance(plugin, Unread):
-        yield unchecked(plugin)
-        return
-    if isinstance(ours, Unread):
-        yield unchecked(ours)
-        return
+def plugin_flags(setup: Setup) -> Iterator[CheckResult]:
+    """No flag overrides the device config, which the scheduler reads without it."""
+    plugin, scheduled = known(setup.plugin), known(setup.device_config)
     good = True
     for flag, key in _NUMBER_FLAGS.items():
         given = plugin.flag(flag)
-        meant = ours.nvidia.get(key) if ours is not None else None
+        meant = scheduled.nvidia.get(key) if scheduled is not None else None
         if given is None or not isinstance(meant, int) or given == str(meant):
             continue
         good = False
-        message = f"{plugin.place}: --{flag}={given}, but the device config says {key}: {meant}; the flag goes first"
+        message = (
+            f"{plugin.place}: --{flag}={given}, but the device config has {key}: {meant}; the flag takes precedence"
+        )
         remedy = f"remove the flag, or set {key}: {given}, {_RESTART}"
         if flag == "gpu-memory-factor":
             yield broken(f"{message}, and memory has two units", remedy)

@@ -1,28 +1,35 @@
-"""What nodes register and advertise, and whether the scheduler can make use of it."""
+"""Nodes: what they register and advertise, their taints, and their MIG geometries."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.nodes import GATE_NAMES
 from webhook.devices.vgpu.fleet import Register, decode_register
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.facts import Kind
-from webhook.doctor.nodes import register, registering
-from webhook.doctor.reading import Object, counted, listed, name_of, table, text
+from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.facts import Object, ObjectKind, counted, listed, name_of, table, tables, text
 from webhook.doctor.setup import Setup
+from webhook.doctor.volcano import vgpu_nodes, vgpu_register
 from webhook.pod import quantity
+from webhook.rules.base import Toleration
 
 _RESTART = "restart the device plugin there, and look at its log"
 
 
-def node_registers(setup: Setup) -> Iterator[Line]:
-    """The annotation can be read, and each card has memory and may be split."""
-    found = registering(setup.facts)
-    gap = setup.facts.gap(Kind.NODE)
+def _vgpu_nodes(setup: Setup) -> list[Object]:
+    found = vgpu_nodes(setup.facts)
     if not found:
-        yield unchecked(gap) if gap else ok("no node registers vGPU cards")
+        need(setup.facts.gap(ObjectKind.NODE))
+    return found
+
+
+def node_registers(setup: Setup) -> Iterator[CheckResult]:
+    """The annotation can be read, and each card has memory and a split count."""
+    found = _vgpu_nodes(setup)
+    if not found:
+        yield ok("no node registers vGPU cards")
         return
-    read = {name_of(node): decode_register(register(node), setup.config.vgpu, {}) for node in found}
+    read = {name_of(node): decode_register(vgpu_register(node), setup.config.vgpu, {}) for node in found}
     unread = [name for name, cards in read.items() if cards is None]
     if unread:
         yield broken(
@@ -51,12 +58,11 @@ def _foreign(cards: Register) -> bool:
     return any("NVIDIA" not in card.type for card in cards.cards)
 
 
-def node_resources(setup: Setup) -> Iterator[Line]:
-    """Nodes advertise what the scheduler looks for: the well-known names in some versions, whatever the config says."""
-    found = registering(setup.facts)
-    gap = setup.facts.gap(Kind.NODE)
+def node_resources(setup: Setup) -> Iterator[CheckResult]:
+    """Nodes advertise the resources that the scheduler reads; some versions read the well-known names in any case."""
+    found = _vgpu_nodes(setup)
     if not found:
-        yield unchecked(gap) if gap else ok("no node registers vGPU cards")
+        yield ok("no node registers vGPU cards")
         return
     vgpu = setup.config.vgpu
     configured = (vgpu.number_name, vgpu.memory_name, vgpu.cores_name)
@@ -70,7 +76,7 @@ def node_resources(setup: Setup) -> Iterator[Line]:
         why = (
             "the scheduler skips such a node, and pods that get there end in UnexpectedAdmissionError"
             if name in gated
-            else "a pod that asks for it fits nowhere there"
+            else "a pod that requests it fits nowhere there"
         )
         yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
     if good:
@@ -89,25 +95,113 @@ def _remedy(setup: Setup, name: str) -> str:
     return _RESTART
 
 
-def node_labels(setup: Setup) -> Iterator[Line]:
-    """A node that is set aside for vGPUs registers some."""
-    gap = setup.facts.gap(Kind.NODE)
-    nodes = setup.facts.all(Kind.NODE)
+def node_labels(setup: Setup) -> Iterator[CheckResult]:
+    """Every node with the vGPU label registers cards."""
+    nodes = setup.facts.all(ObjectKind.NODE)
     meant = [node for node in nodes if text(node, "metadata", "labels", names.NODE_VGPU_ENABLED) == "true"]
-    silent = [name_of(node) for node in meant if not register(node)]
+    silent = [name_of(node) for node in meant if not vgpu_register(node)]
     if silent:
         yield warning(
             f"{listed(silent)}: labelled {names.NODE_VGPU_ENABLED}, but no card is registered",
             "see whether the device plugin runs there: its nodeSelector, its tolerations, its log",
         )
-    elif not nodes and gap:
-        yield unchecked(gap)
     else:
+        if not nodes:
+            need(setup.facts.gap(ObjectKind.NODE))
         yield ok(f"every node with the label {names.NODE_VGPU_ENABLED} registers cards")
+
+
+_HARD = ("NoSchedule", "NoExecute")
+_TEMPORARY = "node.kubernetes.io/"  # Kubernetes itself adds these to a node that is cordoned or not ready
+
+
+def node_taints(setup: Setup) -> Iterator[CheckResult]:
+    """The policy's toleration tolerates the taints of the nodes with cards."""
+    found = _vgpu_nodes(setup)
+    if not found:
+        yield ok("no node registers vGPU cards")
+        return
+    need(setup.policy_gap)
+    toleration = setup.policy.settings.toleration
+    own = toleration.key if toleration else names.VGPU_TAINT
+    untolerated: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for node in found:
+        for taint in tables(node, "spec", "taints"):
+            key = text(taint, "key")
+            if text(taint, "effect") in _HARD and not key.startswith(_TEMPORARY) and not _tolerates(toleration, taint):
+                untolerated[key, _format_taint(taint)].append(name_of(node))
+    for (key, taint_text), nodes in untolerated.items():
+        if key == own and toleration is not None:
+            yield broken(
+                f"{listed(nodes)}: the taint {taint_text} is not tolerated by policy.toleration, so repaired pods stay pending",
+                f"make toleration of the policy tolerate {taint_text}",
+            )
+        else:
+            yield warning(
+                f"{listed(nodes)}: the taint {taint_text} is not tolerated by policy.toleration: only pods that tolerate it "
+                "themselves get there",
+                "if that is not meant, remove the taint, or set toleration of the policy",
+            )
+    if not untolerated:
+        yield ok(f"repaired pods tolerate the taints of the nodes with vGPUs: {counted(len(found), 'node')}")
+
+
+def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
+    """Source: kubernetes `staging/src/k8s.io/api/core/v1/toleration.go` (ToleratesTaint)."""
+    if toleration is None or toleration.effect not in ("", text(taint, "effect")):
+        return False
+    if toleration.key != text(taint, "key"):
+        return False
+    return toleration.operator == "Exists" or toleration.value == text(taint, "value")
+
+
+def _format_taint(taint: Object) -> str:
+    value = text(taint, "value")
+    return f"{text(taint, 'key')}{f'={value}' if value else ''}:{text(taint, 'effect')}"
+
+
+def mig_models(setup: Setup) -> Iterator[CheckResult]:
+    """Each card in mode mig has geometries, and each model of the geometries has a card."""
+    found = _vgpu_nodes(setup)
+    known(setup.device_config)
+    vgpu = setup.config.vgpu
+    cards = [
+        (name_of(node), fields[3], fields[5] == names.MODE_MIG)
+        for node in found
+        for entry in vgpu_register(node).split(":")
+        if len(fields := entry.split(",")) >= 6
+    ]
+    types = {card_type for _, card_type, _ in cards}
+    unknown = {card_type for _, card_type, mig in cards if mig and vgpu.geometries_of(card_type) is None}
+    for card_type in sorted(unknown):
+        nodes = list(dict.fromkeys(name for name, other, mig in cards if mig and other == card_type))
+        yield broken(
+            f"{listed(nodes)}: {card_type} is in mode mig, but no model of knownMigGeometries is a part of that name: the "
+            "scheduler takes it for hami-core",
+            "add the model with its geometries to the device config, then restart the scheduler",
+        )
+    yield from _unused_models(setup, types, unknown, any(mig for _, _, mig in cards))
+
+
+def _unused_models(setup: Setup, types: set[str], unknown: set[str], in_use: bool) -> Iterator[CheckResult]:
+    """Models without a card: a likely mistake if a card has no model, else usual: the shipped config lists many."""
+    models = [model for entry in setup.config.vgpu.mig_models for model in entry.models]
+    idle = [model for model in dict.fromkeys(models) if not any(model in card_type for card_type in types)]
+    unused = f"no registered card has {listed(idle)} in its type, as knownMigGeometries requires" if idle else ""
+    if unknown and idle:
+        yield warning(unused, f"compare with what is registered: {listed(sorted(types))}")
+    elif not unknown:
+        yield ok(
+            "; ".join(
+                filter(None, ["every card in mode mig has geometries" if in_use else "no card is in mode mig", unused])
+            )
+        )
 
 
 CHECKS = (
     Check("node-registers", node_registers),
     Check("node-resources", node_resources),
     Check("node-labels", node_labels),
+    Check("node-taints", node_taints),
+    Check("mig-models", mig_models),
 )

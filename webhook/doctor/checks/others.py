@@ -1,18 +1,23 @@
-"""Other webhooks that change the same pods, and how often this one was passed over."""
+"""Other webhooks that change the same pods, and how many requests passed without this one."""
 
 import re
 from collections.abc import Iterator
 
-from webhook.doctor.check import Check, Line, ok, unchecked, warning
-from webhook.doctor.facts import Facts, Kind, Unread
-from webhook.doctor.ours import SUFFIX
-from webhook.doctor.reading import Object, listed, tables, text, texts
-from webhook.doctor.setup import Setup
+from webhook import names
+from webhook.doctor.check import Check, CheckResult, known, need, ok, warning
+from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of, tables, text, texts
+from webhook.doctor.setup import SUFFIX, Setup
+from webhook.errors import WebhookError
+from webhook.review import Snapshot, mutate
+from webhook.rules.base import Enforcement
+from webhook.settings.snapshot import build_snapshot
+from webhook.wire.models import Request
 
 HAMI = "vgpu.hami.io"
+MAX_PODS = 2000
 
-# What is known of some, by the end of their names.
-_KNOWN = {
+# Webhooks that are known to conflict, by the end of their names.
+_CONFLICTS = {
     HAMI: (
         "HAMi's webhook hands pods with its resource names to HAMi's scheduler, so they get no card from Volcano",
         "uninstall HAMi's scheduler and webhook, or give the two different resource names",
@@ -31,24 +36,67 @@ _COUNT = re.compile(r"^apiserver_admission_webhook_fail_open_count\{([^}]*)\} ([
 _NAME = re.compile(r'name="([^"]*)"')
 
 
-def other_webhooks(setup: Setup) -> Iterator[Line]:
-    """Who else changes new pods, and what that may do to those with devices."""
-    gap = setup.facts.gap(Kind.MUTATING)
+def other_webhooks(setup: Setup) -> Iterator[CheckResult]:
+    """Other mutating webhooks for new pods, and what they may do to device pods."""
     found = _others(setup.facts)
-    troubling = [(name, known) for name in found for end, known in _KNOWN.items() if name.endswith(end)]
+    troubling = [(name, conflict) for name in found for end, conflict in _CONFLICTS.items() if name.endswith(end)]
     for name, (what, remedy) in troubling:
         yield warning(f"{name}: {what}", remedy)
-    if gap and not found:
-        yield unchecked(gap)
-    elif not troubling:
-        known = f"{listed(found)} change new pods as well; what they make of them is checked afterwards"
-        yield ok(known if found else "no other webhook changes new pods")
+    if not found:
+        need(setup.facts.gap(ObjectKind.MUTATING))
+    if not troubling:
+        seen = f"{listed(found)} also change new pods; their result is validated afterwards"
+        yield ok(seen if found else "no other webhook changes new pods")
+
+
+def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
+    """No pod that waits lacks a repair which this webhook made when the pod was created."""
+    pods = setup.facts.all(ObjectKind.POD)
+    if not pods:
+        need(setup.facts.gap(ObjectKind.POD))
+    need(setup.settings_gap)
+    since = [
+        text(raw, "metadata", "creationTimestamp")
+        for raw in setup.facts.all(ObjectKind.MUTATING)
+        if any(text(entry, "name").endswith(SUFFIX) for entry in tables(raw, "webhooks"))
+    ]
+    if not since:
+        need(setup.facts.gap(ObjectKind.MUTATING))
+        yield warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations")
+        return
+    snapshot = build_snapshot(setup.config, setup.policy, None)
+    undone: dict[str, list[str]] = {}
+    for pod in pods[:MAX_PODS]:
+        if text(pod, "metadata", "creationTimestamp") > max(since):
+            for repair in _missing_repairs(pod, snapshot):
+                undone.setdefault(repair, []).append(place_of(pod))
+    suspects = listed(_others(setup.facts)) or "a controller, or a webhook that is gone"
+    for repair, places in undone.items():
+        yield warning(
+            f"{listed(places)}: created since this webhook repairs pods, but without the repair {repair}: another webhook "
+            f"undoes it ({suspects})",
+            "let that webhook leave out pods with devices; if the policy was changed since, create the pods again",
+        )
+    if not undone:
+        yield ok("every pending pod has the repairs that this webhook makes")
+
+
+def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
+    """The repairs that this webhook would make if the pod were created now; none where it makes none."""
+    namespace = namespace_of(pod)
+    if namespace in names.EXEMPT_NAMESPACES or snapshot.levels.of(namespace).enforcement is not Enforcement.ENFORCE:
+        return ()
+    request = Request("doctor", "admission.k8s.io/v1", "CREATE", "", "Pod", "", namespace, "", "", True, pod, None)
+    try:
+        return mutate(request, snapshot).mutations
+    except WebhookError:
+        return ()  # no API server would store such a pod
 
 
 def _others(facts: Facts) -> list[str]:
-    entries = [entry for raw in facts.all(Kind.MUTATING) for entry in tables(raw, "webhooks")]
-    names = [text(entry, "name") for entry in entries if any(map(_takes_pods, tables(entry, "rules")))]
-    return sorted({name for name in names if not name.endswith(SUFFIX)})
+    entries = [entry for raw in facts.all(ObjectKind.MUTATING) for entry in tables(raw, "webhooks")]
+    found = [text(entry, "name") for entry in entries if any(map(_takes_pods, tables(entry, "rules")))]
+    return sorted({name for name in found if not name.endswith(SUFFIX)})
 
 
 def _takes_pods(rule: Object) -> bool:
@@ -59,35 +107,34 @@ def _takes_pods(rule: Object) -> bool:
     )
 
 
-def failed_open(setup: Setup) -> Iterator[Line]:
-    """How many requests passed because the webhook did not answer."""
-    answer = setup.facts.metrics
-    if isinstance(answer, Unread):
-        yield unchecked(answer)
-        return
+def failed_open(setup: Setup) -> Iterator[CheckResult]:
+    """The API server admitted no request because the webhook did not answer."""
+    metrics = known(setup.facts.metrics)
     counts: dict[str, float] = {}
-    for labels, count in _COUNT.findall(answer.body):
+    for labels, count in _COUNT.findall(metrics.body):
         name = _NAME.search(labels)
         if name and name[1].endswith(SUFFIX):
             counts[name[1]] = counts.get(name[1], 0) + _number(count)
-    told = [f"{name}: {int(count)}" for name, count in sorted(counts.items()) if count]
-    if told:
+    passed = [f"{name}: {int(count)}" for name, count in sorted(counts.items()) if count]
+    if passed:
         yield warning(
-            f"requests that passed unchecked since this API server started, as the webhook did not answer: {listed(told)}",
-            "look at the pods that came in meanwhile: `vgpu-webhook scan --cluster -A` says what is wrong with them",
+            "the webhook did not answer, so this API server has admitted requests without a review since it started: "
+            f"{listed(passed)}",
+            "review the pods that were created meanwhile: `vgpu-webhook scan --cluster -A`",
         )
     else:
-        yield ok("no request passed because the webhook did not answer, since this API server started")
+        yield ok("since it started, this API server has admitted no request without a review")
 
 
-def _number(spelled: str) -> float:
+def _number(count: str) -> float:
     try:
-        return min(float(spelled), 1e15)
+        return min(float(count), 1e15)
     except ValueError:
         return 0.0
 
 
 CHECKS = (
     Check("other-webhooks", other_webhooks),
+    Check("undone-repairs", undone_repairs),
     Check("failed-open", failed_open),
 )

@@ -1,36 +1,34 @@
-"""The scheduler's configuration: deviceshare, what it is told, and the plugin that calls it."""
+"""The scheduler's configuration: deviceshare, its arguments, and the plugin that calls it."""
 
 from collections.abc import Iterator
 
-from webhook.doctor import nodes
-from webhook.doctor.check import Check, Line, broken, ok, unchecked
-from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.reading import listed
-from webhook.doctor.scheduler_conf import (
+from webhook.devices.scheduler import DEVICESHARE
+from webhook.doctor.check import Check, CheckResult, broken, known, need, ok
+from webhook.doctor.facts import ObjectKind, Unread, listed, name_of
+from webhook.doctor.setup import Setup
+from webhook.doctor.volcano import (
     ASCEND,
-    DEVICESHARE,
     NUMBER,
     READS_TEXT,
     SHARING,
     SWITCHES,
     VGPU,
-    SchedulerConf,
+    SchedulerConfigMap,
+    npu_registers,
     reads_switch,
+    vgpu_nodes,
 )
-from webhook.doctor.setup import Setup
 
 _RESTART = "then restart the scheduler"
 _EXCLUSIVE = ((SHARING, NUMBER), (SHARING, VGPU), (NUMBER, VGPU))
 
 
-def scheduler_config(setup: Setup) -> Iterator[Line]:
+def scheduler_config(setup: Setup) -> Iterator[CheckResult]:
     """The scheduler can read its configuration, and deviceshare is part of it."""
-    conf = setup.conf
-    if isinstance(conf, Unread):
-        yield unchecked(conf)
-    elif conf.error:
-        yield broken(f"{conf.error}; Volcano then runs without {DEVICESHARE}", f"put it right, {_RESTART}")
-    elif conf.deviceshare is None:
+    conf = known(setup.conf)
+    if conf.error:
+        yield broken(f"{conf.error}; Volcano then runs without {DEVICESHARE}", f"correct it, {_RESTART}")
+    elif conf.conf.plugin(DEVICESHARE) is None:
         yield broken(
             f"{conf.place}: no tier has {DEVICESHARE}, so no device is ever assigned",
             f"add `- name: {DEVICESHARE}` with `{VGPU}: true` to a tier, {_RESTART}",
@@ -39,12 +37,10 @@ def scheduler_config(setup: Setup) -> Iterator[Line]:
         yield ok(f"{conf.place} has {DEVICESHARE}")
 
 
-def predicates(setup: Setup) -> Iterator[Line]:
-    """Cards are assigned in the allocate handler of the plugin predicates."""
+def predicates(setup: Setup) -> Iterator[CheckResult]:
+    """The plugin predicates is on: its allocate handler assigns cards."""
     conf = _with_deviceshare(setup)
-    if isinstance(conf, Unread):
-        yield unchecked(conf)
-    elif any(name == "predicates" for name, _ in conf.plugins):
+    if conf.conf.plugin("predicates") is not None:
         yield ok(f"{conf.place} has predicates, which lets {DEVICESHARE} assign cards")
     else:
         yield broken(
@@ -53,12 +49,9 @@ def predicates(setup: Setup) -> Iterator[Line]:
         )
 
 
-def switches(setup: Setup) -> Iterator[Line]:
-    """Some switches are ignored, some pairs make the scheduler exit."""
+def switches(setup: Setup) -> Iterator[CheckResult]:
+    """No switch is ignored, and no two are on that make the scheduler exit."""
     conf = _with_deviceshare(setup)
-    if isinstance(conf, Unread):
-        yield unchecked(conf)
-        return
     given = {switch: conf.arguments[switch] for switch in SWITCHES if switch in conf.arguments}
     ignored = [f"{switch}: {value!r}" for switch, value in given.items() if reads_switch(value, setup.target) is None]
     on = [switch for switch in SWITCHES if conf.enables(switch, setup.target)]
@@ -80,14 +73,13 @@ def switches(setup: Setup) -> Iterator[Line]:
         yield ok(f"on: {listed(on)}" if on else "no switch is on")
 
 
-def families(setup: Setup) -> Iterator[Line]:
-    """What nodes register is switched on."""
+def families(setup: Setup) -> Iterator[CheckResult]:
+    """The switch of every family that nodes register is on."""
     conf = _with_deviceshare(setup)
-    gap = setup.facts.gap(Kind.NODE)
-    if isinstance(conf, Unread):
-        yield unchecked(conf)
-        return
-    found = {VGPU: nodes.vgpu_names(setup.facts), ASCEND: nodes.ascend_names(setup.facts)}
+    found = {
+        VGPU: [name_of(node) for node in vgpu_nodes(setup.facts)],
+        ASCEND: [name_of(node) for node in setup.facts.all(ObjectKind.NODE) if npu_registers(node)],
+    }
     used = [switch for switch, owners in found.items() if owners]
     off = [switch for switch in used if not conf.enables(switch, setup.target)]
     for switch in off:
@@ -95,16 +87,16 @@ def families(setup: Setup) -> Iterator[Line]:
             f"{conf.place}: {switch} is not on, so the devices of {listed(found[switch])} are never assigned",
             f"set {switch}: true in the arguments of {DEVICESHARE}, {_RESTART}",
         )
-    if gap is not None and not used:
-        yield unchecked(gap)
-    elif not off:
+    if not used:
+        need(setup.facts.gap(ObjectKind.NODE))
+    if not off:
         yield ok(f"what nodes register is on: {listed(used)}" if used else "no node registers a device")
 
 
-def _with_deviceshare(setup: Setup) -> SchedulerConf | Unread:
-    conf = setup.conf
-    if isinstance(conf, SchedulerConf) and conf.deviceshare is None:
-        return Unread(f"{conf.place}, arguments of {DEVICESHARE}", "there are none", "scheduler-config to be ok")
+def _with_deviceshare(setup: Setup) -> SchedulerConfigMap:
+    conf = known(setup.conf)
+    if conf.conf.plugin(DEVICESHARE) is None:
+        need(Unread(f"{conf.place}, arguments of {DEVICESHARE}", "there are none", "scheduler-config to be ok"))
     return conf
 
 

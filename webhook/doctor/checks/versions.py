@@ -1,15 +1,14 @@
-"""The policy, and the versions that it holds pods to against those that run."""
+"""The policy, and the versions in it compared with those that run."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from webhook import names
 from webhook.devices.target import Target, Version
-from webhook.doctor.check import Check, Line, broken, ok, unchecked, warning
-from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.ours import service
-from webhook.doctor.setup import Setup
-from webhook.doctor.workloads import Workload
+from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, unchecked, warning
+from webhook.doctor.facts import ObjectKind, Unread
+from webhook.doctor.setup import Setup, service
+from webhook.doctor.volcano import ImageWorkload
 
 _BEHAVIOURS = {
     "gates_nodes": "whether nodes need the well-known names",
@@ -21,63 +20,60 @@ _BEHAVIOURS = {
 }
 
 
-def policy(setup: Setup) -> Iterator[Line]:
+def policy(setup: Setup) -> Iterator[CheckResult]:
     """The policy can be used."""
     facts = setup.facts
     namespace, _ = service(facts)
-    found = facts.find(Kind.CONFIG_MAP, namespace, names.POLICY_MAP)
     place = f"{namespace}/{names.POLICY_MAP}"
     if facts.policy is not None:
         yield ok("the given policy can be used")
-    elif isinstance(found, Unread):
-        yield unchecked(found)
-    elif found is None:
+    elif known(facts.find(ObjectKind.CONFIG_MAP, namespace, names.POLICY_MAP)) is None:
         yield warning(
-            f"there is no ConfigMap {place}, so the defaults hold",
+            f"there is no ConfigMap {place}, so the defaults apply",
             "`vgpu-webhook policy default` prints them; create it",
         )
     elif setup.policy_error:
         yield broken(
-            f"{place}: {setup.policy_error}; the webhook keeps the last good one, and has none once it starts anew",
-            f"put {names.POLICY_KEY} right; `vgpu-webhook policy check` says whether it is",
+            f"{place}: {setup.policy_error}; the webhook uses the last good one, but only until it is restarted",
+            f"put {names.POLICY_KEY} right; `vgpu-webhook policy check` checks it",
         )
     else:
         yield ok(f"{place} can be used")
 
 
-def volcano_version(setup: Setup) -> Iterator[Line]:
+def volcano_version(setup: Setup) -> Iterator[CheckResult]:
     """The scheduler is the one that the policy names."""
     meant = setup.policy.settings.target
-    scheduler = setup.policy_gap or setup.scheduler
-    yield _compared(scheduler, "target.volcano", meant, lambda version: replace(meant, volcano=version))
+    need(setup.policy_gap)
+    yield _compared(known(setup.scheduler), "target.volcano", meant, lambda version: replace(meant, volcano=version))
 
 
-def plugin_version(setup: Setup) -> Iterator[Line]:
+def plugin_version(setup: Setup) -> Iterator[CheckResult]:
     """The device plugin is the one that the policy names."""
     meant = setup.policy.settings.target
-    plugin = setup.policy_gap or setup.plugin
-    yield _compared(plugin, "target.devicePlugin", meant, lambda version: replace(meant, device_plugin=version))
+    need(setup.policy_gap)
+    yield _compared(
+        known(setup.plugin), "target.devicePlugin", meant, lambda version: replace(meant, device_plugin=version)
+    )
 
 
-def _compared(workload: Workload | Unread, key: str, meant: Target, running: Callable[[Version], Target]) -> Line:
-    if isinstance(workload, Unread):
-        return unchecked(workload)
+def _compared(workload: ImageWorkload, key: str, meant: Target, running: Callable[[Version], Target]) -> CheckResult:
     version = workload.version
     if version is None:
         return unchecked(
             Unread(f"version of {workload.place}", f"its image {workload.image} has none", "a tag like v1.15.1")
         )
     runs = running(version)
-    told = ".".join(map(str, version))
+    running_version = ".".join(map(str, version))
     if runs == meant:
-        return ok(f"{workload.place} runs {told}, as the policy says")
+        return ok(f"{workload.place} runs {running_version}, as the policy expects")
     named = ".".join(map(str, meant.volcano if runs.volcano != meant.volcano else meant.device_plugin))
     differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
     if not differ:
-        return ok(f"{workload.place} runs {told}, which decides like the {named} of the policy")
+        return ok(f"{workload.place} runs {running_version}, which decides as the policy's {named} does")
     return broken(
-        f"{workload.place} runs {told}, the policy says {named}: pods are judged wrongly in {', '.join(differ)}",
-        f'set {key}: "{told}" in the policy',
+        f"{workload.place} runs {running_version}, the policy expects {named}: pods are judged wrongly in {', '.join(differ)}",
+        f'set {key}: "{running_version}" in the policy',
     )
 
 

@@ -1,1 +1,1 @@
-"""The repairs, one a file. Their order is the registry's."""
+"""The repairs, one per file. The registry has their order."""

@@ -1,37 +1,34 @@
-"""An NPU is cut by templates: memory is rounded up to what the scheduler will book.
+"""NPUs are cut by templates, so memory is rounded up to what the scheduler will book.
 
 Reads:    the Ascend memory of the regular containers; the chips of the device config
 Writes:   the memory, in limits and requests
-Why:      the scheduler books a whole template or the whole NPU without a word; the author shall see what is used up.
+Why:      the scheduler books a whole template or the whole NPU and does not report it; the pod should show what it uses.
 """
 
 from collections.abc import Iterator
 
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import Context, Mutation, Notice
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
-    """Round up, except where NPUs are shared in software, and what validation refuses: too much, and several parts."""
+def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+    """Round up, unless NPUs are shared in software or validation refuses the request: too much, or several parts."""
     if is_hami_core(pod.view):
         return
-    for ask in facts_of(pod, context).npus:
-        if ask.memory is None or ask.memory > ask.chip.capacity:
+    for request in pod.npus:
+        if request.memory is None or request.memory > request.chip.capacity:
             continue
-        booked = ask.chip.booked(ask.memory)
-        if booked != ask.memory and (ask.number == 1 or booked == ask.chip.allocatable):
-            what = "a template" if booked in ask.chip.templates else "the whole NPU"
-            yield from set_amount(ask.container, ask.chip.memory_name, booked)
-            yield Notice(
-                f"{wording.container(ask.container)}: {ask.chip.memory_name} {ask.memory} becomes {booked}, {what}, as the "
-                "scheduler books it"
-            )
+        booked = request.chip.booked(request.memory)
+        if booked != request.memory and (request.number == 1 or booked == request.chip.allocatable):
+            what = "a template" if booked in request.chip.templates else "the whole NPU"
+            yield from set_amount(request.container, request.chip.memory_name, booked)
+            who, name = wording.container(request.container), request.chip.memory_name
+            yield Notice(f"{who}: {name} {request.memory} becomes {booked}, {what}, as the scheduler books it")
 
 
 RULE = Mutation(

@@ -2,7 +2,7 @@
 
 Reads:    resources of the regular containers; defaultCores
 Writes:   the cores, in limits and requests
-Why:      nobody else in the Volcano stack applies this default.
+Why:      no other component of Volcano applies this default.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
-    """Add the cores where nothing says how many."""
+    """Add the cores to containers without any."""
     config = context.config.vgpu
-    for ask in pod.vgpu:
-        if ask.number and Role.CORES not in ask.written:
-            yield from set_amount(ask.container, config.cores_name, config.default_cores)
+    for request in pod.vgpu:
+        if request.number and Role.CORES not in request.written:
+            yield from set_amount(request.container, config.cores_name, config.default_cores)
 
 
 RULE = Mutation(

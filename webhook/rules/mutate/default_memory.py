@@ -2,7 +2,7 @@
 
 Reads:    resources of the regular containers; defaultMemory
 Writes:   the memory, in limits and requests
-Why:      nobody else in the Volcano stack applies this default.
+Why:      no other component of Volcano applies this default.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from webhook.rules.wording import set_amount
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
-    """Add the memory where nothing says how much."""
+    """Add the memory to containers without memory or percentage."""
     config = context.config.vgpu
-    for ask in pod.vgpu:
-        if ask.number and Role.MEMORY not in ask.written and Role.PERCENTAGE not in ask.written:
-            yield from set_amount(ask.container, config.memory_name, config.default_memory)
+    for request in pod.vgpu:
+        if request.number and Role.MEMORY not in request.written and Role.PERCENTAGE not in request.written:
+            yield from set_amount(request.container, config.memory_name, config.default_memory)
 
 
 RULE = Mutation(

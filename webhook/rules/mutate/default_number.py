@@ -2,8 +2,8 @@
 
 Reads:    resources of the regular containers; defaultGPUNum
 Writes:   the count, in limits and requests
-Why:      nobody else in the Volcano stack applies this default: with cores or a percentage alone a container gets no
-          GPU, with memory alone no isolation.
+Why:      no other component of Volcano applies this default: with cores or a percentage alone a container gets no GPU, with
+          memory alone no isolation.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from webhook.rules.wording import set_amount
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     """Add the count where it is missing."""
     config = context.config.vgpu
-    for ask in pod.vgpu:
-        if Role.NUMBER not in ask.written:
-            yield from set_amount(ask.container, config.number_name, config.default_number)
+    for request in pod.vgpu:
+        if Role.NUMBER not in request.written:
+            yield from set_amount(request.container, config.number_name, config.default_number)
 
 
 RULE = Mutation(

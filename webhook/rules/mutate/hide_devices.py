@@ -1,18 +1,18 @@
-"""With `overwriteEnv: true`, a container that asks for no device sees none.
+"""With `overwriteEnv: true`, a container that requests no device sees none.
 
 Reads:    env of the regular and init containers; overwriteEnv
 Writes:   env
-Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env says so.
+Why:      on a GPU node the NVIDIA runtime shows every card to a container whose image or env requests it.
 
-The setting is dead in the Volcano stack without this webhook. Containers that get a card from another NVIDIA device plugin
-are left alone: a pod's env wins over the plugin's, and would take the card away.
+Without this webhook, the setting has no effect. Containers that get a card from another NVIDIA device plugin are not changed:
+a pod's env overrides the plugin's, and would take the card away.
 """
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
+from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
 from webhook.pod.patch import APPEND, Edit
 from webhook.pod.view import Container
 from webhook.rules import wording
@@ -22,10 +22,10 @@ _SERVED = {Family.VGPU, Family.GPUSHARE}
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
-    """Set NVIDIA_VISIBLE_DEVICES=none where no NVIDIA device is asked for."""
+    """Set NVIDIA_VISIBLE_DEVICES=none in containers that request no NVIDIA device."""
     roles = pod.roles
     for container in (*pod.view.init_containers, *pod.view.containers):
-        if _SERVED.isdisjoint(requested_families(container, roles)) and not asks_native_gpu(container, roles):
+        if _SERVED.isdisjoint(requested_families(container, roles)) and not requests_native_gpu(container, roles):
             yield from _hide(container)
 
 
@@ -37,12 +37,12 @@ def _hide(container: Container) -> Iterator[Edit | Notice]:
     for index, env in own:
         if wording.shows_devices(env):
             yield Edit((*container.path, "env", index), hidden)
-            yield Notice(f"{wording.container(container)} asks for no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")
+            yield Notice(f"{wording.container(container)} requests no vGPU: {names.NVIDIA_VISIBLE_DEVICES} set to none")
 
 
 RULE = Mutation(
     id="hide-devices",
-    summary="with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that asks for no vGPU",
+    summary="with `overwriteEnv: true`, `NVIDIA_VISIBLE_DEVICES=none` in each container that requests no vGPU",
     propose=propose,
     enabled=lambda config, _: config.vgpu.overwrite_env,
     families=EVERY_POD,

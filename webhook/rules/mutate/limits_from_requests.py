@@ -1,8 +1,8 @@
-"""Volcano reads limits; the API server refuses an extended resource that stands in requests alone.
+"""Volcano reads limits; the API server refuses an extended resource that only requests have.
 
 Reads:    resources of every container
 Writes:   resources.limits
-Why:      a pod that only requests a device would be refused after this webhook, or not be seen by the scheduler.
+Why:      the API server would refuse the pod after this webhook, or the scheduler would not see the device.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from webhook.rules.base import Context, Mutation
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
-    """Copy each family name that stands in requests alone."""
+    """Copy each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
             yield Edit((*amount.container.path, "resources", "limits", amount.resource), amount.raw)
@@ -21,6 +21,6 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
 
 RULE = Mutation(
     id="limits-from-requests",
-    summary="a device that stands in requests alone is copied to limits",
+    summary="a device that only requests have is copied to limits",
     propose=propose,
 )

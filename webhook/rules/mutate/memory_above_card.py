@@ -2,40 +2,39 @@
 
 Reads:    resources of the regular containers; the fleet's eligible cards; policy memoryAboveCard
 Writes:   the memory, in limits and requests
-Why:      users are promised that such a request gets the largest card; Volcano alone leaves the pod pending for ever.
+Why:      the policy promises the largest card for such a request; without the repair the pod stays pending.
 
-Not in an autoscaled fleet: a larger card may come.
+Not in an autoscaled fleet, which may get a larger card.
 """
 
 from collections.abc import Iterator
 
-from webhook.devices.requests import DevicePod
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MemoryAboveCard, Mutation, Notice
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
-    """Lower what no eligible card has."""
-    if not context.knows_nodes or not any([ask.memory for ask in pod.vgpu]):
+def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
+    """Lower memory that no eligible card has."""
+    if not context.knows_nodes or not any([request.memory for request in pod.vgpu]):
         return
-    largest = facts_of(pod, context).eligible.capacity
+    largest = pod.eligible.capacity
     if largest is None or largest <= 0:
         return
-    for ask in pod.vgpu:
-        if ask.memory and ask.memory > largest:
+    for request in pod.vgpu:
+        if request.memory and request.memory > largest:
             name = context.config.vgpu.memory_name
-            yield from set_amount(ask.container, name, largest)
+            yield from set_amount(request.container, name, largest)
             yield Notice(
-                f"{wording.container(ask.container)}: {name} {ask.memory} is above the largest eligible card; "
-                f"lowered to {largest}{_hint(ask.container.quantity(name), context)}"
+                f"{wording.container(request.container)}: {name} {request.memory} is above the largest eligible card; "
+                f"lowered to {largest}{_hint(request.container.quantity(name), context)}"
             )
 
 
 def _hint(written: object, context: Context) -> str:
-    """Who wrote 1Gi thought of bytes, where MiB are counted."""
+    """A hint for a quantity like 1Gi: the resource counts MiB, not bytes."""
     meant = wording.meant_mebibytes(written, context.config.vgpu.memory_factor)
     return f" (for {written} write {meant})" if meant else ""
 

@@ -1,55 +1,52 @@
-"""A memory percentage becomes memory: Volcano from 1.13 on never schedules a pod that keeps the percentage.
+"""A memory percentage becomes memory: from Volcano 1.13 on, a pod that keeps the percentage is never scheduled.
 
 Reads:    resources of the regular containers; the fleet's eligible cards; policy percentage.mixedCards
 Writes:   the memory, in limits and requests; removes the percentage
-Why:      no node offers the percentage as a resource, and the ordinary node fit looks for it.
+Why:      no node offers the percentage as a resource, and the ordinary node fit counts it.
 """
 
 from collections.abc import Iterator
 
 from webhook.devices.families import Role
-from webhook.devices.requests import DevicePod, DeviceRequest
+from webhook.devices.requests import DeviceRequest
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import remove_amount, set_amount
 
 
-def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
+def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Convert each usable percentage; leave the others to validation."""
-    asks = [ask for ask in pod.vgpu if ask.percentage is not None and 1 <= ask.percentage <= 100]
-    if not asks or context.fleet is None:
+    requests = [request for request in pod.vgpu if request.percentage is not None and 1 <= request.percentage <= 100]
+    if not requests or context.fleet is None:
         return
-    sizes = sorted({card.memory for card in facts_of(pod, context).eligible.cards})
-    for ask in asks:
-        yield from _convert(ask, sizes, context)
+    sizes = sorted({card.memory for card in pod.eligible.cards})
+    for request in requests:
+        yield from _convert(request, sizes, context)
 
 
-def _convert(ask: DeviceRequest, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
+def _convert(request: DeviceRequest, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
     config, settings = context.config.vgpu, context.settings
-    percentage = ask.percentage or 0
+    percentage = request.percentage or 0
     mixed = len(sizes) > 1
     # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
     whole_card = mixed and percentage == 100 and config.default_memory == 0
     if not sizes or (mixed and not whole_card and settings.mixed_cards is MixedCards.DENY):
         return
-    if Role.MEMORY in ask.written:
-        yield Notice(
-            f"{wording.container(ask.container)}: {config.percentage_name} wins over {config.memory_name}, as in Volcano"
-        )
-    yield from remove_amount(ask.container, config.percentage_name)
+    who = wording.container(request.container)
+    if Role.MEMORY in request.written:
+        yield Notice(f"{who}: {config.percentage_name} wins over {config.memory_name}, as in Volcano")
+    yield from remove_amount(request.container, config.percentage_name)
     if whole_card:
-        yield from remove_amount(ask.container, config.memory_name)
+        yield from remove_amount(request.container, config.memory_name)
         return
     size = sizes[-1] if settings.mixed_cards is MixedCards.LARGEST else sizes[0]
     amount = max(size * percentage // 100, 1)  # 0 would mean the whole card
-    yield from set_amount(ask.container, config.memory_name, amount)
+    yield from set_amount(request.container, config.memory_name, amount)
     if mixed:
-        yield Notice(
-            f"{wording.container(ask.container)}: cards differ ({wording.sizes(sizes, context.config)}); {percentage}% taken "
-            f"of {size}: {config.memory_name} {amount}"
-        )
+        differ = f"cards differ ({wording.sizes(sizes, context.config)})"
+        yield Notice(f"{who}: {differ}; {percentage}% taken of {size}: {config.memory_name} {amount}")
 
 
 RULE = Mutation(

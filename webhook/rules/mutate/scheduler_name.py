@@ -2,7 +2,7 @@
 
 Reads:    spec.schedulerName; policy schedulerName
 Writes:   spec.schedulerName
-Why:      only Volcano's scheduler assigns cards; under another the pod ends in UnexpectedAdmissionError.
+Why:      only Volcano's scheduler assigns cards; under another the pod fails with UnexpectedAdmissionError.
 """
 
 from collections.abc import Iterator

@@ -2,7 +2,7 @@
 
 Reads:    spec.tolerations; policy toleration
 Writes:   spec.tolerations
-Why:      without it the pod stays pending, and nothing says that the taint is why.
+Why:      without it the pod stays pending, and no message names the taint.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""The checks, one a file. Their order is the registry's; all of them run on every pod."""
+"""The checks, one per file. The registry has their order; all of them run on every pod."""

@@ -1,8 +1,8 @@
 """MindCluster gives AI cores by templates or whole chips.
 
 Reads:    huawei.com/npu-core of the regular containers; the labels vnpu-level and vnpu-dvpp
-Refuses:  cores that are no template and no multiple of a chip; a level or dvpp that is none
-Why:      the scheduler finds no template and no chip for it, and the pod waits for ever.
+Refuses:  cores that are neither a template nor a multiple of a chip; an unknown vnpu-level or vnpu-dvpp
+Why:      the scheduler finds no template and no chip for it, and the pod stays pending.
 """
 
 from collections.abc import Iterator
@@ -20,13 +20,14 @@ _WORDS = {names.VNPU_LEVEL: LEVELS, names.VNPU_DVPP: DVPP}
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find cores and labels that select no template."""
-    chips = sorted(context.fleet.mindcluster.chip_cores) if context.fleet is not None else [CHIP_CORES]
+    shapes = context.fleet.mindcluster.shapes if context.fleet is not None else ()
+    chips = sorted({shape.chip_cores for shape in shapes} or {CHIP_CORES})
     amount = served(pod)
     if amount is not None and amount.value is not None and not any(has_template(amount.value, c) for c in chips):
         templates = ", ".join(map(str, TEMPLATE_CORES))
         yield Finding(
             wording.resource_path(amount.container, names.NPU_CORE),
-            f"{wording.container(amount.container)} asks for {names.NPU_CORE} {amount.value}, for which there is no template; "
+            f"{wording.container(amount.container)} requests {names.NPU_CORE} {amount.value}, for which there is no template; "
             f"write {templates}, or a multiple of {' or '.join(map(str, chips))} for whole chips",
         )
     for label, words in _WORDS.items():
@@ -41,7 +42,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="ascend-core-invalid",
     level=Level.DENY,
-    summary="`huawei.com/npu-core` that is no template and no multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
+    summary="`huawei.com/npu-core` that is neither a template nor a multiple of a chip; an unknown `vnpu-level` or `vnpu-dvpp`",
     check=check,
     families=frozenset({Family.MINDCLUSTER}),
 )

@@ -9,22 +9,21 @@ from collections.abc import Iterator
 
 from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find memory above the capacity."""
     if is_hami_core(pod.view):
         return
-    for ask in facts_of(pod, context).npus:
-        chip = ask.chip
-        if ask.memory is not None and ask.memory > chip.capacity:
+    for request in pod.npus:
+        chip = request.chip
+        if request.memory is not None and request.memory > chip.capacity:
             yield Finding(
-                wording.resource_path(ask.container, chip.memory_name),
-                f"{wording.container(ask.container)} asks for {chip.memory_name} {ask.memory}, but an NPU has "
+                wording.resource_path(request.container, chip.memory_name),
+                f"{wording.container(request.container)} requests {chip.memory_name} {request.memory}, but an NPU has "
                 f"{chip.capacity} MiB and the scheduler would book the smallest template; write {chip.allocatable} or less",
             )
 

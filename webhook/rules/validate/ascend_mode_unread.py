@@ -1,8 +1,8 @@
-"""The mode of an Ascend pod must be spelled to the letter.
+"""The mode of an Ascend pod must be exactly hami-core.
 
 Reads:    the annotation huawei.com/vnpu-mode
-Refuses:  what differs from hami-core in case, spaces or dashes only
-Why:      the scheduler takes every other word for a hard split: NPUs are cut by templates, and memory is rounded up.
+Refuses:  a mode that differs from hami-core only in case, spaces or dashes
+Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from webhook.rules.base import Context, Finding, Level, Validation
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find a near miss."""
+    """Find a misspelt hami-core."""
     written = pod.view.annotation(names.VNPU_MODE)
     if written is not None and near_mode(written) == names.MODE_HAMI_CORE and not is_hami_core(pod.view):
         yield Finding(
@@ -31,7 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="ascend-mode-unread",
     level=Level.WARN,
-    summary="`huawei.com/vnpu-mode` that is `hami-core` but for case, spaces or dashes: it is read as a hard split",
+    summary="`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes: it is read as a hard split",
     check=check,
     families=frozenset({Family.ASCEND}),
     fields=ANNOTATIONS,

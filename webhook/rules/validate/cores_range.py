@@ -1,8 +1,8 @@
-"""A card has 100 cores; asking one card for more waits for ever.
+"""A card has 100 cores, so a request for more never fits.
 
 Reads:    the vgpu cores of the regular containers
 Refuses:  cores above 100
-Why:      the scheduler skips a card when used plus asked exceeds 100.
+Why:      the scheduler skips a card if used plus requested cores exceed 100.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,11 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find cores above 100."""
     name = context.config.vgpu.cores_name
-    for ask in pod.vgpu:
-        if ask.cores is not None and ask.cores > 100:
+    for request in pod.vgpu:
+        if request.cores is not None and request.cores > 100:
             yield Finding(
-                wording.resource_path(ask.container, name),
-                f"{wording.container(ask.container)} asks for {name} {ask.cores}, but it is a percentage of one card; "
+                wording.resource_path(request.container, name),
+                f"{wording.container(request.container)} requests {name} {request.cores}, but it is a percentage of one card; "
                 "write 100 or less",
             )
 
@@ -27,7 +27,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="cores-range",
     level=Level.DENY,
-    summary="more than 100 vGPU cores: they are percent of a card",
+    summary="more than 100 vGPU cores: cores are a percentage of a card",
     check=check,
     families=VGPU_ONLY,
 )

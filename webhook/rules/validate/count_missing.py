@@ -9,38 +9,38 @@ from collections.abc import Iterable, Iterator
 
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import Amount, DevicePod
+from webhook.devices.requests import Amount
 from webhook.pod.view import REGULAR, Container
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
+def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     """Find containers that lack a count, each device once."""
     alone = len(pod.requested) == 1 and pod.vgpu  # the usual pod, for which little time is spent
-    if alone and all([ask.number is not None for ask in pod.vgpu]):
+    if alone and all([request.number is not None for request in pod.vgpu]):
         return ()
     return _find(pod, context)
 
 
-def _find(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def _find(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     vgpu = context.config.vgpu
-    for ask in pod.vgpu:
-        if Role.NUMBER not in ask.written and not _is_misspelt(vgpu.number_name, ask.container, pod, context):
-            resource = vgpu.role_names[next(iter(ask.written))]
-            yield _finding(ask.container, resource, vgpu.number_name, _setting(vgpu.default_number))
-    if pod.asks(Family.ASCEND):
+    for request in pod.vgpu:
+        if Role.NUMBER not in request.written and not _is_misspelt(vgpu.number_name, request.container, pod, context):
+            resource = vgpu.role_names[next(iter(request.written))]
+            yield _finding(request.container, resource, vgpu.number_name, _setting(vgpu.default_number))
+    if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
             if not _is_misspelt(chip.number_name, amount.container, pod, context):
                 yield _finding(amount.container, amount.resource, chip.number_name, "")
 
 
-def _is_misspelt(count: str, container: Container, pod: DevicePod, context: Context) -> bool:
-    """Tell whether the count is there under a wrong name for which the pod is refused: one mistake, one finding."""
+def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Context) -> bool:
+    """Whether the container has the count under a misspelt name, which unknown-resource already reports."""
     if not context.denies("unknown-resource") or not context.knows_nodes:
         return False
-    unknown = facts_of(pod, context).unknown_names
+    unknown = pod.unknown_names
     return any(each.container is container and each.meant == count for each in unknown)
 
 
@@ -58,7 +58,7 @@ def _setting(default_number: int) -> str:
     return ", or set defaultGPUNum in the device config"
 
 
-def _uncounted_npus(pod: DevicePod, context: Context) -> Iterator[tuple[Amount, Chip]]:
+def _uncounted_npus(pod: ReviewedPod, context: Context) -> Iterator[tuple[Amount, Chip]]:
     first: dict[tuple[int, Chip], Amount] = {}
     counted = set()
     for amount in pod.amounts:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
+from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
@@ -22,20 +22,22 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             yield _finding(container.where, pod, container, names.GPUSHARE_NAMES)
             break
     for container in pod.view.every_container():
-        if asks_native_gpu(container, pod.roles):
+        if requests_native_gpu(container, pod.roles):
             yield _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
             return
 
 
 def _finding(path: str, pod: DevicePod, container: Container, other: str) -> Finding:
     first, second = wording.container(pod.requested[Family.VGPU][0]), wording.container(container)
-    return Finding(path, f"{first} asks for a vGPU and {second} for {other}, but no node offers both; use one of them")
+    return Finding(
+        path, f"{first} requests a vGPU and {second} requests {other}, but no node offers both; use one of them"
+    )
 
 
 RULE = Validation(
     id="family-mixed",
     level=Level.DENY,
-    summary="one pod asking for two NVIDIA families",
+    summary="one pod that requests two NVIDIA families",
     check=check,
     families=VGPU_ONLY,
 )

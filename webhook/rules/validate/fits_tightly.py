@@ -1,6 +1,6 @@
 """A placement exists, yet the scheduler misses it on an empty node.
 
-Reads:    the asks of the regular containers; the fleet
+Reads:    the requests of the regular containers; the fleet; the scheduler's SchedulePolicy
 Refuses:  a pod that only another order of containers or cards would place
 Why:      the scheduler serves containers in order, walks the cards once and takes nothing back.
 
@@ -9,19 +9,26 @@ On a partly used node the walk may differ, so this is a warning.
 
 from collections.abc import Iterator
 
-from webhook.devices.requests import DevicePod
+from webhook.devices.target import POLICIES
 from webhook.devices.verdict import FitsTightly
+from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Name the node that it would fit."""
-    for _, verdict in facts_of(pod, context).verdicts:
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Name a node with such a placement."""
+    for _, verdict in pod.verdicts:
         if isinstance(verdict, FitsTightly):
+            conf = context.settings.target.scheduler
+            policy = conf.schedule_policy if conf is not None else None
+            known = "" if policy is None else f" with its SchedulePolicy {wording.quoted(policy)}"
+            if policy == POLICIES[0]:
+                known = " without a SchedulePolicy"
             yield Finding(
                 "spec.containers",
-                f"the pod fits node {verdict.node}, but the scheduler may miss it; put the container that asks for most first",
+                f"the pod fits node {verdict.node}, but the scheduler may miss it{known}; "
+                "put the container that requests most first",
             )
 
 

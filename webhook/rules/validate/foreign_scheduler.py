@@ -1,8 +1,8 @@
 """Only Volcano's scheduler assigns cards.
 
 Reads:    spec.schedulerName, after all mutations; policy schedulerNames
-Refuses:  a name that the policy does not list
-Why:      no assignment is ever written, and the pod ends in UnexpectedAdmissionError.
+Refuses:  a scheduler that the policy does not list
+Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
 
 from collections.abc import Iterator

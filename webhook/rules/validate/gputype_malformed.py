@@ -18,7 +18,7 @@ _EFFECT = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find lists that the scheduler reads otherwise than they are meant."""
+    """Find lists that the scheduler reads differently from what the author meant."""
     for key, effect in _EFFECT.items():
         text = pod.view.annotation(key)
         if text is None:

@@ -1,8 +1,8 @@
-"""Where both gputype keys stand, the scheduler reads one.
+"""If a pod has both gputype annotations, the scheduler reads only one.
 
 Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
 Refuses:  both on one pod
-Why:      the mere presence of use-gputype keeps the scheduler from reading nouse-gputype.
+Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever its value.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="gputype-shadowed",
     level=Level.WARN,
-    summary="both gputype annotations: the scheduler never reads nouse then",
+    summary="both gputype annotations: the scheduler then ignores nouse-gputype",
     check=check,
     families=VGPU_ONLY,
     fields=ANNOTATIONS,

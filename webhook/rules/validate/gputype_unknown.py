@@ -1,8 +1,8 @@
 """A gputype word that matches no card of the fleet.
 
 Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype; the fleet's card types
-Refuses:  a word that is no part of any card type
-Why:      it is most likely misspelt: use- then allows less than meant, nouse- excludes nothing.
+Refuses:  a word that no card type contains
+Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find words without a card."""
+    """Find words that match no card."""
     shapes = context.fleet.vgpu.shapes if context.fleet is not None and context.fleet.complete else ()
     if not shapes:
         return

@@ -1,10 +1,10 @@
-"""Host namespaces, SYS_ADMIN and the container runtime's socket reach around the isolation.
+"""Host namespaces, SYS_ADMIN and the container runtime's socket bypass the isolation.
 
 Reads:    spec.hostPID, spec.hostIPC, hostPath volumes; capabilities of every container
-Refuses:  them, in a pod that asks for a vGPU
+Refuses:  any of them, in a pod that requests a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
-Of a pod that exists, new ephemeral containers are read.
+On update, only new ephemeral containers are read.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,13 @@ from webhook.pod.view import Container, mapping, sequence
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-_RUNTIMES = ("/run/containerd/", "/run/crio/", "/run/docker.sock/", "/run/k3s/", "/run/cri-dockerd.sock/")
-_CAPABILITIES = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"}
+RUNTIMES = ("/run/containerd/", "/run/crio/", "/run/docker.sock/", "/run/k3s/", "/run/cri-dockerd.sock/")
+NAMESPACES = ("hostPID", "hostIPC")
+CAPABILITIES = frozenset({"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"})
+
+SHARES = "{field}: true lets the pod reach the other tenants of its cards; remove it"
+BRINGS_IN = "volume {name} brings in the host's {path}, which starts containers with any right; remove the volume"
+ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -28,23 +33,19 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if power:
             yield Finding(
                 f"{container.where}.securityContext.capabilities.add",
-                f"{wording.container(container)} adds the capability {power}, which reaches around the vGPU isolation; "
-                "remove it",
+                ADDS.format(who=wording.container(container), power=power),
             )
 
 
 def _of_the_host(pod: DevicePod) -> Iterator[Finding]:
-    for field in ("hostPID", "hostIPC"):
+    for field in NAMESPACES:
         if pod.view.spec.get(field) is True:
-            yield Finding(
-                f"spec.{field}", f"{field}: true lets the pod reach the other tenants of its cards; remove it"
-            )
+            yield Finding(f"spec.{field}", SHARES.format(field=field))
     for index, name, path in pod.view.host_paths():
-        if (paths.clean(path) or "").startswith(_RUNTIMES):
+        if (paths.clean(path) or "").startswith(RUNTIMES):
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                f"volume {wording.quoted(name)} brings in the host's {wording.quoted(path)}, which starts containers with any "
-                "right; remove the volume",
+                BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path)),
             )
 
 
@@ -52,7 +53,7 @@ def _added_power(container: Container) -> str | None:
     where = f"{container.where}.securityContext."
     capabilities = mapping(container.security_context(), "capabilities", where)
     added = sequence(capabilities, "add", f"{where}capabilities.")
-    return next((name for name in added if isinstance(name, str) and name.upper() in _CAPABILITIES), None)
+    return next((name for name in added if isinstance(name, str) and name.upper() in CAPABILITIES), None)
 
 
 RULE = Validation(

@@ -1,6 +1,6 @@
 """Devices of init containers are never allocated.
 
-Reads:    limits and requests of the init containers, restartable ones (sidecars) too
+Reads:    limits and requests of the init containers, including restartable ones (sidecars)
 Refuses:  any device
 Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
 """
@@ -14,13 +14,13 @@ from webhook.rules.base import Context, Finding, Level, Validation
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find init containers that ask."""
+    """Find init containers that request a device."""
     for container in pod.view.init_containers:
         if families_of(container, pod.roles):
             sidecar = " (a sidecar)" if container.raw.get("restartPolicy") == "Always" else ""
             yield Finding(
                 f"{container.where}.resources",
-                f"{wording.container(container)}{sidecar} asks for a device, but Volcano allocates devices to regular "
+                f"{wording.container(container)}{sidecar} requests a device, but Volcano allocates devices to regular "
                 "containers only; move the request there",
             )
 

@@ -1,8 +1,8 @@
 """Some environment variables switch the isolation off, or set its limits.
 
-Reads:    env names of every container, ephemeral ones too
-Refuses:  the names of webhook/rules/isolation.py, in a pod that asks for a vGPU or an Ascend NPU
-Why:      a pod's own env wins over what the device plugin injects.
+Reads:    env names of every container, including ephemeral ones
+Refuses:  the names of webhook/rules/isolation.py, in a pod that requests a vGPU or an Ascend NPU
+Why:      a pod's own env overrides what the device plugin injects.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,8 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.isolation import ISOLATED, overriding
 
+DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find env names that loosen the isolation."""
@@ -24,8 +26,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             if isinstance(name, str) and (name in known or name.startswith(prefixes)) and not _is_hiding(env):
                 yield Finding(
                     f"{container.where}.env[{index}]",
-                    f"{wording.container(container)} sets {wording.quoted(name)[1:-1]}, which overrides the isolation of the "
-                    "device; remove it",
+                    DETAIL.format(who=wording.container(container), name=wording.quoted(name)[1:-1]),
                 )
 
 

@@ -1,11 +1,11 @@
 """Some environment variables change how the isolation treats a container beside others.
 
-Reads:    env names of every container, ephemeral ones too
+Reads:    env names of every container, including ephemeral ones
 Refuses:  CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
-Why:      they lift no limit, yet give a container precedence over the other tenants of its card, or hide what it does.
+Why:      they lift no limit, but they give a container priority over the other tenants of its card, or hide its usage.
 
-CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are left alone: ordinary programs
-need them, and an image sets them without the pod.
+CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are allowed: ordinary programs
+need them, and images set them too.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="isolation-env-tuned",
     level=Level.WARN,
-    summary="an environment variable that gives a container precedence over the other tenants of its card, or hides it",
+    summary="an environment variable that gives a container priority over the other tenants of its card, or hides its usage",
     check=check,
     families=VGPU_ONLY,
     fields=frozenset({"env"}),

@@ -4,8 +4,7 @@ Reads:    volumeMounts and volumeDevices of every container, hostPath volumes, a
 Refuses:  a mount at or under the isolation's files; a hostPath at, above or under the devices; CDI annotations
 Why:      what is mounted there replaces the preloaded library, its lock or another tenant's accounting.
 
-Of a pod that exists, new ephemeral containers are read, and CDI annotations that a user who is not trusted adds or
-changes.
+On update, only new ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +17,8 @@ from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-# These are paths that the isolation uses, not temporary files of ours: hence the noqa. They are compared with a slash behind
-# them, and so is what they are compared with.
-_SHADOWED = (
+# Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a trailing slash.
+SHADOWED = (
     "/etc/ld.so.preload/",
     "/usr/local/vgpu/",
     "/tmp/vgpu/",  # noqa: S108
@@ -28,7 +26,7 @@ _SHADOWED = (
     "/overrideEnv/",
     "/run/nvidia-container-devices/",
 )
-_HOST = (
+HOST = (
     "/usr/local/vgpu/",
     "/var/lib/kubelet/device-plugins/",
     "/run/nvidia/",  # a driver in a container keeps its own /dev there
@@ -37,31 +35,37 @@ _HOST = (
     "/dev/char/",
     "/dev/fd/",
     "/proc/",
-    # Whatever begins so: /dev/nvidia0, /tmp/vgpulock.
+    # Prefixes without a slash: /dev/nvidia0, /tmp/vgpulock.
     "/dev/nvidia",
     "/tmp/vgpu",  # noqa: S108
 )
-_ABOVE = frozenset(path[:end] for path in _HOST for end, sign in enumerate(path, 1) if sign == "/" and end < len(path))
+ABOVE = frozenset(path[:end] for path in HOST for end, sign in enumerate(path, 1) if sign == "/" and end < len(path))
 
+MOUNTS = "{who} mounts {path}, {problem}"
+SHADOWS = "where the vGPU isolation keeps its files; mount it elsewhere"
+BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
+OPENS_BELOW = "which opens the cards or the isolation's files; mount a narrower path"
+OPENS = "which opens the cards or the isolation's files; remove the volume"
+INJECTS = "the annotation {key} injects devices past the scheduler; remove it"
 _TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find mounts, volumes and CDI annotations that go around the isolation."""
+    """Find mounts, volumes and CDI annotations that bypass the isolation."""
     for container in pod.judged:
         for kind, index, field, path in _targets(container):
             problem = _problem_of_mount(path) if isinstance(path, str) else None
             if problem:
                 yield Finding(
                     f"{container.where}.{kind}[{index}].{field}",
-                    f"{wording.container(container)} mounts {wording.quoted(path)}, {problem}",
+                    MOUNTS.format(who=wording.container(container), path=wording.quoted(path), problem=problem),
                 )
     for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
             yield Finding(
                 f"spec.volumes[{index}].hostPath.path",
-                f"volume {wording.quoted(name)} brings in the host's {wording.quoted(path)}, {problem}",
+                BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
             )
     yield from _injections(pod, context)
 
@@ -78,16 +82,16 @@ def _problem_of_mount(path: str) -> str | None:
     clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
-    return "where the vGPU isolation keeps its files; mount it elsewhere" if clean.startswith(_SHADOWED) else None
+    return SHADOWS if clean.startswith(SHADOWED) else None
 
 
 def _problem_of_host_path(path: str) -> str | None:
     clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
-    if clean in _ABOVE:
-        return "which opens the cards or the isolation's files; mount a narrower path"
-    return "which opens the cards or the isolation's files; remove the volume" if clean.startswith(_HOST) else None
+    if clean in ABOVE:
+        return OPENS_BELOW
+    return OPENS if clean.startswith(HOST) else None
 
 
 def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -100,7 +104,7 @@ def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if _injects(key) and not (key in before and before[key] == value):
             yield Finding(
                 wording.annotation_path(key),
-                f"the annotation {wording.quoted(key)} injects devices past the scheduler; remove it",
+                INJECTS.format(key=wording.quoted(key)),
             )
 
 

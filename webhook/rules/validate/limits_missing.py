@@ -1,8 +1,8 @@
-"""Volcano reads limits; where the policy switches off the repair that copies them from requests, the pod needs its own.
+"""Volcano reads limits. If the policy disables the repair that copies them from requests, the pod must have them itself.
 
 Reads:    resources of every container; policy repairs
 Refuses:  a device in requests alone, while the repair `limits-from-requests` is off
-Why:      the API server refuses such a pod later, and that of a workload only in an event.
+Why:      the API server refuses such a pod after this webhook; for a workload, only an event reports it.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from webhook.rules.base import Context, Finding, Level, Validation
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find each family name that stands in requests alone."""
+    """Find each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
             yield Finding(
@@ -26,7 +26,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="limits-missing",
     level=Level.DENY,
-    summary="a device that stands in requests alone while the repair `limits-from-requests` is off",
+    summary="a device that only requests have, while the repair `limits-from-requests` is off",
     check=check,
     instead_of="limits-from-requests",
 )

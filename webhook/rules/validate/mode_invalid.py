@@ -2,7 +2,7 @@
 
 Reads:    the annotation volcano.sh/vgpu-mode
 Refuses:  anything but hami-core, mig and mps
-Why:      another word equals no node's mode, so the pod waits for ever.
+Why:      any other value matches no node's mode, so the pod stays pending.
 """
 
 from collections.abc import Iterator

@@ -1,33 +1,32 @@
 """Mode, gputype or UUID leave no node enough cards.
 
 Reads:    the annotations, the counts of the regular containers; the fleet
-Refuses:  a pod whose words no node satisfies
-Why:      the scheduler skips every card that a word excludes, and the pod waits for ever.
+Refuses:  a pod whose annotations no node satisfies
+Why:      the scheduler skips every card that an annotation excludes, and the pod stays pending.
 """
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.facts import PodFacts, facts_of, refusals
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.shortfalls import Shortfall
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Name the words that leave too little, and what there is."""
-    for family, never in refusals(pod, context, RULE.id):
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Name the annotations that leave too few cards, and the cards of the fleet."""
+    for family, never in pod.refusals(RULE.id):
         if family != Family.VGPU:
-            short = Shortfall(family, never, pod, context)
+            short = Shortfall(family, never, pod)
             yield Finding(short.path, _no_device(short))
         elif context.fleet is not None:
-            yield _no_card(facts_of(pod, context), context.fleet.vgpu)
+            yield _no_card(pod, context.fleet.vgpu)
 
 
 def _no_device(short: Shortfall) -> str:
@@ -37,31 +36,31 @@ def _no_device(short: Shortfall) -> str:
             f"{names.VNPU_MODE} is {names.MODE_HAMI_CORE}, but no node{left} with such NPUs shares them in software; remove "
             "the annotation"
         )
-    return f"{short.who} for {resource}, but no node{left} offers it{_instead(short)}"
+    return f"{short.who} {resource}, but no node{left} offers it{_instead(short)}"
 
 
 def _instead(short: Shortfall) -> str:
     """What the fleet has of the family."""
-    fleet, family = short.context.fleet, short.family
+    fleet, family = short.pod.context.fleet, short.family
     if fleet is None or family != Family.ASCEND:
         return " with a healthy card" if family == Family.GPUSHARE else ""
     for node, missing in fleet.ascend.gated:
         if missing == short.never.resource:
             return f"; node {node} registers some, but its allocatable is missing or 0"
-    chips = ", ".join(fleet.ascend.shapes)
+    chips = ", ".join(dict.fromkeys(shape.word for shape in fleet.ascend.shapes))
     return f"; the fleet has {chips}" if chips else "; the fleet has no Ascend NPUs"
 
 
-def _no_card(facts: PodFacts, fleet: VgpuFleet) -> Finding:
-    constraints, found = facts.constraints, facts.eligible
+def _no_card(pod: ReviewedPod, fleet: VgpuFleet) -> Finding:
+    constraints, found = pod.constraints, pod.eligible
     if not fleet.shapes:
-        return Finding(facts.vgpu[0].container.where, _no_cards(fleet))
+        return Finding(pod.vgpu[0].container.where, _no_cards(fleet))
     mode, nodes = constraints.mode, constraints.nodes
     modes = sorted({shape.mode for shape in fleet.shapes})
     if mode is not None and mode not in modes:
         return Finding(
             wording.annotation_path(names.VGPU_MODE),
-            f"{names.VGPU_MODE} is {wording.quoted(facts.view.annotation(names.VGPU_MODE))}, but no node is in that mode; "
+            f"{names.VGPU_MODE} is {wording.quoted(pod.view.annotation(names.VGPU_MODE))}, but no node is in that mode; "
             f"write {' or '.join(modes)}, or remove the annotation",
         )
     if not found.shapes:
@@ -70,29 +69,29 @@ def _no_card(facts: PodFacts, fleet: VgpuFleet) -> Finding:
             f"{names.VGPU_MODE} is {wording.quoted(mode)}, but no node{wording.left(nodes)} is in that mode; correct one of "
             "both",
         )
-    words = _words(facts)
+    words = _words(pod)
     most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
-    ask = max(facts.vgpu, key=lambda ask: ask.number or 1)
-    number = ask.number or 1
+    request = max(pod.vgpu, key=lambda request: request.number or 1)
+    number = request.number or 1
     cards = f"{number} card{'s' if number > 1 else ''}"
-    by = " and ".join(f"{key} {wording.quoted(facts.view.annotation(key))}" for key in words) or _not_by_words(fleet)
+    by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
     return Finding(
-        wording.annotation_path(words[-1]) if words else ask.container.where,
-        f"{wording.container(ask.container)} asks for {cards} allowed by {by}, but no node"
+        wording.annotation_path(words[-1]) if words else request.container.where,
+        f"{wording.container(request.container)} requests {cards} allowed by {by}, but no node"
         f"{wording.left(nodes)} has {f'more than {most}' if most else 'one'}; the fleet has {wording.card_types(fleet.shapes)}",
     )
 
 
-def _words(facts: PodFacts) -> list[str]:
+def _words(pod: ReviewedPod) -> list[str]:
     """The annotations that the scheduler reads and that may be to blame."""
-    ignored = set() if facts.context.settings.target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
-    if facts.constraints.use_types is not None:
+    ignored = set() if pod.context.settings.target.reads_uuids else {names.USE_GPUUUID, names.NOUSE_GPUUUID}
+    if pod.constraints.use_types is not None:
         ignored.add(names.NOUSE_GPUTYPE)
-    return [key for key in _WORDS if key in facts.view.annotations and key not in ignored]
+    return [key for key in _WORDS if key in pod.view.annotations and key not in ignored]
 
 
 def _not_by_words(fleet: VgpuFleet) -> str:
-    """What leaves no card where the pod's words are not to blame."""
+    """What leaves no card if the pod's annotations do not."""
     nvidia = any(UNCONSTRAINED.accepts_type(card.type) for shape in fleet.shapes for card, _ in shape.kinds)
     return "their split count" if nvidia else "their type (Volcano takes NVIDIA cards only)"
 
@@ -113,4 +112,5 @@ RULE = Validation(
     summary="mode, gputype or uuid leave no node enough cards; no node has such devices at all",
     check=check,
     fleet=True,
+    verdict=True,
 )

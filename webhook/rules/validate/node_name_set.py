@@ -1,7 +1,7 @@
 """A preset nodeName bypasses the scheduler, and with it the assignment of cards.
 
 Reads:    spec.nodeName
-Refuses:  any, on a new pod that asks for a device
+Refuses:  any nodeName on a new pod that requests a device
 Why:      the kubelet starts the pod at once and finds no assignment: UnexpectedAdmissionError.
 """
 

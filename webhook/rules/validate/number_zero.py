@@ -1,8 +1,8 @@
-"""A count of 0 is no way to ask for nothing.
+"""A count of 0 does not mean that the container gets no device.
 
 Reads:    the counts in limits and requests of the regular containers
 Refuses:  0
-Why:      the scheduler books phantom usage on the first card for it, and the container gets no card.
+Why:      the scheduler books usage on the first card for it, but the container gets no card.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if amount.value == 0 and amount.role is Role.NUMBER and amount.container.kind == REGULAR:
             yield Finding(
                 wording.resource_path(amount.container, amount.resource),
-                f"{wording.container(amount.container)} asks for {amount.resource} 0, for which the scheduler books a card "
+                f"{wording.container(amount.container)} requests {amount.resource} 0, for which the scheduler books a card "
                 "that nobody gets; write 1 or more, or remove every device resource of the container",
             )
 

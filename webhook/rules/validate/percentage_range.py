@@ -1,8 +1,8 @@
 """A memory percentage lies between 1 and 100.
 
 Reads:    the vgpu memory percentage of the regular containers
-Refuses:  0 and everything above 100
-Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 reads as unset.
+Refuses:  0, and values above 100
+Why:      0 gives the container a limit of 0, which the isolation reads as unlimited; 101 counts as unset.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,12 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find percentages out of range."""
     name = context.config.vgpu.percentage_name
-    for ask in pod.vgpu:
-        if ask.percentage is not None and not 1 <= ask.percentage <= 100:
+    for request in pod.vgpu:
+        if request.percentage is not None and not 1 <= request.percentage <= 100:
             yield Finding(
-                wording.resource_path(ask.container, name),
-                f"{wording.container(ask.container)} asks for {name} {ask.percentage}, {_why(ask.percentage)}; write 1 to 100",
+                wording.resource_path(request.container, name),
+                f"{wording.container(request.container)} requests {name} {request.percentage}, "
+                f"{_why(request.percentage)}; write 1 to 100",
             )
 
 

@@ -1,36 +1,35 @@
 """A valid memory percentage that could not be turned into memory.
 
 Reads:    the vgpu memory percentage of the regular containers, after all mutations
-Refuses:  one that is still there
-Why:      Volcano from 1.13 on never schedules a pod that keeps it: no node offers the percentage as a resource.
+Refuses:  a percentage that is still there
+Why:      from Volcano 1.13 on, the scheduler never places a pod that keeps it: no node offers the percentage as a resource.
 """
 
 from collections.abc import Iterator
 
-from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find percentages that are left."""
     config = context.config.vgpu
-    for ask in pod.vgpu:
-        if ask.percentage is not None and 1 <= ask.percentage <= 100:
+    for request in pod.vgpu:
+        if request.percentage is not None and 1 <= request.percentage <= 100:
             yield Finding(
-                wording.resource_path(ask.container, config.percentage_name),
-                f"{wording.container(ask.container)} asks for {config.percentage_name} {ask.percentage}, "
+                wording.resource_path(request.container, config.percentage_name),
+                f"{wording.container(request.container)} requests {config.percentage_name} {request.percentage}, "
                 f"{_why(pod, context)}; write {config.memory_name} instead",
             )
 
 
-def _why(pod: DevicePod, context: Context) -> str:
+def _why(pod: ReviewedPod, context: Context) -> str:
     if "percentage-to-memory" in context.repairs_off:
         return "but the policy switches off the repair percentage-to-memory, and no node offers a percentage"
     if context.fleet is None:
         return "but the fleet is not known (declare its cards in the policy under fleet.declared)"
-    sizes = sorted({card.memory for card in facts_of(pod, context).eligible.cards})
+    sizes = sorted({card.memory for card in pod.eligible.cards})
     if not sizes:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:

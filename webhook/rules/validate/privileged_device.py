@@ -1,8 +1,8 @@
-"""A privileged container sees every card, whatever it asked for.
+"""A privileged container sees every card, whatever it requests.
 
-Reads:    securityContext.privileged of every container; of an old pod, of the new ephemeral ones
-Refuses:  true, in a pod that asks for a vGPU
-Why:      the isolation limits what the container was given; a privileged one opens the other devices itself.
+Reads:    securityContext.privileged of every container; on update, of new ephemeral containers
+Refuses:  true, in a pod that requests a vGPU
+Why:      the isolation limits the devices that a container gets; a privileged container can open the others itself.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,8 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = "{who} is privileged and so sees every card of the node, not its slice; remove privileged: true"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find privileged containers."""
@@ -18,15 +20,14 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if "securityContext" in container.raw and container.security_context().get("privileged") is True:
             yield Finding(
                 f"{container.where}.securityContext.privileged",
-                f"{wording.container(container)} is privileged and so sees every card of the node, not its slice; "
-                "remove privileged: true",
+                DETAIL.format(who=wording.container(container)),
             )
 
 
 RULE = Validation(
     id="privileged-device",
     level=Level.DENY,
-    summary="a privileged container in a pod that asks for a vGPU",
+    summary="a privileged container in a pod that requests a vGPU",
     check=check,
     families=VGPU_ONLY,
     fields=frozenset({"securityContext"}),

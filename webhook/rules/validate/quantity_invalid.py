@@ -1,8 +1,8 @@
-"""Devices are counted in whole, not negative numbers that fit an int32.
+"""A device quantity is a whole number from 0 to 2147483647.
 
 Reads:    the family names in limits and requests of every container
-Refuses:  what is no quantity, a fraction, a negative number, or above 2147483647
-Why:      the scheduler casts to int32 and lets it wrap: 8Gi of memory becomes 0, which means the whole card.
+Refuses:  text that is not a quantity, a fraction, a negative number, or one above 2147483647
+Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0, which means the whole card.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
-            who = f"{wording.container(amount.container)} asks for {amount.resource} {wording.quoted(amount.raw)}"
+            who = f"{wording.container(amount.container)} requests {amount.resource} {wording.quoted(amount.raw)}"
             problem = _problem(amount, context)
             yield Finding(wording.resource_path(amount.container, amount.resource), f"{who}, {problem}")
 
@@ -40,12 +40,12 @@ def _problem(amount: Amount, context: Context) -> str:
             unit = "MiB" if factor == 1 else f"units of {factor} MiB"
             return f"but Volcano counts {unit}, not bytes; did you mean {meant}?"
         return f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"
-    return "which is not a whole number; devices cannot be asked for in fractions"
+    return "which is not a whole number; devices cannot be requested in fractions"
 
 
 RULE = Validation(
     id="quantity-invalid",
     level=Level.DENY,
-    summary="a device quantity that is no whole number, is negative, or is above 2147483647",
+    summary="a device quantity that is not a whole number from 0 to 2147483647",
     check=check,
 )

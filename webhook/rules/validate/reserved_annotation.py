@@ -1,8 +1,8 @@
-"""Assignments are written by the scheduler and the device plugins, by nobody else.
+"""Only the scheduler and the device plugins write assignments.
 
 Reads:    annotations; on UPDATE the old ones and the user; policy trustedUsers
 Refuses:  an assignment annotation on a new pod; on UPDATE adding, changing or removing one, unless the user is trusted
-Why:      a forged assignment is handed another pod's cards, poisons the scheduler's books, or crashes the plugin.
+Why:      a forged assignment gets another pod's cards, corrupts the scheduler's accounting, or crashes the plugin.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,23 +14,28 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
+ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
+ON_UPDATE = (
+    "user {user} may not add, change or remove the annotation {key}; only the scheduler and the device plugin may "
+    "(policy trustedUsers)"
+)
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find assignments by others than the scheduler and the plugins."""
+    """Find assignments that neither the scheduler nor a plugin wrote."""
     now = pod.view.annotations
     if pod.previous is None:
         for key in now:
             if is_reserved(key):
                 yield Finding(
                     wording.annotation_path(key),
-                    f"the annotation {wording.quoted(key)} is written by the scheduler and the device plugin alone; remove it",
+                    ON_CREATE.format(key=wording.quoted(key)),
                 )
     elif context.user not in context.settings.trusted_users:
         for key in _changed(pod.previous.annotations, now):
             yield Finding(
                 wording.annotation_path(key),
-                f"user {wording.quoted(context.user)} may not add, change or remove the annotation {wording.quoted(key)}; "
-                "only the scheduler and the device plugin may (policy trustedUsers)",
+                ON_UPDATE.format(user=wording.quoted(context.user), key=wording.quoted(key)),
             )
 
 

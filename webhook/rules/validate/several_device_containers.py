@@ -1,7 +1,7 @@
-"""The device plugin from 1.12.0 on serves one vGPU container a pod.
+"""From 1.12.0 on, the device plugin serves one vGPU container per pod.
 
-Reads:    the vgpu asks of the regular containers; policy target.devicePlugin
-Refuses:  two or more
+Reads:    the vgpu requests of the regular containers; policy target.devicePlugin
+Refuses:  two or more containers with a vGPU
 Why:      the plugin looks for a pod whose total equals one container's count: it finds none and the pod fails, or it takes
           another pod's cards.
 """
@@ -17,11 +17,11 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the second vGPU container."""
     target = context.settings.target
     if target.one_container and len(pod.vgpu) > 1:
-        first, second = (wording.container(ask.container) for ask in pod.vgpu[:2])
+        first, second = (wording.container(request.container) for request in pod.vgpu[:2])
         version = ".".join(map(str, target.device_plugin))
         yield Finding(
             pod.vgpu[1].container.where,
-            f"{first} and {second} ask for vGPUs: device plugin {version} starts only pods with one such container; make "
+            f"{first} and {second} request vGPUs: device plugin {version} starts only pods with one such container; make "
             "several pods",
         )
 

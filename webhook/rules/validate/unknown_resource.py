@@ -2,10 +2,10 @@
 
 Reads:    limits and requests of every container; the device config's names; what the fleet's nodes offer
 Refuses:  a name that begins like those of a family, has no meaning, and is offered by no node
-Why:      schedulers count it as 0 on every node, so the pod waits for ever; with nodeName, it starts without what was
-          meant.
+Why:      schedulers count it as 0 on every node, so the pod stays pending; with nodeName, it starts without the intended
+          device.
 
-Volcano and kube-scheduler alike compare every requested extended resource with what a node offers; Volcano leaves out only
+Both Volcano and kube-scheduler compare every requested extended resource with what a node offers; Volcano leaves out only
 the exact names that its device plugins list. kubelet drops names that its node does not offer. So no pod that could run is
 refused while all nodes are known. While they are not, some node may offer the name, and the finding is a warning.
 """
@@ -13,16 +13,15 @@ refused while all nodes are known. While they are not, some node may offer the n
 from collections.abc import Iterable
 
 from webhook import names
-from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import UnknownName
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
-from webhook.rules.facts import facts_of
+from webhook.rules.reviewed_pod import ReviewedPod
 
 
-def check(pod: DevicePod, context: Context) -> Iterable[Finding]:
-    """Find names without a meaning."""
-    unknown = facts_of(pod, context).unknown_names
+def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
+    """Find names that mean nothing."""
+    unknown = pod.unknown_names
     return [_finding(each, context) for each in unknown] if unknown else ()
 
 

@@ -1,8 +1,8 @@
-"""Before Volcano 1.16 nobody reads the UUID annotations.
+"""Volcano reads the UUID annotations from 1.16 on.
 
 Reads:    the annotations volcano.sh/vgpu-use-gpuuuid and volcano.sh/vgpu-nouse-gpuuuid; policy target.volcano
-Refuses:  them, on an older target
-Why:      the pod would run on any card, against its author's word.
+Refuses:  both, if the target is older
+Why:      the pod would run on any card, although its author excludes some.
 """
 
 from collections.abc import Iterator

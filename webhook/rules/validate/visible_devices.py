@@ -1,21 +1,25 @@
 """NVIDIA_VISIBLE_DEVICES shows cards to a container that does not get them.
 
-Reads:    env and resources of every container, ephemeral ones too
+Reads:    env and resources of every container, including ephemeral ones
 Refuses:  NVIDIA_VISIBLE_DEVICES other than none and void, in a pod that requests no vGPU
-Why:      the NVIDIA runtime obeys it on every GPU node: the container sees all cards, unaccounted.
+Why:      the NVIDIA runtime follows it on every GPU node: the container sees all cards, and no usage is booked.
 
 In a pod that requests a vGPU, the rule isolation-env refuses it. A container that requests GPUs of NVIDIA's own device
-plugin is left alone.
+plugin is allowed.
 """
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.families import Family
-from webhook.devices.requests import DevicePod, asks_native_gpu, requested_families
+from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
 from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+
+_SETS = f"{{who}} sets {names.NVIDIA_VISIBLE_DEVICES}"
+OVERRIDES = f"{_SETS}, which overrides the card that it is assigned: it sees every card of the node; remove it"
+SHOWS = f"{_SETS} but requests no NVIDIA device: on a GPU node it sees every card; write none, or remove it"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -24,15 +28,13 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         return
     for container in pod.judged:
         for index, env in container.env():
-            if wording.shows_devices(env) and not asks_native_gpu(container, pod.roles):
+            if wording.shows_devices(env) and not requests_native_gpu(container, pod.roles):
                 yield Finding(f"{container.where}.env[{index}]", _detail(container, pod))
 
 
 def _detail(container: Container, pod: DevicePod) -> str:
-    start = f"{wording.container(container)} sets {names.NVIDIA_VISIBLE_DEVICES}"
-    if Family.GPUSHARE in requested_families(container, pod.roles):
-        return f"{start}, which overrides the card that it is assigned: it sees every card of the node; remove it"
-    return f"{start} but requests no NVIDIA device: on a GPU node it sees every card; write none, or remove it"
+    overrides = Family.GPUSHARE in requested_families(container, pod.roles)
+    return (OVERRIDES if overrides else SHOWS).format(who=wording.container(container))
 
 
 RULE = Validation(

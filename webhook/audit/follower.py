@@ -1,0 +1,99 @@
+"""Reads an audit log into the store of decisions, then follows it: for pages about a log of any size."""
+
+import logging
+import sqlite3
+import threading
+import time
+
+from webhook.audit.reader import POLL, LogTail, Skipped
+from webhook.audit.store import MOST, MOST_BYTES, DecisionStore
+
+REST = 50e-6  # seconds after each batch, in which other threads run
+
+log = logging.getLogger(__name__)
+
+
+class LogFollower:
+    """Keeps the store up to date with a log, in a thread of its own.
+
+    Attributes:
+        store: the latest decisions of the log.
+        caught_up: whether it has read what there was at the start.
+        path: the log's name.
+    """
+
+    def __init__(self, path: str, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+        """Take the log's name; `start` reads it.
+
+        Args:
+            path: a file; those that were rotated away, FILE.1, FILE.2.gz and so on, belong to it.
+            most: how many decisions the store holds.
+            most_bytes: how large the store becomes.
+        """
+        self.caught_up = False
+        self.path = path
+        self.store = DecisionStore(most, most_bytes)
+        self._tail = LogTail(path, most)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._failure: str | None = None
+
+    def start(self) -> None:
+        """Read, then follow, in a thread; once."""
+        self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and close the files. The store can still be read, until it is closed."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._tail.close()
+
+    def look(self) -> None:
+        """Read what was written since the last call; only one thread may."""
+        for batch in self._tail.look():
+            if batch:
+                self.store.add(batch)
+            if self._stop.is_set():
+                return
+            time.sleep(REST)
+        self.caught_up = True
+
+    @property
+    def progress(self) -> float:
+        """How much it has read of what there was at the start, from 0 to 1."""
+        return 1.0 if self.caught_up else self._tail.share
+
+    @property
+    def problem(self) -> str | None:
+        """Why the log cannot be read now, and what to do about it; None while it can."""
+        return self._failure or self._tail.problem
+
+    @property
+    def complaints(self) -> tuple[str, ...]:
+        """Which rotated files could not be read, or not to their end."""
+        return tuple(self._tail.complaints)
+
+    @property
+    def skipped(self) -> Skipped:
+        """How many lines are not decisions."""
+        return self._tail.skipped
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self.look()
+                self._stop.wait(POLL)
+        except sqlite3.Error as error:
+            log.exception("the audit log is no longer followed")
+            self._failure = (
+                f"The audit log is no longer followed: its index cannot be written ({error}). Make room where temporary "
+                "files go (TMPDIR names the folder), and restart the console"
+            )
+        except Exception:
+            log.exception("the audit log is no longer followed")
+            self._failure = (
+                "The audit log is no longer followed because of an error in this program: its own log has the details. "
+                "Restart the console to follow it again"
+            )

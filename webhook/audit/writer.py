@@ -1,0 +1,391 @@
+"""The policy audit log: one JSON line a decision, written at once, into a file that is rotated when it is full."""
+
+import fcntl
+import logging
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+import orjson
+
+from webhook.devices.config import DeviceConfig
+from webhook.errors import Malformed
+from webhook.outcome import Outcome
+from webhook.pod.excerpt import excerpt, excerpt_workload
+from webhook.pod.view import PodView
+from webhook.review import Snapshot
+from webhook.texts import cut
+from webhook.wire.models import Request
+
+MAX_KEPT = 999  # FILE.20260101 belongs to another program
+MODE = 0o640  # the lines name users and what they request
+FLAGS = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC
+
+_KEPT = re.compile(r"\.([1-9]\d{0,2})(\.(?:bz2|gz|xz|zst))?")
+MAX_LINE = 32 * 1024  # bytes; the texts of a longer line are cut, so that no user can push older lines out of the log
+CUT_TEXTS = ("user", "namespace", "kind", "name")
+CUT_TEXT = 1024  # bytes of each
+CUT_OPERATIONS, CUT_OPERATION = 20, 256  # how many, bytes of each
+CUT_FINDINGS = 20  # or as many as rules have findings
+CUT_FINDINGS_BYTES = 14 * 1024  # of all together
+LINE_FORMAT = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
+MAX_BYTES = 100 << 20  # of the log file; then a new one begins
+KEEP = 5  # full files beside it
+REPORT_EVERY = 60.0  # seconds between two error messages about the same log
+
+log = logging.getLogger(__name__)
+
+
+class RotatedFile:
+    """The file that the next line is written to, which is renamed when it is full.
+
+    Several processes may append to one file (an old replica and its successor). One of them renames it; the others see
+    that the name now belongs to another file, also when an external program renamed it. If a file cannot be renamed or
+    opened, lines go to the one that is open.
+
+    Attributes:
+        descriptor: the open file; -1 before the first line, so that a process that only forks others keeps no file open.
+        torn: the file ended in the middle of a line when it was opened: its writer was killed.
+    """
+
+    def __init__(self, path: str, max_bytes: int, keep: int) -> None:
+        """Open the file once, to check that this works.
+
+        Args:
+            path: the file; a symbolic link is followed now.
+            max_bytes: no line is added beyond it; with 0, another program rotates the file.
+            keep: how many full files are kept, from 1 to `MAX_KEPT`.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        self._path = Path(path).resolve()
+        self._name = str(self._path)
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._identity: tuple[int, int] | None = None
+        self.descriptor = -1
+        self.torn = False
+        os.close(self._open(MODE))
+
+    def prepare(self, length: int) -> OSError | None:
+        """Make `descriptor` the file for a line of so many bytes.
+
+        Returns:
+            What kept the file from being rotated or opened anew; the line is safe where it goes instead.
+
+        Raises:
+            OSError: there is no file to write to.
+        """
+        try:
+            found = os.stat(self._name)  # noqa: PTH116  # before every line; half the cost of Path.stat
+            if (found.st_dev, found.st_ino) != self._identity:
+                self._reopen()
+            if self._max_bytes and found.st_size and found.st_size + length > self._max_bytes:
+                self._rotate()
+        except FileNotFoundError:
+            return self._reopen_or_stay()
+        except OSError as error:
+            return self._stay(error)
+        return None
+
+    @property
+    def deleted(self) -> bool:
+        """Whether what is written now would be lost."""
+        return self.descriptor < 0 or os.fstat(self.descriptor).st_nlink == 0
+
+    def close(self) -> None:
+        """Close the file."""
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+
+    def _reopen_or_stay(self) -> OSError | None:
+        try:
+            self._reopen()
+        except OSError as error:
+            return self._stay(error)
+        return None
+
+    def _stay(self, error: OSError) -> OSError:
+        if self.deleted:
+            raise error
+        return error
+
+    def _reopen(self, mode: int = MODE) -> None:
+        fresh = self._open(mode)
+        self.close()
+        self.descriptor = fresh
+        found = os.fstat(fresh)
+        self._identity = _identity(found)
+        self.torn = found.st_size > 0 and self._last_byte() != b"\n"
+
+    def _rotate(self) -> None:
+        """Rename the file away and open a new one."""
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another process is rotating it
+        try:
+            found = self._path.stat()
+            if _identity(found) == self._identity:  # else another process was faster
+                self._make_room()
+                self._path.rename(self._kept(1))
+        finally:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        self._reopen(stat.S_IMODE(found.st_mode) & MODE)
+
+    def _make_room(self) -> None:
+        """Move the kept files up by one, as far as the first gap; the oldest goes if there is no gap."""
+        kept: dict[int, list[str]] = {}
+        for number, suffix in self._list_kept():
+            kept.setdefault(number, []).append(suffix)
+        last = 0
+        while last < self._keep and last + 1 in kept:
+            last += 1
+        if last == self._keep:
+            for suffix in kept[last]:
+                _drop(self._kept(last, suffix))
+            last -= 1
+        for number in range(last, 0, -1):
+            for suffix in kept[number]:
+                self._kept(number, suffix).rename(self._kept(number + 1, suffix))
+
+    def _list_kept(self) -> Iterator[tuple[int, str]]:
+        name = self._path.name
+        for entry in os.listdir(self._path.parent):  # noqa: PTH208  # names are enough
+            found = _KEPT.fullmatch(entry, len(name)) if entry.startswith(name) else None
+            if found:
+                yield int(found[1]), found[2] or ""
+
+    def _kept(self, number: int, suffix: str = "") -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}{suffix}")
+
+    def _open(self, mode: int) -> int:
+        return os.open(self._path, FLAGS | os.O_CREAT, mode)
+
+    def _last_byte(self) -> bytes:
+        try:
+            with self._path.open("rb") as file:
+                file.seek(-1, os.SEEK_END)
+                return file.read(1)
+        except OSError:  # a file that may only be written
+            return b"\n"
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _drop(path: Path) -> None:
+    """Delete a file. Freeing 100 MiB takes a disk tens of milliseconds, so a thread does it: no admission waits."""
+    held = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        path.unlink()
+    finally:
+        Thread(target=os.close, args=(held,)).start()  # the last reference to the file
+
+
+class AuditLogWriter:
+    """Appends lines to a file or to standard output, and never fails or blocks an admission.
+
+    If the reader of a pipe is stuck, the disk is full or the file is closed, the line is counted as lost and an error is
+    logged, at most once a minute. A line that was written in part is completed before the next one, so no line is torn,
+    not even when the file is rotated.
+    """
+
+    def __init__(self, target: str, failed: Callable[[], None], max_bytes: int = MAX_BYTES, keep: int = KEEP) -> None:
+        """Open the log.
+
+        Args:
+            target: a path, or `-` for standard output.
+            failed: called for each line that is lost.
+            max_bytes: the size at which a regular file is rotated; 0 for never.
+            keep: how many full files are kept.
+
+        Raises:
+            OSError: the file cannot be opened.
+        """
+        self._name = "standard output" if target == "-" else target
+        self._file: RotatedFile | None = None
+        if target != "-" and (Path(target).is_file() or not Path(target).exists()):
+            self._file = RotatedFile(target, max_bytes, keep)
+        else:
+            self._stream = _open(target)
+        self._failed = failed
+        self._rest = b""
+        self._complained = float("-inf")
+
+    def write(self, text: bytes) -> None:
+        """Append one line."""
+        try:
+            self._finish()
+            if self._file is not None:
+                self._prepare(self._file, len(text))
+            written = os.write(self._descriptor, text)
+            if written < len(text):
+                self._rest = text[written:]
+        except OSError as error:
+            self._failed()
+            stuck = isinstance(error, BlockingIOError)
+            reason = "the reader does not keep up" if stuck else error.strerror or error
+            self._complain(f"{reason}; admissions go on, lines are lost (audit_write_failures_total)")
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+        else:
+            os.close(self._stream)
+
+    @property
+    def _descriptor(self) -> int:
+        return self._stream if self._file is None else self._file.descriptor
+
+    def _prepare(self, file: RotatedFile, length: int) -> None:
+        problem = file.prepare(length)
+        if problem is not None:
+            self._complain(f"cannot be rotated: {problem.strerror or problem}; lines go on into the old file")
+        if file.torn:
+            file.torn, self._rest = False, b"\n"  # ends the line that a killed process left unfinished
+            self._finish()
+
+    def _finish(self) -> None:
+        """Write what is left of the previous line, into the file where it began."""
+        if not self._rest:
+            return
+        if self._file is not None and self._file.deleted:
+            self._rest = b""
+            self._failed()
+            return
+        self._rest = self._rest[os.write(self._descriptor, self._rest) :]
+        if self._rest:
+            raise BlockingIOError
+
+    def _complain(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._complained >= REPORT_EVERY:
+            self._complained = now
+            log.error("audit log %s: %s", self._name, text)
+
+
+class Exchange(NamedTuple):
+    """How a review was received and answered.
+
+    Attributes:
+        endpoint: `mutate` or `validate`.
+        duration: in nanoseconds.
+        client_verified: whether the client showed a certificate that allows it to send reviews.
+    """
+
+    endpoint: str
+    duration: int
+    client_verified: bool = False
+
+
+def line(exchange: Exchange, request: Request, outcome: Outcome, snapshot: Snapshot) -> bytes:
+    """One decision as a line of the audit log."""
+    record: dict[str, Any] = {
+        "time": datetime.now(UTC),
+        "id": outcome.id,
+        "uid": request.uid,
+        "endpoint": exchange.endpoint,
+        "operation": request.operation,
+        "dryRun": request.dry_run,
+        "user": request.user,
+        "namespace": request.namespace,
+        "kind": request.kind,
+        "name": request.name or (outcome.received[0][1].name if outcome.received else ""),
+        "allowed": outcome.allowed,
+        "findings": [
+            {"rule": v.rule, "level": v.level, "path": v.path, "message": v.message} for v in outcome.violations
+        ],
+        "patch": outcome.operations,
+        "request": _received(request, outcome, snapshot.config),
+        "digests": snapshot.digests,
+        "durationUs": exchange.duration // 1000,
+        "clientVerified": exchange.client_verified,
+        "enforcement": outcome.enforcement,
+    }
+    spelled = orjson.dumps(record, option=LINE_FORMAT)
+    if len(spelled) <= MAX_LINE:
+        return spelled
+    record["request"] = {"omitted": "too large"}
+    spelled = orjson.dumps(record, option=LINE_FORMAT)
+    return spelled if len(spelled) <= MAX_LINE else orjson.dumps(_cut_record(record), option=LINE_FORMAT)
+
+
+def _cut_record(record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose line fits, with every rule that has a finding."""
+    return record | {
+        **{key: cut(record[key], CUT_TEXT) for key in CUT_TEXTS},
+        "patch": [_cut_operation(operation) for operation in record["patch"][:CUT_OPERATIONS]],
+        "findings": _cut_findings(record["findings"]),
+    }
+
+
+def _cut_operation(operation: dict[str, Any]) -> dict[str, Any]:
+    if len(orjson.dumps(operation)) <= CUT_OPERATION:
+        return operation
+    return {"op": operation["op"], "path": cut(operation["path"], CUT_OPERATION // 2), "value": "…"}
+
+
+def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    first = {(finding["rule"], finding["level"]): place for place, finding in reversed(list(enumerate(findings)))}
+    order = sorted(range(len(findings)), key=lambda place: place not in first.values())
+    kept = [findings[place] for place in sorted(order[: max(CUT_FINDINGS, len(first))])]
+    room = CUT_FINDINGS_BYTES // max(len(kept), 1)  # some of it is for the keys
+    return [
+        finding | {"path": cut(finding["path"], room // 5), "message": cut(finding["message"], room // 2)}
+        for finding in kept
+    ]
+
+
+def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[str, Any]:
+    """What a replay needs of the request."""
+    if outcome.touched and not outcome.received:
+        return {"omitted": "too large"}
+    pick = config.resources.pick
+    kept: dict[str, Any] = {}
+    if request.sub_resource:
+        kept["subResource"] = request.sub_resource
+    try:
+        for path, pod in outcome.received:
+            if path:
+                kept.setdefault("templates", []).append({"path": path, "pod": excerpt(pod, pick)})
+            else:
+                kept["pod"] = excerpt(pod, pick)
+        if "templates" in kept and (workload := excerpt_workload(request.object or {})):
+            kept["workload"] = workload
+        if "pod" in kept and request.old_object is not None:
+            kept["old"] = excerpt(PodView(request.old_object), pick)
+    except Malformed as error:  # in a field that no rule had to read for this pod
+        return {"omitted": str(error)}
+    return kept
+
+
+def reopened(descriptor: int) -> int | None:
+    """A pipe or terminal, opened again for writing without blocking: its flags are shared with other processes.
+
+    None if it is something else, or cannot be opened again.
+    """
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode):
+        try:
+            return os.open(f"/proc/self/fd/{descriptor}", FLAGS)
+        except OSError:  # no /proc, or another user's
+            return None
+    return None
+
+
+def _open(target: str) -> int:
+    if target != "-":
+        return os.open(target, FLAGS | os.O_CREAT, MODE)
+    fresh = reopened(1)
+    return os.dup(1) if fresh is None else fresh

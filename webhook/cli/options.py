@@ -1,0 +1,376 @@
+"""Options that several commands share, each defined once: decorators, and the types of their values."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from webhook import names
+from webhook.audit.filters import read_time
+from webhook.cli.program import bad_usage
+from webhook.durations import parse_duration
+from webhook.errors import ConfigError
+from webhook.offline.label_selector import LabelSelector, parse_label_selector
+from webhook.offline.manifests import manifest_files
+from webhook.settings.files import SettingsPaths
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
+
+PORT = click.IntRange(0, 65535)
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_URL = re.compile(r"\w+://")
+
+
+def refuse_url(path: str) -> str:
+    """The path, unless it is a URL."""
+    if _URL.match(path):
+        raise ConfigError(f"{path}: URLs are not read; download it first: curl -LO {path}")
+    return path
+
+
+class File(click.Path):
+    """A file or directory, never a URL."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it."""
+        return super().convert(refuse_url(value) if isinstance(value, str) else value, param, ctx)
+
+
+FILE = File(path_type=Path)
+
+
+class Duration(click.ParamType[timedelta]):
+    """`90` (seconds), `30s`, `1h30m`."""
+
+    name = "duration"
+
+    def __init__(self, least: timedelta = timedelta(0), most: timedelta = timedelta(days=365)) -> None:
+        """Take the limits; 0 is always allowed."""
+        self._least, self._most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read it."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            found = parse_duration(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if found and not self._least <= found <= self._most:
+            self.fail(f"{value!r} is not between {_spelled(self._least)} and {_spelled(self._most)}", param, ctx)
+        return found
+
+
+def _spelled(limit: timedelta) -> str:
+    return f"{limit.days}d" if limit.days else f"{limit.total_seconds():g}s"
+
+
+class PointInTime(click.ParamType[datetime]):
+    """`2h` (ago), or a date or time, UTC unless it says otherwise."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read it."""
+        try:
+            return read_time(value, datetime.now(UTC))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class NamespacedName(click.ParamType[tuple[str, str]]):
+    """`NAME` or `NAMESPACE/NAME`: a tuple of both, the namespace empty if there is none."""
+
+    name = "[namespace/]name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Read it."""
+        if isinstance(value, tuple):
+            return value
+        namespace, slash, name = value.rpartition("/")
+        if not name or (slash and not namespace) or "/" in namespace:
+            self.fail(f"{value!r} is neither NAME nor NAMESPACE/NAME", param, ctx)
+        return namespace, name
+
+
+def output_option(*formats: str, more: str = "") -> Decorator:
+    """Add `-o`; the first format is the default."""
+    return click.option(
+        "-o", "--output", type=click.Choice(formats), default=formats[0], help=f"The format of the report.{more}"
+    )
+
+
+warnings_as_errors_option: Decorator = click.option(
+    "--warnings-as-errors", is_flag=True, help="Exit with 3 if there are warnings and nothing worse."
+)
+policy_option: Decorator = click.option(
+    "--policy", type=FILE, metavar="FILE", help="The policy; without it the defaults apply."
+)
+device_config_option: Decorator = click.option(
+    "--device-config", type=FILE, metavar="FILE", help="device-config.yaml, or the ConfigMap that holds it."
+)
+
+
+def combined(name: str, make: Callable[..., Any], *decorators: Decorator) -> Decorator:
+    """Add several options, and pass to the command one value that is made from theirs.
+
+    Args:
+        name: the parameter of the command.
+        make: gets the options by name; the parameters that it lists are those it takes.
+        decorators: add the options.
+    """
+    taken = signature(make).parameters
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(**values: Any) -> Any:
+            value = make(**{key: values.pop(key) for key in taken})
+            return command(**{name: value}, **values)
+
+        decorated: Callable[..., Any] = run
+        for decorator in reversed(decorators):
+            decorated = decorator(decorated)
+        return decorated
+
+    return decorate
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+class FileArguments(NamedTuple):
+    """Files and directories of the command line.
+
+    Attributes:
+        paths: as given; `-` is standard input.
+        recursive: whether directories below directories count.
+    """
+
+    paths: tuple[str, ...]
+    recursive: bool
+
+    @property
+    def files(self) -> list[str]:
+        """The files, those of directories among them.
+
+        Raises:
+            ConfigError: a directory cannot be read, or holds nothing.
+        """
+        return [file for path in self.paths for file in manifest_files(path, recursive=self.recursive)]
+
+
+def files_option(what: str, *, required: bool = True) -> Decorator:
+    """Add FILE…, `-f/--filename` and `-R`; the command gets `given`."""
+
+    def make(paths: Sequence[str], filename: Sequence[str], recursive: bool) -> FileArguments:
+        found = tuple(map(refuse_url, (*filename, *paths)))
+        if required and not found:
+            raise bad_usage("name a file, a directory or - for standard input")
+        return FileArguments(found, recursive)
+
+    return combined(
+        "given",
+        make,
+        click.argument("paths", nargs=-1, metavar="[FILE]..."),
+        click.option(
+            "-f",
+            "--filename",
+            multiple=True,
+            metavar="FILE",
+            help=f"{what} Also a directory, or - for standard input; can be repeated.",
+        ),
+        click.option("-R", "--recursive", is_flag=True, help="Read the directories below a directory, too."),
+    )
+
+
+class Selector(click.ParamType[LabelSelector]):
+    """A label selector as kubectl takes it: `app=web,tier!=db,env in (a, b),!old`."""
+
+    name = "selector"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> LabelSelector:
+        """Read it."""
+        try:
+            return parse_label_selector(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+selector_option: Decorator = click.option(
+    "-l",
+    "--selector",
+    type=Selector(),
+    default="",
+    show_default=False,
+    help="Only objects with these labels, as kubectl takes them: app=web,tier!=db,env in (a, b),!old.",
+)
+
+
+# --- settings -------------------------------------------------------------------------------------------------------
+
+
+class SettingsOptions(NamedTuple):
+    """Where device config, policy and nodes come from.
+
+    Attributes:
+        files: take precedence over the cluster.
+        cluster: how to reach it; None if it is not asked.
+    """
+
+    files: SettingsPaths
+    cluster: ClusterOptions | None
+
+    @property
+    def knows_nodes(self) -> bool:
+        """Whether a file or the cluster gives nodes."""
+        return self.cluster is not None or self.files.fleet is not None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context; empty without a cluster.
+
+        Raises:
+            ConfigError: there are no credentials.
+        """
+        if self.cluster is None:
+            return ""
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415  # the Kubernetes client takes a second to load
+
+        return Credentials(self.cluster.kubeconfig, self.cluster.context).namespace
+
+    def read(self) -> SnapshotInputs:
+        """Read them once.
+
+        Raises:
+            ConfigError: a setting cannot be used, or there are no credentials.
+            ClusterError: a request to the API server failed.
+        """
+        found = self.files.load()
+        if self.cluster is None:
+            return found.inputs()
+        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415
+
+        return read_inputs(Client(Credentials(self.cluster.kubeconfig, self.cluster.context)), self.cluster, found)
+
+
+exempt_namespaces_option: Decorator = click.option(
+    "--exempt-namespace",
+    "exempt_namespaces",
+    metavar="NAMESPACE",
+    multiple=True,
+    default=names.EXEMPT_NAMESPACES,
+    help="A namespace that the webhook configurations leave out, so that it is not reviewed; '' for none; can be repeated.",
+)
+
+
+def cluster_option(what: str) -> Decorator:
+    """Add `--cluster`, `--kubeconfig` and `--context`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in (
+            click.option("--context", metavar="NAME", help="The context of the kubeconfig; implies --cluster."),
+            click.option(
+                "--kubeconfig",
+                type=FILE,
+                metavar="FILE",
+                help="The kubeconfig instead of the one that kubectl uses, or of the pod's service account; implies --cluster.",
+            ),
+            click.option("--cluster", is_flag=True, help=what),
+        ):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def settings_option(what: str) -> Decorator:
+    """Add the options for the settings, in files and in the cluster; the command gets `settings`."""
+
+    def make(
+        fleet: Path | None,
+        device_config: Path | None,
+        policy: Path | None,
+        scheduler_conf: Path | None,
+        sample: bool,
+        cluster: bool,
+        kubeconfig: Path | None,
+        context: str | None,
+        device_config_map: str,
+        device_config_namespace: tuple[str, ...],
+        policy_map: tuple[str, str],
+        webhook_namespace: str,
+    ) -> SettingsOptions:
+        files = SettingsPaths(device_config, policy, fleet, scheduler_conf)
+        if not (cluster or kubeconfig or context):
+            return SettingsOptions(files.or_samples() if sample else files, None)
+        return SettingsOptions(
+            files,
+            ClusterOptions(
+                kubeconfig,
+                context,
+                device_config_map,
+                device_config_namespace,
+                (policy_map[0] or webhook_namespace, policy_map[1]),
+            ),
+        )
+
+    return combined(
+        "settings",
+        make,
+        click.option(
+            "--fleet",
+            type=FILE,
+            metavar="FILE",
+            help="The nodes, as `kubectl get nodes -o yaml` prints them; without it they are unknown.",
+        ),
+        device_config_option,
+        policy_option,
+        click.option(
+            "--scheduler-conf",
+            type=FILE,
+            metavar="FILE",
+            help=f"{names.SCHEDULER_CONF_KEY}, or the ConfigMap that holds it; without it its settings are unknown.",
+        ),
+        click.option(
+            "--sample",
+            is_flag=True,
+            help="Use the sample fleet and device config of this program where no file is given.",
+        ),
+        cluster_option(what),
+        click.option(
+            "--device-config-map",
+            metavar="NAME",
+            default=names.DEVICE_CONFIG_MAP,
+            help="The ConfigMap of the device config.",
+        ),
+        click.option(
+            "--device-config-namespace",
+            metavar="NAMESPACE",
+            multiple=True,
+            default=DEVICE_CONFIG_NAMESPACES,
+            help="Where it is; can be repeated: the first that has it wins.",
+        ),
+        click.option(
+            "--policy-map",
+            metavar="[NAMESPACE/]NAME",
+            type=NamespacedName(),
+            default=names.POLICY_MAP,
+            help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace in that of the webhook.",
+        ),
+        click.option(
+            "--webhook-namespace",
+            metavar="NAMESPACE",
+            default="",
+            show_default="the pod's own, outside a pod vgpu-webhook",
+            help="Where the webhook is installed, and its policy.",
+        ),
+    )

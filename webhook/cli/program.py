@@ -1,0 +1,98 @@
+"""What every command shares: exit codes, messages on standard error, and the click classes. Imports little, see main."""
+
+import re
+import sys
+from collections.abc import Mapping
+from enum import IntEnum
+from importlib import import_module
+from inspect import cleandoc
+from typing import Any
+
+import click
+
+from webhook.texts import visible
+
+
+class ExitCode(IntEnum):
+    """How a command ended; a code means the same in every command."""
+
+    OK = 0
+    FOUND = 1  # what the command looks for: a refusal, a change, something broken
+    BAD_INPUT = 2
+    WARNED = 3  # warnings only, under --warnings-as-errors
+    INTERRUPTED = 130
+
+
+def report_error(text: str) -> None:
+    """Write one line to standard error that begins with `error:`."""
+    _report("error", text)
+
+
+def report_warning(text: str) -> None:
+    """Write one line to standard error that begins with `warning:`."""
+    _report("warning", text)
+
+
+def _report(what: str, text: str) -> None:
+    sys.stdout.flush()  # keeps the order where both streams are one terminal
+    print(f"{what}: {visible(text)}", file=sys.stderr)
+
+
+def bad_usage(text: str) -> click.UsageError:
+    """The error for options that do not go together; raised within a command."""
+    return click.UsageError(text, click.get_current_context())
+
+
+class Command(click.Command):
+    """A command that takes `-o=json` as kubectl does, and prints its epilog as it is written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read `-o=json` as `-ojson`, and let every error name this command."""
+        try:
+            return super().parse_args(ctx, [re.sub(r"^-([A-Za-z])=", r"-\1", arg) for arg in args])
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Keep the lines of examples and exit codes."""
+        if self.epilog:
+            formatter.write(f"\n{cleandoc(self.epilog)}\n")
+
+
+class Group(click.Group):
+    """A group of commands."""
+
+    command_class = Command
+    format_epilog = Command.format_epilog
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """List the commands in the order in which they are defined."""
+        return list(self.commands)
+
+
+class LazyGroup(Group):
+    """A group that imports a command when it is called; help, completion and suggestions import none."""
+
+    def __init__(self, *args: Any, package: str, summaries: Mapping[str, str], **kwargs: Any) -> None:
+        """Create it.
+
+        Args:
+            args: as click.Group.
+            package: has a module for each command, which holds it as `command`.
+            summaries: one line for each command.
+            kwargs: as click.Group.
+        """
+        super().__init__(*args, **kwargs)
+        self._package = package
+        for name, summary in summaries.items():
+            self.add_command(click.Command(name, help=summary, short_help=summary))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that is called."""
+        name, found, rest = super().resolve_command(ctx, args)
+        if name is not None and found is not None:
+            found = import_module(f"{self._package}.{name}").command
+        return name, found, rest

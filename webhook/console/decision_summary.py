@@ -1,0 +1,212 @@
+"""Decisions summed up: how many were refused, for whom and by which rule, and the charts of that over time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from webhook.audit.decision import spell_time
+from webhook.audit.filters import exactly
+from webhook.audit.summary import OTHERS, Count, Summary, Trend, worst_first
+from webhook.console.api import ResponseModel, operation
+from webhook.console.parameters import FilterRequest
+from webhook.console.pictures.charts import Chart, Series, axis, chart
+from webhook.console.state import ConsoleState
+from webhook.console.texts import MAX_TEXT, Name
+from webhook.outcome import WORDS
+from webhook.texts import shorten
+
+TOP = 100  # entries of each table
+TOP_RULES = 6  # of the chart
+OTHER_RULES = "other rules"
+
+
+class NamedCount(ResponseModel):
+    """How many decisions a rule, namespace or user has; see `webhook.audit.summary.Count`."""
+
+    name: Name
+    decisions: int
+    denied: int
+    would_be_denied: int
+    warned: int
+    audited: int
+
+
+class RefusedCount(ResponseModel):
+    """How often a rule refused requests of a user in a namespace; with `enforced` False, how often it would have."""
+
+    rule: Name
+    namespace: Name
+    user: Name
+    enforced: bool
+    times: int
+
+
+class CountsOverTime(ResponseModel):
+    """Counts in steps of time.
+
+    Attributes:
+        step_seconds: the length of a step.
+        begin: when the first step begins; None if nothing is counted.
+        counts: for each name, one number for each step.
+    """
+
+    step_seconds: int
+    begin: str | None = Field(alias="from")
+    counts: dict[str, tuple[int, ...]]
+
+
+class DecisionSummary(ResponseModel):
+    """Decisions summed up. Each table has at most 100 entries.
+
+    Attributes:
+        decisions: how many.
+        first, last: when the earliest and the latest were made.
+        outcomes, endpoints: how many of each.
+        dry_runs: how many were dry runs.
+        rules, namespaces, users: the most refused first.
+        refused: by rule, namespace and user.
+        left_out: how many entries `rules`, `namespaces`, `users` and `refused` lack.
+        outcomes_over_time: by outcome.
+        denials_by_rule, denials_by_namespace: over time.
+    """
+
+    decisions: int
+    first: str | None
+    last: str | None
+    outcomes: dict[str, int]
+    endpoints: dict[str, int]
+    dry_runs: int
+    rules: tuple[NamedCount, ...]
+    namespaces: tuple[NamedCount, ...]
+    users: tuple[NamedCount, ...]
+    refused: tuple[RefusedCount, ...]
+    left_out: dict[str, int]
+    outcomes_over_time: CountsOverTime
+    denials_by_rule: CountsOverTime
+    denials_by_namespace: CountsOverTime
+
+
+@operation("GET", "/decisions/summary")
+def decisions_summary(state: ConsoleState, wanted: FilterRequest) -> DecisionSummary:
+    """Decisions summed up."""
+    found = state.journal.store.summary(wanted.filter()) if state.journal else Summary()
+    tables: dict[str, Mapping[str, Count]] = {
+        "rules": found.rules,
+        "namespaces": found.namespaces,
+        "users": found.users,
+    }
+    refused = sorted(found.refused.items(), key=lambda item: (item[0].namespace == OTHERS, -item[1], item[0]))[:TOP]
+    named: dict[str, Any] = {name: _named(table) for name, table in tables.items()}
+    return DecisionSummary(
+        decisions=found.decisions,
+        first=found.first and spell_time(found.first),
+        last=found.last and spell_time(found.last),
+        outcomes=dict(found.words),
+        endpoints=dict(found.endpoints),
+        dry_runs=found.dry_runs,
+        **named,
+        refused=tuple([RefusedCount(**who._asdict(), times=times) for who, times in refused]),
+        left_out={
+            **{name: max(0, len(table) - TOP) for name, table in tables.items()},
+            "refused": max(0, len(found.refused) - TOP),
+        },
+        outcomes_over_time=_over_time(found.outcomes, found.words),
+        denials_by_rule=_over_time(found.denials_of, _refused_names(found.rules)),
+        denials_by_namespace=_over_time(found.denials_in, _refused_names(found.namespaces)),
+    )
+
+
+def _top(table: Mapping[str, Count]) -> list[tuple[str, Count]]:
+    return sorted(table.items(), key=worst_first)[:TOP]
+
+
+def _named(table: Mapping[str, Count]) -> tuple[NamedCount, ...]:
+    return tuple([NamedCount(name=name, **asdict(count)) for name, count in _top(table)])
+
+
+def _refused_names(table: Mapping[str, Count]) -> list[str]:
+    return [name for name, count in _top(table) if count.denied]
+
+
+def _over_time(trend: Trend, names: Iterable[str]) -> CountsOverTime:
+    begin = next(map(spell_time, trend.times()), None)
+    counts = {shorten(name, MAX_TEXT): tuple(trend.counts(name)) for name in names if begin}
+    return CountsOverTime(step_seconds=trend.step, begin=begin, counts=counts)
+
+
+# --- charts ---------------------------------------------------------------------------------------------------------
+
+Query = Mapping[str, object]
+
+
+class LegendEntry(NamedTuple):
+    """A series in the legend: the class of its colour, its name, its total, and the query for it, if there is one."""
+
+    style: str
+    name: str
+    total: int
+    query: Query | None
+    chosen: bool
+
+
+class TitledChart(NamedTuple):
+    """A chart with its title and legend, the colour class of each series, and the query of each bar's time."""
+
+    title: str
+    chart: Chart
+    legend: list[LegendEntry]
+    styles: list[str]
+    zooms: Sequence[Query]
+
+
+def history(found: DecisionSummary, wanted: FilterRequest) -> list[TitledChart]:
+    """The charts of the page, outcomes and denials over the same time; none if no decision matched."""
+    outcomes, denials = found.outcomes_over_time, found.denials_by_rule
+    if outcomes.begin is None:
+        return []
+    begin, step = _seconds(outcomes.begin), max(outcomes.step_seconds, denials.step_seconds)
+    steps = max([len(counts) for counts in outcomes.counts.values()], default=1)
+    time = axis(begin, begin + (steps - 1) * outcomes.step_seconds, step)
+    words = [word for word in WORDS if word in outcomes.counts]
+    first = chart([Series(word, _cells(outcomes, [word])) for word in words], time)
+    by_word = [
+        LegendEntry(f"s-{word}", word, count, wanted.query(outcome=[word]), wanted.outcome == (word,))
+        for word, count in zip(words, first.totals, strict=True)
+    ]
+    titled = [_titled("Outcomes", first, by_word, wanted)]
+    if denials.begin is None or not denials.counts:
+        return titled
+    rules = sorted(denials.counts, key=lambda rule: (-sum(denials.counts[rule]), rule))
+    series = [Series(rule, _cells(denials, [rule])) for rule in rules[:TOP_RULES]]
+    series += [Series(OTHER_RULES, _cells(denials, rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
+    second = chart(series, time)
+    by_rule = [
+        LegendEntry(f"r-{place}", rule, count, wanted.only(rule=rule), wanted.rule == (exactly(rule),))
+        for place, (rule, count) in enumerate(zip(rules[:TOP_RULES], second.totals, strict=False))
+    ]
+    if len(rules) > TOP_RULES:
+        by_rule.append(LegendEntry("r-others", OTHER_RULES, second.totals[-1], None, chosen=False))
+    return [*titled, _titled("Denials by rule", second, by_rule, wanted)]
+
+
+def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: FilterRequest) -> TitledChart:
+    zooms = [wanted.query(since=bar.begin, until=bar.end) for bar in made.bars]
+    return TitledChart(title, made, legend, [entry.style for entry in legend], zooms)
+
+
+def _cells(found: CountsOverTime, names: list[str]) -> dict[int, int]:
+    """The counts of some names together, by the second at which their step begins."""
+    begin = _seconds(found.begin or "")
+    cells: dict[int, int] = {}
+    for name in names:
+        for place, count in enumerate(found.counts[name]):
+            at = begin + place * found.step_seconds
+            cells[at] = cells.get(at, 0) + count
+    return cells
+
+
+def _seconds(spelled: str) -> int:
+    return int(datetime.fromisoformat(spelled).timestamp())

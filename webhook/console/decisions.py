@@ -1,0 +1,258 @@
+"""The decisions in the audit log: the page that lists them, and the operations that list them and return one."""
+
+from typing import Any
+
+from flask import render_template, request
+from pydantic import Field
+from werkzeug.exceptions import NotFound
+
+from webhook.audit.decision import Decision, to_record, worst_levels
+from webhook.audit.filters import Filter
+from webhook.audit.follower import LogFollower
+from webhook.audit.inputs import MAX_SPLIT
+from webhook.audit.pairs import pair_of
+from webhook.audit.reader import Skipped
+from webhook.audit.store import NumberedDecision
+from webhook.audit.summary import OTHERS
+from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.decision_summary import decisions_summary, history
+from webhook.console.parameters import FilterRequest
+from webhook.console.state import ConsoleState
+from webhook.console.texts import MAX_TEXT, Name, brief, shallow
+from webhook.offline.rulebook import rows
+from webhook.outcome import WORDS, Violation
+from webhook.rules.base import Level
+
+MAX_ENTRIES = 1000
+MAX_RULES = 50  # of one row
+ROWS = 100  # of a page
+REFUSED = 6  # rows of `Refused most often`
+NO_LOG = "the console reads no audit log; start it with --audit-log FILE"
+
+_ROW = ("time", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name")
+
+
+class DecisionsRequest(FilterRequest):
+    """Which decisions to list."""
+
+    before: int | None = Field(default=None, ge=1, le=2**53, description="older than the decision of that number")
+    after: int | None = Field(default=None, ge=0, le=2**53, description="newer than the decision of that number")
+    limit: int = Field(default=ROWS, ge=1, le=MAX_ENTRIES, description="how many at most")
+
+
+class DecisionRequest(RequestModel):
+    """Which decision to return."""
+
+    number: int = Field(ge=0, le=2**53, description="its number, as /decisions lists it")
+
+
+class RuleLevel(ResponseModel):
+    """A rule with findings, and the worst level of them."""
+
+    rule: Name
+    level: Level
+
+
+class DecisionOutline(ResponseModel):
+    """The main fields of a decision.
+
+    Attributes:
+        number: its number in the store; it stays the same as long as the console runs.
+        outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or untouched.
+        time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
+    """
+
+    number: int
+    time: str
+    endpoint: str
+    outcome: str
+    operation: str
+    dry_run: bool
+    user: str
+    namespace: str
+    kind: str
+    name: str
+
+
+class DecisionRow(DecisionOutline):
+    """A decision in a list. Texts are cut after 300 characters.
+
+    Attributes:
+        rules: the rules with findings.
+    """
+
+    rules: tuple[RuleLevel, ...]
+
+
+class DecisionInFull(DecisionOutline):
+    """A decision as its audit line has it, and what follows from it.
+
+    Attributes:
+        id, uid, allowed, findings, patch, request, digests, duration_us, client_verified, enforcement: as in its audit line.
+        current: the digests of the settings that are in use now.
+        pair: the number of the decision of the other endpoint about the same pod; None if it is not known.
+    """
+
+    id: str
+    uid: str
+    allowed: bool
+    findings: tuple[Violation, ...]
+    patch: list[dict[str, Any]]
+    request: dict[str, Any]
+    digests: dict[str, Any]
+    duration_us: int
+    client_verified: bool
+    enforcement: str
+    current: dict[str, str]
+    pair: int | None
+
+
+class LogStatus(ResponseModel):
+    """What the console has read of the audit log.
+
+    Attributes:
+        given: False if the console was started without an audit log.
+        count: how many decisions are stored.
+        oldest, newest: the numbers of the first and the last; 0 if there are none. Older ones were dropped.
+        progress: the share of the log that is read, from 0 to 1.
+        caught_up: whether the log was read to its end.
+        problem: what of the log cannot be read, and what to do; None if all of it can.
+        skipped: lines that are not decisions.
+    """
+
+    given: bool = False
+    count: int = 0
+    oldest: int = 0
+    newest: int = 0
+    progress: float = 1.0
+    caught_up: bool = True
+    problem: str | None = None
+    skipped: Skipped = Field(default_factory=Skipped)
+
+
+class DecisionList(ResponseModel):
+    """Decisions, newest first.
+
+    Attributes:
+        entries: the decisions.
+        older: the `before` of the next page; None if there are no more.
+        newer: the `before` of the previous page; 0 if that is the first, None if this is.
+        newest: the `after` of the next poll. Smaller than the `after` of this request if the console was restarted.
+        left_out: with `after`, how many matching decisions lie between it and these.
+        journal: what the console has read of the log.
+    """
+
+    entries: tuple[DecisionRow, ...] = ()
+    older: int | None = None
+    newer: int | None = None
+    newest: int = 0
+    left_out: int = 0
+    journal: LogStatus = LogStatus()
+
+
+@operation("GET", "/decisions")
+def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
+    """Recorded decisions, newest first."""
+    journal = state.journal
+    if journal is None:
+        return DecisionList()
+    page = journal.store.page(wanted.filter(), before=wanted.before, after=wanted.after, limit=wanted.limit)
+    return DecisionList(
+        entries=tuple([_row(entry) for entry in page.entries]),
+        older=page.older,
+        newer=page.newer,
+        newest=page.newest,
+        left_out=page.left_out,
+        journal=_log_status(journal),
+    )
+
+
+@operation("GET", "/decisions/<int:number>")
+def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
+    """A recorded decision in full."""
+    journal, found = find(state, wanted.number)
+    changes = {
+        **{key: shallow(getattr(found, key)) for key in ("patch", "request", "digests")},
+        "number": wanted.number,
+        "outcome": found.word,
+        "current": dict(state.snapshot.digests),
+        "pair": pair_of(journal.store, wanted.number, found),
+    }
+    return DecisionInFull.model_validate(to_record(found) | changes)
+
+
+def find(state: ConsoleState, number: int) -> tuple[LogFollower, Decision]:
+    """A decision, and the journal that holds it.
+
+    Raises:
+        NotFound: there is none.
+    """
+    if state.journal is None:
+        raise NotFound(NO_LOG)
+    found = state.journal.store.decision(number)
+    if found is None:
+        raise NotFound(f"there is no decision {number}; /decisions lists those that are stored")
+    return state.journal, found
+
+
+def number_of(state: ConsoleState, decision_id: str) -> int:
+    """The number of the decision with an id, which is all that a refusal tells its user.
+
+    Raises:
+        NotFound: the store holds none with that id.
+    """
+    if state.journal is None:
+        raise NotFound(NO_LOG)
+    found = state.journal.store.page(Filter(id=decision_id), limit=1).entries
+    if not found:
+        raise NotFound(
+            f"there is no decision {decision_id} here; each replica has a log of its own, and `vgpu-webhook audit "
+            f"--id {decision_id} FILE` finds older decisions"
+        )
+    return found[0].number
+
+
+def _row(stored: NumberedDecision) -> DecisionRow:
+    number, found = stored
+    record = to_record(found)
+    rules = [RuleLevel(rule=rule, level=level) for rule, level in worst_levels(found.findings).items()]
+    values = {key: brief(record[key], MAX_TEXT) for key in _ROW}
+    return DecisionRow.model_validate(values | {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES]})
+
+
+def _log_status(journal: LogFollower) -> LogStatus:
+    extent = journal.store.extent()
+    return LogStatus(
+        given=True,
+        count=extent.count,
+        oldest=extent.first,
+        newest=extent.last,
+        progress=journal.progress,
+        caught_up=journal.caught_up,
+        problem=journal.problem,
+        skipped=journal.skipped,
+    )
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def page(state: ConsoleState) -> str:
+    """The list with its filters, charts and counts."""
+    wanted = decisions.parse_query(request.args)
+    summed = decisions_summary.run(state, FilterRequest.model_validate(wanted.model_dump(include=_FILTERS)))
+    return render_template(
+        "decisions.html",
+        found=decisions.run(state, wanted),
+        summed=summed,
+        drawn=history(summed, wanted),
+        max_split=MAX_SPLIT,
+        asked=wanted,
+        words=WORDS,
+        rules=sorted(row.id for row in rows()),
+        top=REFUSED,
+        others=OTHERS,
+    )
+
+
+_FILTERS = set(FilterRequest.model_fields)

@@ -1,0 +1,317 @@
+"""The nodes that reviews reckon with: each kind of node, what it has and offers, and nodes that the scheduler skips."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fnmatch import translate
+from typing import Annotated
+
+from flask import render_template, request
+from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.pictures.node import svg
+from webhook.console.sources import SettingSource, sources
+from webhook.console.state import ConsoleState
+from webhook.console.texts import ago, mebibytes
+from webhook.devices import registry
+from webhook.devices.config import DeviceConfig
+from webhook.devices.drawing import DrawnNode
+from webhook.devices.family import DeviceFamily, Devices
+from webhook.devices.fleet import Fleet
+from webhook.devices.nodes import bits, lowest
+from webhook.devices.shapes import NodeShape
+from webhook.texts import shorten
+
+MAX_SHAPES = 100
+MAX_DRAWN = 24  # shapes of a family: a drawing may take 60 kB
+MAX_TYPES = 50
+MAX_NAMES = 10
+MAX_KINDS = 64  # of devices on one node
+MAX_NAME = 253  # characters of a node's name; a file may hold longer ones
+_ALL = -1  # all nodes, as bits
+
+
+def _known(family: str) -> str:
+    known = [each.id for each in registry.FAMILIES]
+    if family not in known:
+        *others, last = [f"'{each}'" for each in known]
+        expected = f"{', '.join(others)} or {last}"
+        raise PydanticCustomError("enum", "Input should be {expected}", {"expected": expected})
+    return family
+
+
+_IDS = WithJsonSchema({"type": "string", "enum": [str(family.id) for family in registry.FAMILIES]})
+FamilyId = Annotated[str, AfterValidator(_known), _IDS]
+
+
+class FleetRequest(RequestModel):
+    """Which nodes to return."""
+
+    family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
+    name: Annotated[
+        str,
+        Field(
+            max_length=MAX_NAME,
+            description="only nodes of this name; `*` and `?` stand for anything, without them a part of the name will do",
+        ),
+    ] = ""
+    type: Annotated[str, Field(max_length=100, description="only nodes with a device whose model contains this")] = ""
+    limit: Annotated[int, Field(ge=1, le=1000, description="how many shapes of each family at most")] = MAX_SHAPES
+
+
+class FleetShape(ResponseModel):
+    """Nodes that placement cannot tell apart.
+
+    Attributes:
+        names: the first ones.
+        nodes: how many there are.
+        declared: the policy declares them, so they may not exist yet.
+        mode: how their devices are shared; empty if there is only one way.
+        devices: the devices of each node, at most 64 kinds.
+        more_devices: how many kinds are left out.
+        count: how many devices each node has.
+        memory: of all devices of one node together; None if it is unknown.
+        slices: of all devices of one node together; None if they are not split.
+        offered: what each node offers in total, by resource name.
+        drawing: for the page only; None if too many are drawn already.
+    """
+
+    names: tuple[str, ...]
+    nodes: int
+    declared: bool
+    mode: str
+    devices: tuple[Devices, ...]
+    more_devices: int
+    count: int
+    memory: int | None
+    slices: int | None
+    offered: Mapping[str, int]
+    drawing: Annotated[DrawnNode | None, Field(exclude=True)] = None
+
+
+class TypeTotal(ResponseModel):
+    """Equal devices in the whole fleet.
+
+    Attributes:
+        type, memory, split: of each device.
+        count: how many there are.
+        nodes: on how many nodes.
+    """
+
+    type: str
+    memory: int | None
+    split: int | None
+    count: int
+    nodes: int
+
+
+class SkippedNodes(ResponseModel):
+    """Nodes that register devices which the scheduler ignores.
+
+    Attributes:
+        resource: the resource that they do not offer.
+        nodes: how many.
+        names: the first ones.
+    """
+
+    resource: str
+    nodes: int
+    names: tuple[str, ...]
+
+
+class FamilyFleet(ResponseModel):
+    """The nodes with devices of one family. Declared nodes are not part of the totals.
+
+    Attributes:
+        family: of devices.
+        unit: of memory; empty if it is unknown.
+        nodes, devices, memory, slices: the totals of all matching nodes; None if unknown.
+        declared: how many nodes the policy declares.
+        shapes: the kinds of nodes, the most frequent first, declared ones last.
+        more_shapes: how many kinds are left out.
+        types: the devices by model, memory and split, the most frequent first.
+        more_types: how many of those are left out.
+        skipped: nodes whose devices the scheduler ignores, by the resource that they lack.
+    """
+
+    family: FamilyId
+    unit: str
+    nodes: int
+    devices: int
+    memory: int | None
+    slices: int | None
+    declared: int
+    shapes: tuple[FleetShape, ...]
+    more_shapes: int
+    types: tuple[TypeTotal, ...]
+    more_types: int
+    skipped: tuple[SkippedNodes, ...]
+
+
+class FleetResponse(ResponseModel):
+    """The fleet that reviews reckon with.
+
+    Attributes:
+        known: False if there is none, or if it is too old to be used.
+        complete: False if nodes are known from the policy alone, so that no pod is refused for lack of a node.
+        nodes: how many nodes have usable devices.
+        digest: as in decisions.
+        source: where it comes from, and how old it is.
+        families: those with matching nodes.
+    """
+
+    known: bool
+    complete: bool
+    nodes: int
+    digest: str
+    source: SettingSource | None
+    families: tuple[FamilyFleet, ...]
+
+
+@operation("GET", "/fleet")
+def fleet(state: ConsoleState, wanted: FleetRequest) -> FleetResponse:
+    """Each kind of node, and what it has."""
+    snapshot = state.snapshot
+    found = snapshot.fleet
+    families: list[FamilyFleet] = []
+    if found is not None:
+        search = _Search(found, snapshot.config, wanted)
+        searched = [family for family in registry.FAMILIES if wanted.family in (None, family.id)]
+        families = [part for family in searched if (part := search.family(family)) is not None]
+    return FleetResponse(
+        known=found is not None,
+        complete=found is not None and found.complete,
+        nodes=found.nodes if found is not None else 0,
+        digest=snapshot.digests["fleet"],
+        source=next((source for source in sources(state) if source.name == "fleet"), None),
+        families=tuple(families),
+    )
+
+
+class _Search:
+    """The nodes of a fleet that match a request."""
+
+    def __init__(self, found: Fleet, config: DeviceConfig, wanted: FleetRequest) -> None:
+        self._fleet, self._config, self._wanted = found, config, wanted
+        name = wanted.name.lower()
+        pattern = name if re.search(r"[*?\[]", name) else f"*{name}*"
+        self._matches = re.compile(translate(pattern)).match
+        names = found.index.names
+        self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if name else _ALL
+
+    def family(self, family: DeviceFamily) -> FamilyFleet | None:
+        """The matching nodes of one family; None if there are none."""
+        matching = [
+            (shape, nodes) for shape in self._fleet.by_family[family.id] if (nodes := self._nodes(shape, family))
+        ]
+        skipped = self._skipped(family)
+        if not matching and not skipped:
+            return None
+        matching.sort(key=lambda pair: (pair[0].declared, -pair[1]))
+        real = [(shape, nodes, self._devices(shape, family)) for shape, nodes in matching if not shape.declared]
+        types = _types(real)
+        return FamilyFleet(
+            family=family.id,
+            unit=family.unit,
+            nodes=sum(nodes for _, nodes, _ in real),
+            devices=sum(shape.devices * nodes for shape, nodes, _ in real),
+            memory=_sum((each.memory, each.count * nodes) for _, nodes, devices in real for each in devices),
+            slices=_sum((each.split, each.count * nodes) for _, nodes, devices in real for each in devices),
+            declared=sum(nodes for shape, nodes in matching if shape.declared),
+            shapes=tuple(self._shapes(matching, family)),
+            more_shapes=max(len(matching) - self._wanted.limit, 0),
+            types=tuple(types[:MAX_TYPES]),
+            more_types=max(len(types) - MAX_TYPES, 0),
+            skipped=skipped,
+        )
+
+    def _shapes(self, matching: list[tuple[NodeShape, int]], family: DeviceFamily) -> Iterator[FleetShape]:
+        for place, (shape, nodes) in enumerate(matching[: self._wanted.limit]):
+            devices = self._devices(shape, family)
+            yield FleetShape(
+                names=tuple(shorten(name, MAX_NAME) for name in self._names(shape)),
+                nodes=nodes,
+                declared=shape.declared,
+                mode=family.mode(shape),
+                devices=tuple(devices[:MAX_KINDS]),
+                more_devices=max(len(devices) - MAX_KINDS, 0),
+                count=shape.devices,
+                memory=_sum((each.memory, each.count) for each in devices),
+                slices=_sum((each.split, each.count) for each in devices),
+                offered=family.offered(shape, self._config),
+                drawing=family.draw(shape, self._config) if place < MAX_DRAWN else None,
+            )
+
+    def _devices(self, shape: NodeShape, family: DeviceFamily) -> list[Devices]:
+        return [replace(each, type=shorten(each.type, MAX_NAME)) for each in family.kinds(shape, self._config)]
+
+    def _nodes(self, shape: NodeShape, family: DeviceFamily) -> int:
+        """How many nodes of a shape match."""
+        wanted = self._wanted.type.lower()
+        if wanted and not any(wanted in each.type.lower() for each in self._devices(shape, family)):
+            return 0
+        if shape.declared:
+            return shape.nodes if any(map(self._is_named, shape.names)) else 0
+        return (shape.members & self._chosen).bit_count()
+
+    def _names(self, shape: NodeShape) -> Iterator[str]:
+        if shape.declared:
+            yield from shape.names
+            return
+        left = shape.members & self._chosen
+        for _ in range(MAX_NAMES):
+            if not left:
+                return
+            yield self._fleet.index.names[lowest(left)]
+            left &= left - 1
+
+    def _is_named(self, name: str) -> bool:
+        return self._matches(name[:MAX_NAME].lower()) is not None
+
+    def _skipped(self, family: DeviceFamily) -> tuple[SkippedNodes, ...]:
+        lacking: dict[str, list[str]] = {}
+        for node, resource in self._fleet.parts[family.id].gated:
+            if not self._wanted.type and self._is_named(node):
+                lacking.setdefault(resource, []).append(shorten(node, MAX_NAME))
+        return tuple(
+            SkippedNodes(resource=resource, nodes=len(nodes), names=tuple(nodes[:MAX_NAMES]))
+            for resource, nodes in lacking.items()
+        )
+
+
+def _sum(amounts: Iterable[tuple[int | None, int]]) -> int | None:
+    """The sum of amounts, each so many times; None if none of them is known."""
+    known = [amount * count for amount, count in amounts if amount is not None]
+    return sum(known) if known else None
+
+
+def _types(real: list[tuple[NodeShape, int, list[Devices]]]) -> list[TypeTotal]:
+    counts: Counter[tuple[str, int | None, int | None]] = Counter()
+    nodes: Counter[tuple[str, int | None, int | None]] = Counter()
+    for _, number, devices in real:
+        for each in devices:
+            counts[each.type, each.memory, each.split] += each.count * number
+        for key in {(each.type, each.memory, each.split) for each in devices}:
+            nodes[key] += number
+    return [
+        TypeTotal(type=kind, memory=memory, split=split, count=count, nodes=nodes[kind, memory, split])
+        for (kind, memory, split), count in counts.most_common()
+    ]
+
+
+def page(state: ConsoleState) -> str:
+    """The nodes, drawn and in a table."""
+    wanted = fleet.parse_query(request.args)
+    return render_template(
+        "fleet.html",
+        found=fleet.run(state, wanted),
+        asked=wanted,
+        filtered=bool(wanted.family or wanted.name or wanted.type),
+        families={family.id: family for family in registry.FAMILIES},
+        svg=svg,
+        mebibytes=mebibytes,
+        ago=ago,
+    )

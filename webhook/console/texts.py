@@ -1,0 +1,61 @@
+"""Amounts, times and sentences as pages show them, and bounds for values that come from users."""
+
+from typing import Annotated, Any
+
+from markupsafe import Markup, escape
+from pydantic import AfterValidator
+
+from webhook.texts import shorten, visible
+
+MINUTE, HOUR, DAY = 60, 3600, 86_400  # seconds
+MAX_TEXT = 300  # characters of a name in a list
+MAX_DEPTH = 60  # of JSON that a log holds: a pod is not half as deep, and writers of YAML and JSON fail at some depth
+
+Name = Annotated[str, AfterValidator(lambda name: shorten(name, MAX_TEXT))]
+
+
+def ago(seconds: float) -> str:
+    """A length of time, roughly: `45 s`, `12 min`, `3 h`, `20 days`."""
+    if seconds < 2 * MINUTE:
+        return f"{int(seconds)} s"
+    if seconds < 2 * HOUR:
+        return f"{int(seconds // MINUTE)} min"
+    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
+
+
+def mebibytes(amount: int) -> str:
+    """Memory in the unit in which it is a small number: `512 MiB`, `24.0 GiB`, `1.9 TiB`."""
+    for unit, size in (("TiB", 1 << 20), ("GiB", 1 << 10)):
+        if amount >= size:
+            tenths = amount * 10 // size  # whole numbers, as a node may claim more than a float can hold
+            return f"{tenths // 10:,}.{tenths % 10} {unit}"
+    return f"{amount:,} MiB"
+
+
+def prose(text: str) -> Markup:
+    """A sentence, safe to show; text between backticks is code."""
+    spans = [escape(visible(span)) for span in text.split("`")]
+    if len(spans) % 2 == 0:  # an odd number of backticks
+        return escape(visible(text))
+    code = Markup("<code>{}</code>")
+    return Markup("").join([code.format(span) if at % 2 else span for at, span in enumerate(spans)])
+
+
+def shallow(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """JSON with `…` where it is too deep to be written."""
+    if isinstance(value, dict):
+        return {key: shallow(each, depth - 1) for key, each in value.items()} if depth else "…"
+    if isinstance(value, list):
+        return [shallow(each, depth - 1) for each in value] if depth else "…"
+    return value
+
+
+def brief(value: Any, most: int, items: int | None = None) -> Any:
+    """JSON with every text in it shortened to so many characters, and every list to so many items."""
+    if isinstance(value, str):
+        return shorten(value, most)
+    if isinstance(value, dict):
+        return {key: brief(each, most, items) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [brief(each, most, items) for each in value[:items]]
+    return value

@@ -1,0 +1,111 @@
+"""How Volcano's scheduler is configured: its plugins and their arguments.
+
+Sources: volcano `pkg/scheduler/util.go` (UnmarshalSchedulerConf), `pkg/scheduler/conf/scheduler_conf.go`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.errors import ConfigError
+
+DEVICESHARE = "deviceshare"
+SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
+NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A plugin of a tier.
+
+    Attributes:
+        name: of the plugin.
+        arguments: what it is given.
+        options: its other keys: `enableHierarchy`, `enableJobReady`.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConf:
+    """The configuration of a scheduler.
+
+    Attributes:
+        plugins: of all tiers, in order.
+    """
+
+    plugins: tuple[Plugin, ...] = ()
+
+    def plugin(self, name: str) -> Plugin | None:
+        """A plugin; None if it is not in use."""
+        return next((plugin for plugin in self.plugins if plugin.name == name), None)
+
+    def argument(self, plugin: str, name: str) -> Any:
+        """An argument of a plugin; None if it is not set."""
+        found = self.plugin(plugin)
+        return found.arguments.get(name) if found is not None else None
+
+    @property
+    def schedule_policy(self) -> str | None:
+        """`default`, `binpack` or `spread`: the order in which cards are tried; None without deviceshare."""
+        if self.plugin(DEVICESHARE) is None:
+            return None
+        found = self.argument(DEVICESHARE, SCHEDULE_POLICY)
+        return found if found in ("binpack", "spread") else "default"
+
+    @property
+    def locks_nodes(self) -> bool:
+        """Whether a node takes one pod with devices at a time."""
+        return self.argument(DEVICESHARE, NODE_LOCK) is True
+
+    @property
+    def starts_gangs(self) -> bool:
+        """Whether the pods of a group start together or not at all."""
+        gang = self.plugin("gang")
+        return gang is not None and gang.options.get("enableJobReady") is not False
+
+    @property
+    def limits_queues(self) -> bool:
+        """Whether queues have limits and states: something enforces them."""
+        return self.plugin("capacity") is not None or self.plugin("proportion") is not None
+
+    @property
+    def nests_queues(self) -> bool:
+        """Whether queues form a hierarchy, in which only leaves take pods."""
+        capacity = self.plugin("capacity")
+        return capacity is not None and capacity.options.get("enableHierarchy") is True
+
+    @property
+    def facts(self) -> tuple[object, ...]:
+        """All that reviews depend on."""
+        return self.schedule_policy, self.locks_nodes, self.starts_gangs, self.limits_queues, self.nests_queues
+
+
+def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:
+    """Read the content of `volcano-scheduler.conf`, already parsed from YAML.
+
+    Raises:
+        ConfigError: it has no tiers with plugins.
+    """
+    tiers = _tables(document, "tiers")
+    plugins = [plugin for tier in tiers for plugin in _tables(tier, "plugins")]
+    if not tiers:
+        raise ConfigError(f"{source}: it has no tiers")
+    return SchedulerConf(tuple([_plugin(plugin) for plugin in plugins]))
+
+
+def _plugin(raw: Mapping[str, Any]) -> Plugin:
+    name, arguments = raw.get("name"), raw.get("arguments")
+    return Plugin(
+        name if isinstance(name, str) else "",
+        arguments if isinstance(arguments, dict) else {},
+        {key: value for key, value in raw.items() if isinstance(value, bool)},
+    )
+
+
+def _tables(value: object, key: str) -> list[Mapping[str, Any]]:
+    found = value.get(key) if isinstance(value, dict) else None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []

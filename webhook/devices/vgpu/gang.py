@@ -1,0 +1,345 @@
+"""Can a gang start on the empty fleet? Its pods start together or not at all.
+
+The first four tests are sound, each dearer than the one before: a role alone, all roles each counted alone, the totals
+of the fleet. What passes them is searched exactly where it is small. A gang that is not proven too large may start.
+Source: volcano `pkg/scheduler/api/job_info.go` (JobReady) and `pkg/scheduler/actions/allocate/allocate.go`: the pods of one
+cycle are booked on the same cards, one after the other.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from webhook.devices.families import Role
+from webhook.devices.vgpu.eligibility import Candidate, eligible
+from webhook.devices.vgpu.feasibility import SliceRequest, offers
+from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, takes
+
+MAX_ROLES = 3  # that are searched together
+MAX_PODS = 64  # likewise
+
+Vector = tuple[int, ...]  # pods of each role
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRequest:
+    """What the pods of one role need.
+
+    Attributes:
+        request: of each pod.
+        needed: the gang does not start without so many of them.
+        replicas: there are so many of them at most.
+        spread: no card takes two pods of the gang.
+    """
+
+    request: SliceRequest
+    needed: int
+    replicas: int
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The pods of one role that the empty fleet holds, all other roles left out.
+
+    Attributes:
+        most: how many fit, counted up to the role's replicas.
+        placed: how many of them the scheduler finds a place for; it takes nothing back.
+        nodes: node names with the pods that each takes; empty if there is room for all.
+    """
+
+    most: int
+    placed: int
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """The gang may start."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartsTightly:
+    """The pods of a role fit, yet the scheduler's greedy order places too few of them.
+
+    Attributes:
+        role: its index.
+        placed: how many it places.
+    """
+
+    role: int
+    placed: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStarts:
+    """The empty fleet cannot hold the gang.
+
+    Attributes:
+        role: the index of the role that alone is too large; None if the roles are too large together.
+        most: how many pods of it, or of all roles, the empty fleet holds at most; None if that is not known.
+        nodes: node names with the pods of the role that each takes.
+    """
+
+    role: int | None
+    most: int | None
+    nodes: tuple[tuple[str, int], ...] = ()
+
+
+GangVerdict = Starts | StartsTightly | NeverStarts
+
+
+def judge_gang(roles: Sequence[RoleRequest], minimum: int, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
+    """Judge the roles of a gang that request vGPUs.
+
+    Args:
+        roles: at least one.
+        minimum: so many of their pods must start, of any role.
+        fleet: the fleet.
+        budget: the work that may be done; what it does not cover counts as fitting.
+    """
+    rooms = [room_for(role, fleet, budget) for role in roles]
+    for index, (role, room) in enumerate(zip(roles, rooms, strict=True)):
+        if room is not None and room.most < role.needed:
+            return NeverStarts(index, room.most, room.nodes)
+    if all(room is not None for room in rooms):
+        most = sum(room.most for room in rooms if room is not None)
+        if most < minimum:
+            return NeverStarts(None, most)
+        if len(roles) > 1 and not _together(roles, minimum, fleet, budget):
+            return NeverStarts(None, None)
+    for index, (role, room) in enumerate(zip(roles, rooms, strict=True)):
+        if room is not None and room.placed < role.needed:
+            return StartsTightly(index, room.placed)
+    return Starts()
+
+
+def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room | None:
+    """Count the pods of one role that the empty fleet holds; None if that is not known."""
+    every = Room(role.replicas, role.replicas)
+    if not role.request.needs:
+        return every
+    nodes = _nodes(role.request, fleet)
+    if nodes is None:
+        return None
+    nodes_left = role.replicas
+    able: list[tuple[Candidate, int]] = []
+    for candidate, count in nodes:
+        if offers(candidate.shape, role.request.totals):
+            able.append((candidate, count))
+            nodes_left -= count if _places(candidate, role, 1, budget) is Placement.FITS else 0
+            if nodes_left <= 0:
+                return every  # one pod a node is enough
+    most = placed = 0
+    held: list[tuple[str, int]] = []
+    for candidate, count in able:
+        found = _pods_on(candidate, role, budget)
+        if found is None:
+            return None
+        most, placed = most + found[0] * count, placed + found[1] * count
+        if found[0]:
+            held += [(name, found[0]) for name in candidate.shape.names[:count]]
+        if placed >= role.replicas:
+            return every
+    return Room(min(most, role.replicas), min(placed, role.replicas), tuple(held))
+
+
+def cards_for(request: SliceRequest, fleet: VgpuFleet) -> int | None:
+    """How many cards of the empty fleet take a slice of the pod; None if that is not known."""
+    nodes = _nodes(request, fleet)
+    if nodes is None:
+        return None
+    return sum(count * _able_cards(candidate, request.needs) for candidate, count in nodes)
+
+
+def _able_cards(candidate: Candidate, needs: Sequence[Need]) -> int:
+    return sum(count for card, count in candidate.kinds if any(takes(card, EMPTY, need) for need in needs))
+
+
+def _nodes(request: SliceRequest, fleet: VgpuFleet) -> Iterator[tuple[Candidate, int]] | None:
+    """What the constraints leave of each shape, and on how many nodes; None if single cards are named."""
+    constraints = request.constraints
+    left = eligible(constraints, fleet)
+    if constraints.names_uuids or not left.complete:
+        return None
+    return ((candidate, _count(candidate.shape, request, fleet)) for candidate in left.candidates)
+
+
+def _count(shape: VgpuShape, request: SliceRequest, fleet: VgpuFleet) -> int:
+    selector = request.constraints.nodes
+    if selector is None or shape.declared:
+        return shape.nodes
+    return (shape.members & fleet.index.selected(selector)).bit_count()
+
+
+def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> tuple[int, int] | None:
+    """How many pods of a role fit one empty node, and how many of them the scheduler places; None if unknown."""
+    limit = min(role.replicas, _slots_limit(candidate, role))
+    for name, amount in role.request.totals.items():
+        if amount:
+            limit = min(limit, candidate.shape.allocatable.get(name, 0) // amount)
+    most = _largest(limit, lambda pods: _places(candidate, role, pods, budget) is not Placement.NEVER)
+    if most and _places(candidate, role, most, budget) is Placement.UNKNOWN:
+        return None
+    return most, _largest(most, lambda pods: _places(candidate, role, pods, budget) is Placement.FITS)
+
+
+def _slots_limit(candidate: Candidate, role: RoleRequest) -> int:
+    needs = role.request.needs
+    if role.spread:
+        return _able_cards(candidate, needs) // max(need.number for need in needs)
+    return sum(card.split for card in candidate.cards) // sum(need.number for need in needs)
+
+
+def _largest(limit: int, holds: Callable[[int], bool]) -> int:
+    """The largest number up to a limit for which something holds that holds for all smaller ones."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBudget) -> Placement:
+    """Place several pods of one role on one empty node: to the cards, they are one pod with all containers in a row."""
+    return place(candidate.cards, candidate.kinds, role.request.needs * pods, budget, role.request.policies)
+
+
+# --- several roles together -----------------------------------------------------------------------------------------
+
+
+def _together(roles: Sequence[RoleRequest], minimum: int, fleet: VgpuFleet, budget: SearchBudget) -> bool:
+    """Tell whether the roles fit the fleet together; True where nothing proves that they do not."""
+    remainders = {id(left): left for left in (eligible(role.request.constraints, fleet) for role in roles)}
+    shapes = {id(each.shape): each.shape for left in remainders.values() for each in left.candidates}
+    if not all(_total_suffices(roles, minimum, tuple(shapes.values()), cost, room) for cost, room in _TOTALS):
+        return False
+    constraints = roles[0].request.constraints
+    if len(roles) > MAX_ROLES or any(role.spread or role.request.constraints != constraints for role in roles):
+        return True
+    spare = minimum - sum(role.needed for role in roles)
+    targets = tuple([min(role.replicas, role.needed + max(spare, 0)) for role in roles])
+    nodes = _nodes(roles[0].request, fleet)
+    if nodes is None or sum(targets) > MAX_PODS:
+        return True
+    return _reaches(roles, minimum, targets, nodes, budget)
+
+
+def _reaches(
+    roles: Sequence[RoleRequest],
+    minimum: int,
+    targets: Vector,
+    nodes: Iterable[tuple[Candidate, int]],
+    budget: SearchBudget,
+) -> bool:
+    """Fill node after node with every combination of pods that is part of no larger one; True if the budget runs out."""
+    reached: set[Vector] = {(0,) * len(roles)}
+    for candidate, count in nodes:
+        found = _Combinations(candidate, roles, targets, budget).largest()
+        if found is None:
+            return True
+        for _ in range(count):
+            if not budget.spend(len(reached) * len(found)):
+                return True
+            added = {
+                tuple([min(one + more, target) for one, more, target in zip(state, vector, targets, strict=True)])
+                for state in reached
+                for vector in found
+            }
+            after = set(_largest_of(added | reached))
+            if after == reached:
+                break
+            reached = after
+        if any(_starts(state, roles, minimum) for state in reached):
+            return True
+    return False
+
+
+def _starts(state: Vector, roles: Sequence[RoleRequest], minimum: int) -> bool:
+    return sum(state) >= minimum and all(pods >= role.needed for pods, role in zip(state, roles, strict=True))
+
+
+class _Combinations:
+    """The pods of each role that one empty node holds together."""
+
+    def __init__(
+        self, candidate: Candidate, roles: Sequence[RoleRequest], targets: Vector, budget: SearchBudget
+    ) -> None:
+        self._candidate = candidate
+        self._roles = roles
+        self._targets = targets
+        self._budget = budget
+
+    def largest(self) -> list[Vector] | None:
+        """Those that are part of no other; None if the budget ran out, or the order of the pods matters (MIG)."""
+        if any(card.geometries is not None for card, _ in self._candidate.kinds):
+            return None
+        found = list(self._after(()))
+        return _largest_of(found) if self._budget.left >= 0 else None
+
+    def _after(self, vector: Vector) -> Iterator[Vector]:
+        index = len(vector)
+        most = _largest(self._targets[index], lambda pods: self._fits((*vector, pods)))
+        if index + 1 == len(self._roles):
+            yield (*vector, most)
+        else:
+            for pods in range(most, -1, -1):
+                yield from self._after((*vector, pods))
+
+    def _fits(self, vector: Vector) -> bool:
+        """Tell whether a node may hold these pods, without those of the roles that the vector does not reach."""
+        needs: list[Need] = []
+        totals: Counter[Role] = Counter()
+        for role, pods in zip(self._roles, vector, strict=False):
+            needs += role.request.needs * pods
+            totals.update({name: amount * pods for name, amount in role.request.totals.items()})
+        if not needs:
+            return True
+        if not offers(self._candidate.shape, totals):
+            return False
+        # No other order holds more: a card without cores left takes no slice of 0.
+        needs.sort(key=lambda need: need.cores != 0)
+        candidate = self._candidate
+        return place(candidate.cards, candidate.kinds, needs, self._budget) is not Placement.NEVER
+
+
+def _largest_of(vectors: Iterable[Vector]) -> list[Vector]:
+    """The vectors that are part of no other."""
+    kept: list[Vector] = []
+    for vector in sorted(set(vectors), key=sum, reverse=True):
+        if not any(all(one <= other for one, other in zip(vector, larger, strict=True)) for larger in kept):
+            kept.append(vector)
+    return kept
+
+
+# --- the totals of the fleet ----------------------------------------------------------------------------------------
+
+Cost = Callable[[Need, int], int]  # what one slice of a container takes; the memory of the smallest card
+
+
+def _total_suffices(
+    roles: Sequence[RoleRequest], minimum: int, shapes: Sequence[VgpuShape], cost: Cost, room: Callable[[Card], int]
+) -> bool:
+    """Tell whether some nodes have enough of one kind of amount for the cheapest choice of pods."""
+    offered = sum([shape.nodes * count * room(card) for shape in shapes for card, count in shape.kinds])
+    smallest = min([card.memory for shape in shapes for card, _ in shape.kinds], default=0)
+    costs = [sum([need.number * cost(need, smallest) for need in role.request.needs]) for role in roles]
+    needed = sum(amount * role.needed for amount, role in zip(costs, roles, strict=True))
+    missing = minimum - sum(role.needed for role in roles)
+    for amount, role in sorted(zip(costs, roles, strict=True), key=lambda pair: pair[0]):
+        more = min(max(missing, 0), role.replicas - role.needed)
+        needed += amount * more
+        missing -= more
+    return needed <= offered
+
+
+_TOTALS: tuple[tuple[Cost, Callable[[Card], int]], ...] = (
+    (lambda _need, _smallest: 1, lambda card: card.split),
+    (lambda need, smallest: smallest if need.memory is None else need.memory, lambda card: card.memory),
+    (lambda need, _smallest: need.cores, lambda _card: CARD_CORES),
+)

@@ -1,0 +1,126 @@
+"""Who besides administrators and the control plane may switch the webhook off or act in its name: RBAC, as it is granted."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
+from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of, table, tables, text, texts
+from webhook.doctor.setup import NAME, SECRET, Setup, service
+from webhook.doctor.volcano import PLUGIN_NAMESPACES
+
+CA_SECRET = f"{NAME}-ca"
+ADMINS = "cluster-admin"
+
+_EVERYONE = ("system:authenticated", "system:unauthenticated", "system:anonymous", "system:serviceaccounts")
+_WRITE = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_READ = frozenset({"get", "list", "watch"})
+_ADMISSION = "admissionregistration.k8s.io"
+_POD_MAKERS = {
+    "": ("pods", "replicationcontrollers"),
+    "apps": ("deployments", "daemonsets", "statefulsets", "replicasets"),
+    "batch": ("jobs", "cronjobs"),
+}
+
+
+class Right(NamedTuple):
+    """A right on one object, or on a resource if the name is empty."""
+
+    verbs: frozenset[str]
+    group: str
+    resource: str
+    name: str = ""
+
+
+def configuration_writers(setup: Setup) -> Iterator[CheckResult]:
+    """Only administrators may change the webhook configurations."""
+    name = next(iter(_installed(setup.facts)), NAME)
+    kinds = (ObjectKind.MUTATING, ObjectKind.VALIDATING)
+    rights = [Right(_WRITE - {"create"}, _ADMISSION, kind.plural, name) for kind in kinds]
+    yield _judged(setup, rights, "change the webhook configurations", "switch the webhook off")
+
+
+def secret_readers(setup: Setup) -> Iterator[CheckResult]:
+    """Only administrators may read the private keys of the webhook and its CA."""
+    rights = [Right(_READ, "", "secrets", name) for name in (SECRET, CA_SECRET)]
+    yield _judged(setup, rights, f"read the Secrets of {service(setup.facts)[0]}", "answer in the webhook's name")
+
+
+def pod_creators(setup: Setup) -> Iterator[CheckResult]:
+    """Only administrators may create pods beside the webhook: such pods mount its Secrets and use its accounts."""
+    rights = [Right(frozenset({"create"}), group, name) for group, each in _POD_MAKERS.items() for name in each]
+    yield _judged(setup, rights, f"create pods in {service(setup.facts)[0]}", "use its Secrets and accounts")
+
+
+def _installed(facts: Facts) -> list[str]:
+    from_ours = (raw for raw in facts.all(ObjectKind.VALIDATING) for e in tables(raw, "webhooks") if _is_ours(e))
+    return [name_of(raw) for raw in from_ours]
+
+
+def _is_ours(entry: Object) -> bool:
+    return text(entry, "name").endswith(f".{NAME}.svc")
+
+
+def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckResult:
+    facts = setup.facts
+    namespace, _ = service(facts)
+    for kind in (ObjectKind.CLUSTER_ROLE, ObjectKind.CLUSTER_ROLE_BINDING):
+        need(facts.gap(kind))
+    for kind in (ObjectKind.ROLE, ObjectKind.ROLE_BINDING):
+        need(facts.gap(kind, namespace))
+    wanted = list(rights)
+    holders = {
+        name: role
+        for binding in _bindings(facts, namespace)
+        if any(_grants(rule, right) for rule in _rules(facts, binding, namespace) for right in wanted)
+        for name in map(_subject, tables(binding, "subjects"))
+        if (role := text(binding, "roleRef", "name")) != ADMINS or name in _EVERYONE
+    }
+    everyone = [f"{name} (by {role})" for name, role in holders.items() if name.startswith(_EVERYONE)]
+    trusted = (f"{namespace}/", *(f"{own}/" for own in PLUGIN_NAMESPACES), "system:")
+    others = [f"{name} (by {role})" for name, role in sorted(holders.items()) if not name.startswith(trusted)]
+    if everyone:
+        return broken(f"{listed(everyone)} may {what}, and so {so}", "remove the binding")
+    if others:
+        return warning(
+            f"{listed(others)} may {what}, and so {so}",
+            "leave that right to administrators: narrow the role or its binding",
+        )
+    return ok(f"only administrators and the control plane may {what}")
+
+
+def _bindings(facts: Facts, namespace: str) -> list[Object]:
+    own = [raw for raw in facts.all(ObjectKind.ROLE_BINDING) if namespace_of(raw) == namespace]
+    return [*facts.all(ObjectKind.CLUSTER_ROLE_BINDING), *own]
+
+
+def _rules(facts: Facts, binding: Object, namespace: str) -> list[Object]:
+    reference = table(binding, "roleRef")
+    kind = ObjectKind.ROLE if reference.get("kind") == ObjectKind.ROLE else ObjectKind.CLUSTER_ROLE
+    found = facts.find(kind, namespace if kind.namespaced else "", text(reference, "name"))
+    return tables(found, "rules") if isinstance(found, dict) else []
+
+
+def _grants(rule: Object, right: Right) -> bool:
+    named = texts(rule, "resourceNames")
+    return (
+        not ({*right.verbs, "*"}.isdisjoint(texts(rule, "verbs")))
+        and not {right.group, "*"}.isdisjoint(texts(rule, "apiGroups"))
+        and not {right.resource, "*"}.isdisjoint(texts(rule, "resources"))
+        and (not named or right.name in named)
+    )
+
+
+def _subject(subject: Object) -> str:
+    """A service account as namespace/name, however it is written; a user or a group by its name."""
+    name = text(subject, "name")
+    if subject.get("kind") == "ServiceAccount":
+        return f"{text(subject, 'namespace')}/{name}"
+    prefix = "system:serviceaccount:"
+    return name.removeprefix(prefix).replace(":", "/") if name.startswith(prefix) else name
+
+
+CHECKS = (
+    Check("configuration-writers", configuration_writers),
+    Check("secret-readers", secret_readers),
+    Check("pod-creators", pod_creators),
+)

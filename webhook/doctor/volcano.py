@@ -1,0 +1,274 @@
+"""What Volcano runs with: its scheduler, the device plugins, their device config, and what nodes register.
+
+Source: volcano `pkg/scheduler/framework/arguments.go`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook import names
+from webhook.devices.config import DeviceConfig
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
+from webhook.devices.target import Target, Version, parse_version
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, place_of, table, tables, text, texts
+from webhook.errors import ConfigError
+from webhook.settings.documents import parse_documents
+
+SCHEDULER = "vc-scheduler"  # the names of images
+VGPU_PLUGIN = "volcano-vgpu-device-plugin"
+
+SCHEDULER_CONF_KEY = names.SCHEDULER_CONF_KEY
+VGPU = f"{DEVICESHARE}.VGPUEnable"
+SHARING = f"{DEVICESHARE}.GPUSharingEnable"
+NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
+ASCEND = f"{DEVICESHARE}.AscendHAMiVNPUEnable"
+MINDCLUSTER = f"{DEVICESHARE}.AscendMindClusterVNPUEnable"
+CONFIG_NAME = f"{DEVICESHARE}.KnownGeometriesCMName"
+CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
+
+SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
+
+DEFAULT_CONFIG_NAMESPACE = "kube-system"
+PLUGIN_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks for its config, in this order
+USUAL_NAMESPACE = "volcano-system"  # of the scheduler
+
+READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
+READS_CONFIG = (1, 12, 0)  # the first version that reads a device config
+
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+
+
+# --- the scheduler and the device plugins -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWorkload:
+    """A Deployment or DaemonSet, and the container in it that runs a given image.
+
+    Attributes:
+        raw: the object.
+        container: of its pods.
+    """
+
+    raw: Object
+    container: Object
+
+    @property
+    def place(self) -> str:
+        """Namespace and name."""
+        return place_of(self.raw)
+
+    @property
+    def image(self) -> str:
+        """The image of the container."""
+        return text(self.container, "image")
+
+    @property
+    def version(self) -> Version | None:
+        """The tag of the image; None if it is not a version."""
+        tag = self.image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+        try:
+            return parse_version(tag)
+        except ValueError:
+            return None
+
+    @property
+    def config_maps(self) -> list[str]:
+        """The ConfigMaps that its pods mount."""
+        volumes = tables(self.raw, "spec", "template", "spec", "volumes")
+        return [name for volume in volumes if (name := text(volume, "configMap", "name"))]
+
+    def flag(self, name: str) -> str | None:
+        """The value of a flag, written as `--name=value` or `--name value`; None if it is not set."""
+        words = [*texts(self.container, "command"), *texts(self.container, "args")]
+        for index, word in enumerate(words):
+            given, equals, value = word.partition("=")
+            if given in (f"--{name}", f"-{name}"):
+                return value if equals else (words[index + 1] if index + 1 < len(words) else "")
+        return None
+
+
+def workload_of(facts: Facts, kind: ObjectKind, image: str) -> ImageWorkload | Unread:
+    """The workload of a kind that runs an image of this name, from any registry; of several the first by name."""
+    for raw in sorted(facts.all(kind), key=place_of):
+        for container in tables(raw, "spec", "template", "spec", "containers"):
+            if text(container, "image").partition("@")[0].rpartition("/")[2].partition(":")[0] == image:
+                return ImageWorkload(raw, container)
+    gap = facts.gap(kind)
+    what = f"{kind} of {image}"
+    if gap is None:
+        return Unread(what, f"no {kind} runs an image of that name", f"a {kind} whose image is called {image}")
+    return Unread(what, gap.why, gap.needs)
+
+
+# --- the configuration of the scheduler ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfigMap:
+    """The ConfigMap with the configuration of a scheduler.
+
+    Attributes:
+        place: of the ConfigMap.
+        conf: its content; empty if the scheduler cannot read it.
+        error: why not; empty if it can.
+    """
+
+    place: str
+    conf: SchedulerConf = field(default_factory=SchedulerConf)
+    error: str = ""
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments of deviceshare; empty if it is not in use."""
+        deviceshare = self.conf.plugin(DEVICESHARE)
+        return deviceshare.arguments if deviceshare is not None else {}
+
+    def enables(self, switch: str, target: Target) -> bool:
+        """Whether the scheduler reads a switch as on."""
+        return reads_switch(self.arguments.get(switch), target) is True
+
+    @property
+    def config_place(self) -> tuple[str, str]:
+        """Namespace and name of the device config that the scheduler reads."""
+        name, namespace = self.arguments.get(CONFIG_NAME), self.arguments.get(CONFIG_NAMESPACE)
+        return (
+            namespace if isinstance(namespace, str) else DEFAULT_CONFIG_NAMESPACE,
+            name if isinstance(name, str) else names.DEVICE_CONFIG_MAP,
+        )
+
+
+def reads_switch(value: object, target: Target) -> bool | None:
+    """How a version of the scheduler reads a switch; None if it ignores it."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and target.volcano >= READS_TEXT and value in (*_TRUE, *_FALSE):
+        return value in _TRUE
+    return None
+
+
+def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> SchedulerConfigMap | Unread:
+    """The configuration that the scheduler mounts; if its Deployment is not known, the one with the usual key."""
+    found: list[tuple[Object, str]] = []
+    gap = facts.gap(ObjectKind.CONFIG_MAP, USUAL_NAMESPACE)
+    if isinstance(scheduler, ImageWorkload):
+        namespace = text(scheduler.raw, "metadata", "namespace")
+        key = (scheduler.flag("scheduler-conf") or SCHEDULER_CONF_KEY).rpartition("/")[2]
+        gap = facts.gap(ObjectKind.CONFIG_MAP, namespace)
+        mounted = [facts.find(ObjectKind.CONFIG_MAP, namespace, name) for name in scheduler.config_maps]
+        found = [(raw, key) for raw in mounted if isinstance(raw, dict) and key in table(raw, "data")]
+    if not found:
+        usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if SCHEDULER_CONF_KEY in table(raw, "data")]
+        found = [(raw, SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
+    if found:
+        raw, key = found[0]
+        return _parse_conf(text(raw, "data", key), place_of(raw))
+    what = f"ConfigMap of the scheduler with the key {SCHEDULER_CONF_KEY}"
+    if gap is None:
+        return Unread(what, "there is none where it was looked for", "the ConfigMap that the scheduler mounts")
+    return Unread(what, gap.why, gap.needs)
+
+
+def _parse_conf(conf: str, place: str) -> SchedulerConfigMap:
+    try:
+        documents = parse_documents(conf.encode(errors="replace"), place)
+        return SchedulerConfigMap(place, parse_scheduler_conf(documents[0] if documents else None, place))
+    except ConfigError as error:
+        return SchedulerConfigMap(place, error=str(error))
+
+
+# --- the device config --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceConfigMap:
+    """A ConfigMap with a device config.
+
+    Attributes:
+        place: namespace and name.
+        document: its YAML, parsed.
+        config: the device config; None if it cannot be used.
+        error: why not.
+    """
+
+    place: str
+    document: Object = field(default_factory=dict)
+    config: DeviceConfig | None = None
+    error: str = ""
+
+    @property
+    def nvidia(self) -> Object:
+        """The section for vGPUs."""
+        return table(self.document, "nvidia")
+
+
+def read_by_scheduler(facts: Facts, conf: SchedulerConfigMap | Unread) -> DeviceConfigMap | Unread | None:
+    """The device config that the scheduler reads, or if its arguments are not known, the usual one; None without one."""
+    if isinstance(conf, SchedulerConfigMap):
+        return _find(facts, *conf.config_place)
+    usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if name_of(raw) == names.DEVICE_CONFIG_MAP]
+    if len(usual) == 1:
+        return _read_device_config(usual[0])
+    found = _find(facts, DEFAULT_CONFIG_NAMESPACE, names.DEVICE_CONFIG_MAP)
+    return found or Unread(
+        f"ConfigMap {names.DEVICE_CONFIG_MAP}", "which one the scheduler reads is not known", conf.needs
+    )
+
+
+def read_by_plugin(facts: Facts) -> DeviceConfigMap | Unread | None:
+    """The device config that the device plugin reads, from 1.12.0 on; None if there is none."""
+    found = (_find(facts, namespace, names.DEVICE_CONFIG_MAP) for namespace in PLUGIN_NAMESPACES)
+    return next((one for one in found if one is not None), None)
+
+
+def device_config_places(facts: Facts) -> list[str]:
+    """The places of all ConfigMaps that have the key of a device config."""
+    maps = facts.all(ObjectKind.CONFIG_MAP)
+    return [place_of(raw) for raw in maps if names.DEVICE_CONFIG_KEY in table(raw, "data")]
+
+
+def _find(facts: Facts, namespace: str, name: str) -> DeviceConfigMap | Unread | None:
+    found = facts.find(ObjectKind.CONFIG_MAP, namespace, name)
+    return _read_device_config(found) if isinstance(found, dict) else found
+
+
+def _read_device_config(raw: Object) -> DeviceConfigMap:
+    place = place_of(raw)
+    content = table(raw, "data").get(names.DEVICE_CONFIG_KEY)
+    if not isinstance(content, str):
+        return DeviceConfigMap(place, error=f"it has no key {names.DEVICE_CONFIG_KEY}")
+    document: object = None
+    try:
+        documents = parse_documents(content.encode(errors="replace"), names.DEVICE_CONFIG_KEY)
+        document = documents[0] if documents else {}
+        config, error = parse_device_config(document, names.DEVICE_CONFIG_KEY), ""
+    except ConfigError as caught:
+        config, error = None, str(caught)
+    return DeviceConfigMap(place, document if isinstance(document, dict) else {}, config, error)
+
+
+# --- nodes --------------------------------------------------------------------------------------------------------
+
+
+def vgpu_nodes(facts: Facts) -> list[Object]:
+    """The nodes that register vGPU cards, whether the scheduler can read the annotation or not."""
+    return [node for node in facts.all(ObjectKind.NODE) if vgpu_register(node)]
+
+
+def vgpu_register(node: Object) -> str:
+    """The annotation that registers vGPU cards; empty without."""
+    return text(node, "metadata", "annotations", names.NODE_VGPU_REGISTER)
+
+
+def npu_registers(node: Object) -> dict[str, str]:
+    """The annotations that register NPUs, by the chip's common word."""
+    prefix = names.NODE_ASCEND_REGISTER_PREFIX
+    annotations = table(node, "metadata", "annotations")
+    return {
+        key.removeprefix(prefix): value
+        for key, value in annotations.items()
+        if key.startswith(prefix) and isinstance(value, str) and value
+    }

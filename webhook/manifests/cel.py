@@ -1,0 +1,63 @@
+"""Writes CEL expressions. `[x].exists(name, …)` binds x to a name, as CEL has no variables."""
+
+import json
+import string
+import textwrap
+from collections.abc import Iterable
+
+from webhook.devices.wording import SHOWN
+
+_SHORT = 80  # a condition that stands on the line of its list
+
+
+def exists(subject: str, variable: str, condition: str) -> str:
+    """Whether the condition holds for some element of a list or map."""
+    separated = f",{block(condition)}" if "\n" in condition or len(condition) > _SHORT else f", {condition}"
+    return f"{subject}.exists({variable}{separated})"
+
+
+def any_of(*conditions: str) -> str:
+    """Whether one of the conditions holds."""
+    return " ||\n".join(conditions)
+
+
+def list_of(values: Iterable[str]) -> str:
+    """A list of strings, sorted."""
+    texts = sorted(map(text, values))
+    return f"[{', '.join(texts)}]" if len(texts) < 3 else lines(texts)
+
+
+def lines(items: Iterable[str]) -> str:
+    """A list of expressions, each on its line."""
+    return "[" + block(",\n".join(items)) + "]"
+
+
+def block(inner: str) -> str:
+    """An expression, indented on lines of its own."""
+    return f"\n{textwrap.indent(inner, '  ')}\n"
+
+
+def text(value: str) -> str:
+    """A CEL string: CEL knows all escapes of JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def quoted(value: str) -> str:
+    """The value of an expression as sentences show it: quoted, and cut to a length."""
+    return f"strings.quote({cut(value)})"
+
+
+def cut(value: str) -> str:
+    """The value of an expression, or as much of its beginning as sentences show."""
+    return f"(size({value}) > {SHOWN} ? {value}.substring(0, {SHOWN - 1}) + '…' : {value})"
+
+
+def sentence(template: str, **fields: str) -> str:
+    """An expression for a sentence; each `{field}` of the template is the value of another expression."""
+    parts: list[str] = []
+    for words, field, _, _ in string.Formatter().parse(template):
+        if words:
+            parts.append(text(words))
+        if field is not None:
+            parts.append(fields[field])
+    return " + ".join(parts)

@@ -1,0 +1,148 @@
+"""Gangs: the pods of a workload that Volcano starts together or not at all.
+
+A gang is read of the object that Volcano's controllers make a PodGroup from: a Volcano Job's `minAvailable`, or the
+annotation `scheduling.volcano.sh/group-min-member` on a workload.
+Source: volcano `pkg/controllers/job/job_controller_actions.go` and `pkg/controllers/podgroup/pg_controller_handler.go`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook import names
+from webhook.pod.templates import VCJOB_GROUP
+
+# The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
+_OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})
+_MAX_INT32 = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class GangRole:
+    """Pods of a gang that are made from one template.
+
+    Attributes:
+        name: of the task; empty if the object has one template only.
+        template: the path of the template: `spec.tasks[0].template`.
+        replicas: how many pods there are.
+        minimum: how many of them the gang needs.
+        waits_for: names of the tasks whose pods must run before this one's are created.
+    """
+
+    name: str
+    template: str
+    replicas: int
+    minimum: int
+    waits_for: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The pods of a workload that start together.
+
+    Attributes:
+        path: the field that says how many.
+        minimum: so many pods, of any role.
+        roles: in order.
+    """
+
+    path: str
+    minimum: int
+    roles: tuple[GangRole, ...]
+
+    @property
+    def replicas(self) -> int:
+        """The pods of all roles."""
+        return sum(role.replicas for role in self.roles)
+
+    @property
+    def counts_roles(self) -> bool:
+        """Whether each role must reach its own minimum: Volcano drops these where the gang needs fewer pods in all."""
+        return self.minimum >= sum(role.minimum for role in self.roles)
+
+
+def read_roles(group: str, kind: str, raw: Mapping[str, Any]) -> tuple[GangRole, ...]:
+    """The roles of a workload, with the defaults that Volcano's own webhook sets; those with a malformed field are left out.
+
+    A role of another kind than Volcano's Job needs so many pods as the annotation says, at least one.
+    """
+    spec = raw.get("spec")
+    if not isinstance(spec, dict):
+        return ()
+    if (group, kind) == (VCJOB_GROUP, "Job"):
+        tasks = spec.get("tasks")
+        return tuple(_roles_of_tasks(tasks)) if isinstance(tasks, list) else ()
+    if (group, kind) not in _OWNERS:
+        return ()
+    replicas = _parallel_pods(spec) if kind == "Job" else _count(spec.get("replicas"), 1)
+    return () if replicas is None else (GangRole("", "spec.template", replicas, group_min_member(raw)),)
+
+
+def read_gang(group: str, kind: str, raw: Mapping[str, Any]) -> Gang | None:
+    """The gang of a workload; None if its pods start one by one, or a field is malformed."""
+    roles = read_roles(group, kind, raw)
+    if not roles:
+        return None
+    if (group, kind) != (VCJOB_GROUP, "Job"):
+        minimum = roles[0].minimum
+        return Gang(f"metadata.annotations[{names.GROUP_MIN_MEMBER}]", minimum, roles) if minimum > 1 else None
+    minimum_of_job = _count(raw["spec"].get("minAvailable"), 0)
+    if minimum_of_job is None or len(roles) < len(raw["spec"]["tasks"]):
+        return None
+    return Gang("spec.minAvailable", minimum_of_job or sum(role.minimum for role in roles), roles)
+
+
+def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:
+    for index, task in enumerate(tasks):
+        if not isinstance(task, dict):
+            continue
+        replicas = _count(task.get("replicas"), 0)
+        partition = task.get("partitionPolicy")
+        minimum = _count(task.get("minAvailable"), _of_partitions(partition) or replicas)
+        if replicas is None or minimum is None:
+            continue
+        name = task.get("name")
+        yield GangRole(
+            name=name if isinstance(name, str) and name else f"default{index}",
+            template=f"spec.tasks[{index}].template",
+            replicas=replicas,
+            minimum=minimum,
+            waits_for=_waits_for(task.get("dependsOn")),
+        )
+
+
+def _of_partitions(policy: Any) -> int:
+    """The pods of a task's smallest number of partitions; 0 if it has no such policy."""
+    if not isinstance(policy, dict):
+        return 0
+    return (_count(policy.get("minPartitions"), 0) or 0) * (_count(policy.get("partitionSize"), 0) or 0)
+
+
+def _waits_for(depends: Any) -> frozenset[str]:
+    found = depends.get("name") if isinstance(depends, dict) else None
+    return frozenset([name for name in found if isinstance(name, str)]) if isinstance(found, list) else frozenset()
+
+
+def group_min_member(raw: Mapping[str, Any]) -> int:
+    """What the annotation says, read as Volcano does: what is no number counts as 1."""
+    metadata = raw.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+    text = annotations.get(names.GROUP_MIN_MEMBER) if isinstance(annotations, dict) else None
+    if not isinstance(text, str) or not text.removeprefix("+").isascii() or not text.removeprefix("+").isdigit():
+        return 1
+    return found if len(text) < 12 and (found := int(text)) <= _MAX_INT32 else 1
+
+
+def _parallel_pods(spec: Mapping[str, Any]) -> int | None:
+    """The pods that a batch Job runs at a time."""
+    parallelism = _count(spec.get("parallelism"), 1)
+    completions = _count(spec.get("completions"), parallelism)
+    return None if parallelism is None or completions is None else min(parallelism, completions)
+
+
+def _count(value: Any, default: int | None) -> int | None:
+    """A number of pods; None if it is none."""
+    if value is None:
+        return default
+    valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INT32
+    return value if valid else None

@@ -1,0 +1,153 @@
+"""The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+from webhook import names
+from webhook.devices import registry
+from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
+from webhook.devices.explanation import PlacementRequest
+from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
+from webhook.devices.requests import DevicePod
+from webhook.devices.selectors import NodeSelector, read_selector
+from webhook.devices.unknown import UnknownName, unknown_names
+from webhook.devices.verdict import Never, Verdict
+from webhook.devices.vgpu.eligibility import (
+    NONE_ELIGIBLE,
+    UNCONSTRAINED,
+    Constraints,
+    Eligible,
+    corrected,
+    eligible,
+    read_constraints,
+)
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
+from webhook.pod.view import PodView
+from webhook.rules.base import VGPU_ONLY, Context
+
+Value = TypeVar("Value")
+
+
+class computed_once(cached_property[Value]):  # noqa: N801  # used like a function
+    """`cached_property` without the lock that Python 3.11 takes at the first access."""
+
+    def __get__(self, pod: object, owner: type | None = None) -> Value:  # type: ignore[override]
+        """Compute the value, and leave it where the next access finds it first."""
+        value = pod.__dict__[self.attrname] = self.func(pod)  # type: ignore[index]
+        return value
+
+
+class ReviewedPod(DevicePod):
+    """A pod under review.
+
+    Attributes:
+        context: of its review.
+    """
+
+    def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
+        super().__init__(view, context.config, previous)
+        self.context = context
+
+    @computed_once
+    def selector(self) -> NodeSelector | None:
+        """What the pod demands of its node's labels."""
+        return read_selector(self.view)
+
+    @computed_once
+    def constraints(self) -> Constraints:
+        """What the annotations demand.
+
+        Where a static rule refuses an annotation, it is read as the author meant it: the one mistake gets one finding,
+        and the fleet rules still report at once what else is wrong.
+        """
+        found = read_constraints(self.view, self.context.settings.target, self.selector_for(Family.VGPU))
+        return found if found is UNCONSTRAINED else corrected(found, self.view, self.context.denies)
+
+    @computed_once
+    def slice_request(self) -> SliceRequest | None:
+        """What the pod needs of the vGPU nodes; None if a static rule refuses one of its quantities."""
+        found = slice_request(self.vgpu, self.constraints, self.context.settings.target)
+        return None if found is None else capped(found, self.context.denies)
+
+    @property
+    def eligible(self) -> Eligible:
+        """The vGPU nodes and cards that the constraints leave; none while the fleet is unknown."""
+        fleet = self.context.fleet
+        return NONE_ELIGIBLE if fleet is None else eligible(self.constraints, fleet.vgpu)
+
+    @property
+    def spreads(self) -> bool:
+        """Whether no card takes two pods of the same group."""
+        spread = self.view.annotation(names.PODGROUP_POLICY) == names.PODGROUP_SPREAD
+        return spread and self.context.settings.target.spreads_groups
+
+    @computed_once
+    def npus(self) -> list[NpuRequest]:
+        """What the pod requests of Ascend NPUs, in the order of its containers."""
+        return npu_requests(self, self.context.config.ascend) if Family.ASCEND in self.requested else []
+
+    @computed_once
+    def unknown_names(self) -> list[UnknownName]:
+        """Requested resources that look like a family's but have no meaning."""
+        return unknown_names(self, self.context.config, self.context.fleet)
+
+    @computed_once
+    def verdicts(self) -> tuple[tuple[str, Verdict], ...]:
+        """The verdict of each requested family, and of each kind of Ascend NPU; empty while the nodes are unknown.
+
+        A node has to satisfy every family that a pod requests; each is judged by its own nodes.
+        """
+        fleet = self.context.fleet
+        if fleet is None or not fleet.complete:
+            return ()
+        others = () if VGPU_ONLY.issuperset(self.requested) else tuple(self._verdicts_of_others(fleet))
+        if Family.VGPU not in self.requested or self.slice_request is None:
+            return others
+        return (*others, (Family.VGPU, judge(self.slice_request, fleet.vgpu, self.context.budget)))
+
+    @computed_once
+    def never(self) -> tuple[tuple[str, Never], ...]:
+        """The families that no node can ever satisfy."""
+        return tuple([(family, found) for family, found in self.verdicts if isinstance(found, Never)])
+
+    def refusals(self, rule: str) -> Sequence[tuple[str, Never]]:
+        """The families that no node can ever satisfy, for a reason that the rule reports."""
+        return [(family, never) for family, never in self.never if never.reason.rule == rule]
+
+    def selector_for(self, family: str) -> NodeSelector | None:
+        """What the pod demands of its node's labels, if any node with devices of the family has them.
+
+        Labels come and go, and the scheduler reports plainly that none matches: a pod that matches no node is judged by
+        all.
+        """
+        return self.selector if self.selector is None or self.matches(family) else None
+
+    def matches(self, family: str) -> bool:
+        """Tell whether the pod's selector leaves a node with devices of a family; True if that is not known."""
+        fleet, selector = self.context.fleet, self.selector
+        if selector is None or fleet is None or not fleet.complete:
+            return True
+        shapes = fleet.by_family[family]
+        return not shapes or any(shape.node_left(selector, fleet.index) is not None for shape in shapes)
+
+    def placement_request(self, fleet: Fleet, family: str, path: str = "") -> PlacementRequest:
+        """What a family judges and explains the pod by; `path` is where the pod stands in its object."""
+        return PlacementRequest(
+            path=path,
+            pod=self,
+            family=family,
+            config=self.context.config,
+            target=self.context.settings.target,
+            node_index=fleet.index,
+            written=self.selector,
+            nodes=self.selector_for(family),
+            denies=self.context.denies,
+        )
+
+    def _verdicts_of_others(self, fleet: Fleet) -> Iterator[tuple[str, Verdict]]:
+        for family in registry.FAMILIES:
+            if family.judge is not None and family.id in self.requested:
+                for verdict in family.judge(self.placement_request(fleet, family.id), fleet.parts[family.id]):
+                    yield family.id, verdict

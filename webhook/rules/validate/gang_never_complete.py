@@ -1,0 +1,115 @@
+"""A gang that waits for pods which are never created, or only after the gang has started.
+
+Reads:    minAvailable, replicas and dependsOn of a Volcano Job; group-min-member of a workload, and how it creates pods
+Refuses:  a minimum above the pods that exist at a time
+Why:      Volcano starts a gang when as many pods exist as it needs; until then all of them stay Pending, with no event.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+from typing import Any
+
+from webhook import names
+from webhook.pod.gangs import Gang, group_min_member
+from webhook.rules import wording
+from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.workloads import Workload
+
+ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
+
+
+def check(workload: Workload) -> Iterator[Finding]:
+    """Report the first reason that keeps the gang from being complete."""
+    if not workload.requests_devices:
+        return
+    gang = workload.gang
+    if gang is None:
+        yield from _on_template(workload)
+    elif detail := _of_job(gang) if workload.is_volcano_job else _of_owner(workload, gang):
+        yield Finding(gang.path, detail)
+
+
+def _of_job(gang: Gang) -> str:
+    """A Volcano Job whose tasks have too few pods, or wait for one another."""
+    if gang.minimum > gang.replicas:
+        pods = gang.replicas
+        return f"minAvailable is {gang.minimum}, but the tasks have {pods} pods in all; set it to {pods} or less"
+    optional = {role.name for role in gang.roles if role.minimum == 0}
+    first = [role for role in gang.roles if role.waits_for <= optional]
+    created = sum(role.replicas for role in first)
+    late = [role for role in gang.roles if role not in first and role.minimum]
+    if gang.minimum > created or (late and gang.counts_roles):
+        waiting = next((role for role in gang.roles if role not in first), gang.roles[0])
+        return (
+            f"minAvailable is {gang.minimum}, but only {created} of the pods are created before others run (dependsOn), and "
+            f"none runs before {gang.minimum} exist; set minAvailable to {created} or less, and that of task "
+            f"{wording.quoted(waiting.name)} to 0"
+        )
+    return ""
+
+
+def _of_owner(workload: Workload, gang: Gang) -> str:
+    """A workload that creates too few pods at a time."""
+    spec: Mapping[str, Any] = workload.raw["spec"]
+    minimum = gang.minimum
+    if workload.kind == "StatefulSet" and spec.get("podManagementPolicy") != "Parallel":
+        return (
+            f"group-min-member is {minimum}, but a StatefulSet with podManagementPolicy OrderedReady starts one pod at a "
+            "time; use Parallel"
+        )
+    if minimum > gang.replicas:
+        return (
+            f"group-min-member is {minimum}, but {workload.who} runs {gang.replicas} pod{'s' if gang.replicas != 1 else ''} "
+            f"at a time; set it to {gang.replicas} or less"
+        )
+    if workload.kind == "Deployment" and (surge := _rollout(spec, gang.replicas)) < minimum:
+        return (
+            f"group-min-member is {minimum}, but a rolling update creates {surge} pods and waits for them before it goes on; "
+            f"let maxSurge be {minimum}, or use strategy Recreate"
+        )
+    return ""
+
+
+def _rollout(spec: Mapping[str, Any], replicas: int) -> int:
+    """How many new pods a rolling update creates while none of them is ready."""
+    strategy = spec.get("strategy")
+    strategy = strategy if isinstance(strategy, dict) else {}
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return replicas
+    found = strategy.get("rollingUpdate")
+    rolling = found if isinstance(found, dict) else {}
+    surge = _share(rolling.get("maxSurge", "25%"), replicas, up=True)
+    unavailable = _share(rolling.get("maxUnavailable", "25%"), replicas, up=False)
+    return min(surge + unavailable if surge or unavailable else 1, replicas)
+
+
+def _share(value: Any, replicas: int, *, up: bool) -> int:
+    """A number of pods, or a percentage of them; all of them if it is neither."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(value, 0)
+    text = value.removesuffix("%") if isinstance(value, str) and value.endswith("%") else ""
+    if not text.isascii() or not text.isdigit() or len(text) > 4:
+        return replicas
+    exact = int(text) * replicas / 100
+    return ceil(exact) if up else int(exact)
+
+
+def _on_template(workload: Workload) -> Iterator[Finding]:
+    """The annotation on a pod template, where Volcano does not read it."""
+    for role in workload.roles:
+        if group_min_member(workload.pods[role.template].view.raw) > 1 and role.template == "spec.template":
+            yield Finding(
+                f"{role.template}.{ANNOTATION}",
+                f"group-min-member is read from {workload.who} itself, not from its pod template; move the annotation to the "
+                "workload's metadata",
+            )
+
+
+RULE = Validation(
+    id="gang-never-complete",
+    level=Level.WARN,
+    summary="a gang that needs more pods than are ever created at a time",
+    check=no_findings,
+    check_workload=check,
+    families=WORKLOADS_ONLY,
+)

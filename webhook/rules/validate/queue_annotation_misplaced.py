@@ -1,0 +1,55 @@
+"""The queue is named where Volcano does not look, so the pods go to the queue `default`.
+
+Reads:    scheduling.volcano.sh/queue-name on a workload, volcano.sh/queue-name on a pod
+Refuses:  a queue named on the workload and not on its pod template, or under the name that only Volcano's jobs use
+Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.queue of its own Job.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.workloads import Workload
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Look for the name that Volcano's job controller writes on pods, where it did not write it."""
+    found = pod.view.annotations
+    if names.JOB_QUEUE_NAME not in found or not {names.QUEUE_NAME, names.GROUP_NAME, names.JOB_NAME}.isdisjoint(found):
+        return
+    if pod.view.scheduler in context.settings.scheduler_names:
+        yield Finding(
+            wording.annotation_path(names.JOB_QUEUE_NAME),
+            f'{names.JOB_QUEUE_NAME} is not read, so the pod goes to queue "default"; name the queue in '
+            f"{names.QUEUE_NAME}",
+        )
+
+
+def check_workload(workload: Workload) -> Iterator[Finding]:
+    """Look for the annotation on the workload itself."""
+    if names.QUEUE_NAME not in workload.annotations or not workload.requests_devices:
+        return
+    path = wording.annotation_path(names.QUEUE_NAME)
+    if workload.is_volcano_job:
+        if not workload.raw["spec"].get("queue"):
+            yield Finding(
+                path, f'{names.QUEUE_NAME} is not read of a Volcano Job, so it goes to queue "default"; set spec.queue'
+            )
+    elif any(names.QUEUE_NAME not in workload.pods[role.template].view.annotations for role in workload.roles):
+        yield Finding(
+            path,
+            f"{names.QUEUE_NAME} is read from the pod template only, so the pods of {workload.who} go to queue "
+            '"default"; move the annotation to spec.template.metadata',
+        )
+
+
+RULE = Validation(
+    id="queue-annotation-misplaced",
+    level=Level.WARN,
+    summary="a queue that is named where Volcano does not read it",
+    check=check,
+    check_workload=check_workload,
+    fields=frozenset({"annotations"}),
+)

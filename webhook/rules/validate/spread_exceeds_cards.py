@@ -1,0 +1,44 @@
+"""With the spread policy, no card takes two pods of a group: the pods above the number of cards wait for ever.
+
+Reads:    the annotation volcano.sh/vgpu-podgroup-policy of the template; replicas; the fleet
+Refuses:  more pods × vGPUs than the fleet has cards for them
+Why:      the scheduler skips a card that holds a pod of the same PodGroup.
+"""
+
+from collections.abc import Iterator
+
+from webhook import names
+from webhook.devices.vgpu.gang import cards_for
+from webhook.rules import wording
+from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.workloads import Workload
+
+
+def check(workload: Workload) -> Iterator[Finding]:
+    """Compare the cards that the pods need with those of the fleet."""
+    fleet = workload.context.fleet
+    if fleet is None or not fleet.complete:
+        return
+    for role in workload.roles:
+        pod = workload.pods[role.template]
+        if not pod.spreads or pod.slice_request is None or not pod.slice_request.needs or pod.never:
+            continue
+        cards = cards_for(pod.slice_request, fleet.vgpu)
+        number = max(need.number for need in pod.slice_request.needs)
+        if cards is not None and role.replicas * number > cards:
+            yield Finding(
+                f"{role.template}.{wording.annotation_path(names.PODGROUP_POLICY)}",
+                f"spread puts each pod on cards of its own: {role.replicas} pods need {role.replicas * number}, but the fleet "
+                f"has {cards}; set replicas to {cards // number} or less, or drop the annotation",
+            )
+
+
+RULE = Validation(
+    id="spread-exceeds-cards",
+    level=Level.WARN,
+    summary="the spread policy, and more pods than the fleet has cards for",
+    check=no_findings,
+    check_workload=check,
+    families=WORKLOADS_ONLY,
+    fleet=True,
+)

@@ -1,0 +1,138 @@
+"""What several rules read of a workload and its gang; each fact is computed once a review."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from webhook.devices.families import Family
+from webhook.devices.vgpu.feasibility import WORK_LIMIT
+from webhook.devices.vgpu.gang import GangVerdict, RoleRequest, Starts, judge_gang
+from webhook.devices.vgpu.slices import SearchBudget
+from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
+from webhook.pod.templates import VCJOB_GROUP
+from webhook.rules import wording
+from webhook.rules.base import Context
+from webhook.rules.reviewed_pod import ReviewedPod
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGang:
+    """A gang of which some roles request vGPUs.
+
+    Attributes:
+        gang: the gang.
+        roles: those that request vGPUs, in the order of the verdict's indexes.
+        verdict: on them.
+        requests: of the same roles.
+        minimum: so many of their pods must start.
+    """
+
+    gang: Gang
+    roles: tuple[GangRole, ...]
+    requests: tuple[RoleRequest, ...]
+    minimum: int
+    verdict: GangVerdict
+
+    def needed(self, role: GangRole) -> int:
+        """How many pods of a role must start."""
+        return self.requests[self.roles.index(role)].needed
+
+
+class Workload:
+    """A workload, and the pods that its templates would give.
+
+    Attributes:
+        group, kind: of the object.
+        raw: the object.
+        pods: the reviewed templates' pods, after all repairs, by the template's path.
+        context: of the review.
+    """
+
+    def __init__(
+        self, group: str, kind: str, raw: Mapping[str, Any], pods: Mapping[str, ReviewedPod], context: Context
+    ) -> None:
+        self.group = group
+        self.kind = kind
+        self.raw = raw
+        self.pods = pods
+        self.context = context
+
+    @property
+    def who(self) -> str:
+        """The workload, for messages."""
+        metadata = self.raw.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return f"{self.kind} {wording.quoted(name)}" if isinstance(name, str) else self.kind
+
+    @property
+    def is_volcano_job(self) -> bool:
+        """Whether Volcano's own controller creates the pods."""
+        return (self.group, self.kind) == (VCJOB_GROUP, "Job")
+
+    @property
+    def annotations(self) -> Mapping[str, Any]:
+        """The workload's own annotations, not those of its templates."""
+        metadata = self.raw.get("metadata")
+        found = metadata.get("annotations") if isinstance(metadata, dict) else None
+        return found if isinstance(found, dict) else {}
+
+    def role_name(self, role: GangRole) -> str:
+        """A role, for messages: `task "worker"`."""
+        return f"task {wording.quoted(role.name)}" if self.is_volcano_job else self.who
+
+    @cached_property
+    def roles(self) -> tuple[GangRole, ...]:
+        """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
+        schedulers = self.context.settings.scheduler_names
+        found = read_roles(self.group, self.kind, self.raw)
+        return tuple(
+            [
+                role
+                for role in found
+                if role.template in self.pods and self.pods[role.template].view.scheduler in schedulers
+            ]
+        )
+
+    @cached_property
+    def gang(self) -> Gang | None:
+        """The gang; None if the pods start one by one, some go to another scheduler, or some were not reviewed."""
+        conf = self.context.settings.target.scheduler
+        if conf is not None and not conf.starts_gangs:
+            return None
+        gang = read_gang(self.group, self.kind, self.raw)
+        return gang if gang is not None and self.requests_devices and gang.roles == self.roles else None
+
+    @property
+    def requests_devices(self) -> bool:
+        """Whether a pod that goes to Volcano's scheduler requests devices."""
+        return any(self.pods[role.template].requested for role in self.roles)
+
+    @cached_property
+    def judged(self) -> JudgedGang | None:
+        """The verdict on the gang; None without gang or fleet, and where a pod's own findings come first."""
+        gang, context = self.gang, self.context
+        if gang is None or context.fleet is None or not context.fleet.complete:
+            return None
+        requests: list[RoleRequest] = []
+        roles: list[GangRole] = []
+        replicas, counts_roles = gang.replicas, gang.counts_roles
+        others = 0  # pods that need no vGPU: Volcano may count them as ready, also before they start
+        for role in gang.roles:
+            pod = self.pods[role.template]
+            if pod.never or (Family.VGPU in pod.requested and pod.slice_request is None):
+                return None
+            if pod.slice_request is None or not pod.slice_request.needs:
+                others += role.replicas
+                continue
+            needed = max(role.minimum if counts_roles else 0, gang.minimum - replicas + role.replicas, 0)
+            requests.append(RoleRequest(pod.slice_request, min(needed, role.replicas), role.replicas, pod.spreads))
+            roles.append(role)
+        minimum = gang.minimum - others
+        if not requests or gang.minimum > replicas:
+            return None
+        if minimum <= 0 and not any(request.needed for request in requests):
+            verdict: GangVerdict = Starts()
+        else:
+            verdict = judge_gang(requests, minimum, context.fleet.vgpu, context.budget or SearchBudget(WORK_LIMIT))
+        return JudgedGang(gang, tuple(roles), tuple(requests), minimum, verdict)
