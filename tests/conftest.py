@@ -1,12 +1,21 @@
-"""Property tests are judged by their answers: on a busy machine an example may take its time.
+"""For all tests: how many run at a time, and how many examples a property tries.
 
-HYPOTHESIS_PROFILE=nightly tries ten times as many examples, where a test does not fix their number.
+Property tests are judged by their answers: on a busy machine an example may take its time.
+
+HYPOTHESIS_PROFILE=nightly tries ten times as many examples as `ci`; see tests/examples.py.
 """
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("ci", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Two processes a core, since many tests wait for a server or a browser."""
+    return 2 * (os.cpu_count() or 1)

@@ -8,11 +8,15 @@ import orjson
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.server.body import MAX_BODY
+from webhook.wire.codec import MAX_MARKS, MAX_MARKS_IN_DOUBT
 
 VGPU = {names.VGPU_NUMBER: "1"}
 PERCENT = VGPU | {names.VGPU_MEMORY_PERCENTAGE: "50"}
 ROOM = 4096  # for what stands around the part that is repeated
 WORDS = 40_000  # that one annotation can hold
+MARKS = (b",", b":", b"{", b"[")
+MOST_MARKS = MAX_MARKS - 1000
+MOST_MARKS_IN_DOUBT = MAX_MARKS_IN_DOUBT - 1000
 
 
 def bodies() -> Iterator[tuple[str, bytes]]:
@@ -72,26 +76,27 @@ def _json() -> Iterator[tuple[str, bytes]]:
         yield f"a string of {name}", with_value(b'"' + text + b'"')
         yield f"a string of {name}, spelled oddly", with_value(b'"' + text + b'" ')
     deep = b"[" * 240 + b"]" * 240
-    for name, value, most in (
-        ("empty objects", b"{}", 179_000),
-        ("small objects", b'{"a":1}', 119_000),
-        ("empty lists", b"[]", 179_000),
-        ("numbers", b"1", 359_000),
-        ("fractions", b"1.5e9", 359_000),
-        ("strings", b'"ab"', 359_000),
-        ("deep lists", deep, 1_490),
+    for name, value in (
+        ("empty objects", b"{}"),
+        ("small objects", b'{"a":1}'),
+        ("empty lists", b"[]"),
+        ("numbers", b"1"),
+        ("fractions", b"1.5e9"),
+        ("strings", b'"ab"'),
+        ("deep lists", deep),
     ):
+        marks = 1 + sum(map(value.count, MARKS))
+        most, few = MOST_MARKS // marks, MOST_MARKS_IN_DOUBT // marks
         yield f"as many {name} as are read", with_value(b"[" + b",".join([value] * most) + b"]")
-        few = most * 27 // 100
         yield f"{name}, spelled oddly", with_value(b"[" + b",".join([value] * few) + b" ]")
         yield (
             f"as many {name} as a body holds",
             with_value(b"[" + b",".join([value] * (fill // (len(value) + 1))) + b"]"),
         )
-    for most, end in ((179_000, b"}"), (49_000, b" }"), (400_000, b"}")):
+    for most, end in ((MOST_MARKS // 2, b"}"), (MOST_MARKS_IN_DOUBT // 2, b" }"), (400_000, b"}")):
         keys = b",".join(b'"abcdefgh%d":""' % number for number in range(most))
         yield f"{most} keys{', spelled oddly' if end == b' }' else ''}", with_value(b"{" + keys + end)
-    yield "many keys beside the pod's own", review({f"a{number}": 1 for number in range(179_000)})
+    yield "many keys beside the pod's own", review({f"a{number}": 1 for number in range(MOST_MARKS // 2)})
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------

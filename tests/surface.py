@@ -56,7 +56,7 @@ class Recorder:
         self._command = str(command)
         self._reviews = sorted(str(path.relative_to(ROOT)) for path in (ROOT / DATA / "reviews").glob("*.json"))
         self._examples = sorted(
-            str(path.relative_to(ROOT)) for path in (ROOT / "webhook/rules/examples").rglob("*.yaml")
+            str(path.relative_to(ROOT)) for path in (ROOT / "webhook/rules/examples").glob("*/*.yaml")
         )
 
     def reviews(self) -> None:

@@ -2,19 +2,21 @@
 
 import json
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
 from tests.console.conftest import Fixed
 from webhook.cli.main import main
 from webhook.console.app import create_app
-from webhook.console.state import State
+from webhook.console.state import ConsoleState
 from webhook.devices import registry
-from webhook.devices.drawing import DrawnCard, DrawnPart, draw_node, drawn
-from webhook.devices.explanation import ChangeWords, ShapeAnswer, ShapeExplanation, outcome
+from webhook.devices.drawing import UNUSED, DrawnCard, DrawnPart, Usage, draw_node
+from webhook.devices.explanation import ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Role
 from webhook.devices.family import DeviceFamily, Devices
-from webhook.devices.shapes import Grouping, Shape
+from webhook.devices.nearest import amounts_of_regular, reducible
+from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.verdict import Fits, Never, Reason
 from webhook.policy.policy import default_policy
 from webhook.render.yaml import to_json
@@ -25,7 +27,7 @@ BOARDS = "example.com/boards"
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class BoardShape(Shape):
+class BoardShape(NodeShape):
     """Nodes with equally many boards."""
 
     boards: int
@@ -39,21 +41,12 @@ class BoardShape(Shape):
         return (self.boards,)
 
 
-@dataclass(frozen=True, slots=True)
-class BoardFleet:
-    """The nodes with boards."""
-
-    every_shape: tuple[BoardShape, ...]
-    gated: tuple[tuple[str, str], ...] = ()
-    identities: str = ""
-
-
-def build(nodes, _index, _config, _target, _declared):
+def build(nodes, index, _config, _target, _declared):
     found = Grouping()
     for number, node in enumerate(nodes):
         if node.allocatable.get(BOARDS, 0):
             found.add(node.allocatable[BOARDS], number, node.name)
-    return BoardFleet(tuple(BoardShape(**group.nodes(), boards=boards) for boards, group in found.groups.items()))
+    return FleetPart(tuple(BoardShape(**group.nodes(), boards=boards) for boards, group in found.groups.items()), index)
 
 
 def requested(pod):
@@ -61,9 +54,20 @@ def requested(pod):
 
 
 def judge(request, fleet):
-    most, node = max(((shape.boards, shape.names[0]) for shape in fleet.every_shape), default=(0, ""))
-    wanted = requested(request.pod)
-    yield Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
+    yield judge_pod(request.pod, fleet)
+
+
+def judge_pod(pod, fleet):
+    most, node = max(((shape.boards, shape.names[0]) for shape in fleet.shapes), default=(0, ""))
+    wanted = requested(pod)
+    return Fits() if wanted <= most else Never(Reason.CARDS, None, BOARDS, wanted, most, node)
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSlices:
+    """What a pod gets."""
+
+    boards: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,34 +78,43 @@ class BoardExplanation(ShapeExplanation):
 
 
 def explain(request, fleet):
-    yield request.explanation(
-        [explain_shape(shape, request) for shape in fleet.every_shape], fleet.every_shape, "no node has boards"
-    )
+    yield request.explanation(partial(BoardExplainer, request, request.pod, fleet), fleet.shapes, "no node has boards")
 
 
-def explain_shape(shape, request):
-    wanted = requested(request.pod)
-    refusal = Never(Reason.CARDS, None, BOARDS, wanted, shape.boards)
-    answer = ShapeAnswer(shape, wanted) if wanted <= shape.boards else ShapeAnswer(shape, refusal=refusal)
-    words = ChangeWords({Role.NUMBER: BOARDS}, several=False)
-    found = outcome(answer, [f"the pod gets {wanted} boards"], lambda short: f"the node has {short.most}", words)
-    return BoardExplanation(
-        shape=shape,
-        selected=request.selected(shape),
-        boards=shape.boards,
-        placement=found.placement,
-        refusal=found.refusal,
-        change=found.change,
-        devices=f"{shape.boards} boards",
-        sentences=found.sentences,
-        drawing=draw(shape, wanted if answer.given else 0),
-    )
+class BoardExplainer(ShapeExplainer):
+    """Explains a pod to the nodes of one shape."""
+
+    made = BoardExplanation
+
+    def judge(self, requested, _nodes):
+        return judge_pod(requested, self.alone)
+
+    def slices(self):
+        return BoardSlices(requested(self.requested))
+
+    def reducible(self):
+        amounts = amounts_of_regular(self.requested, FAMILY.id)
+        return [reducible(self.requested, amount, range(1, amount.value)) for amount in amounts]
+
+    def fields(self):
+        return {"boards": self.shape.boards}
+
+    def devices(self):
+        return f"{self.shape.boards} boards"
+
+    def slice_sentences(self, slices):
+        return [f"the pod gets {slices.boards} boards"]
+
+    def refusal_sentence(self, never):
+        return f"the node has {never.most}"
+
+    def draw(self, slices, note):
+        given = range(slices.boards) if slices else ()
+        return draw(self.shape, Usage(dict.fromkeys(given, (DrawnPart("", 0, label="board"),)), note=note))
 
 
-def draw(shape, given=0):
-    parts = {index: (DrawnPart("", 0, label="board"),) for index in range(given)}
-    cards = [DrawnCard(f"board {at}", "X1", 0, parts=parts.get(at, ())) for at in drawn(shape.boards)]
-    return draw_node(cards, ("", ""), shape.boards, "", parts)
+def draw(shape, usage=UNUSED):
+    return draw_node(shape.boards, lambda at: DrawnCard(f"board {at}", "X1", 0), usage=usage)
 
 
 FAMILY = DeviceFamily(
@@ -163,7 +176,7 @@ def test_a_review_refuses_what_no_node_has(files, capsys):
     code, out = run(capsys, "review", *files(5))
     assert code == 1
     assert (
-        'card-count: container "main" asks for example.com/boards 5, but the largest node (large) has 4 boards' in out
+        'card-count: container "main" requests example.com/boards 5, but the largest node (large) has 4 boards' in out
     )
 
 
@@ -171,6 +184,7 @@ def test_it_is_explained(files, capsys):
     _, out = run(capsys, "review", "--explain", *files(3))
     assert "boards nodes\n    never   small: 2 boards\n            number of cards: the node has 2\n" in out
     assert "    fits    large, large-2: 4 boards\n            the pod gets 3 boards\n" in out
+    assert "→ with example.com/boards 2 or less it fits" in out
     _, out = run(capsys, "review", "--explain", "-o", "json", *files(3))
     shape = json.loads(out)["explain"][0]["shapes"][0]
     assert (shape["names"], shape["boards"], shape["placement"]) == (["small"], 2, "never")
@@ -181,7 +195,7 @@ def client(files):
     _, config, _, fleet, _ = files(1)
     loaded = load_device_config(config)
     inputs = SnapshotInputs(loaded, default_policy(), load_nodes(fleet, loaded))
-    return create_app(State(Fixed(inputs))).test_client()
+    return create_app(ConsoleState(Fixed(inputs))).test_client()
 
 
 def test_the_fleet_page_shows_it(client):

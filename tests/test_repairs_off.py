@@ -7,6 +7,7 @@ import pytest
 
 from tests.test_enforcement import pod
 from tests.test_review import CONFIG, request, snapshot
+from webhook.policy.warnings import CHECKS_OF_REPAIRS
 from webhook.review import Snapshot, mutate, review
 from webhook.rules.registry import MUTATIONS
 
@@ -77,3 +78,8 @@ def test_off_in_some_namespaces():
     assert made("b") == {"toleration"}
     assert made("a") == set()
     assert made("ab") == {"toleration"}
+
+
+def test_policy_check_knows_the_answer_to_each_repair():
+    answered = {rule: answer for rule, (_, answers) in SWITCHED_OFF.items() for answer in answers}
+    assert answered == CHECKS_OF_REPAIRS

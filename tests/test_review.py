@@ -194,7 +194,7 @@ def test_an_unknown_fleet_never_denies(wish: dict[str, str]):
 
 @st.composite
 def right_wishes(draw):
-    """A pod that asks for what the fleet with every family has."""
+    """A pod that requests what the fleet with every family has."""
     chip, most = draw(st.sampled_from([("huawei.com/Ascend910B3", 8), ("huawei.com/Ascend310P", 2)]))
     number = draw(st.integers(1, most))
     memory = {f"{chip}-memory": draw(st.sampled_from(["1", "3k", "12289", "21527"]))} if number == 1 else {}
@@ -311,7 +311,7 @@ def crowded() -> Snapshot:
 def test_a_pod_made_to_be_expensive_is_answered_at_once(
     crowded: Snapshot, wish: dict[str, str], number: int, mode: str
 ):
-    """Many containers that all ask for something else, and demands on the node as long as they are read."""
+    """Many containers that all request something else, and demands on the node as long as they are read."""
     limits = [{name: amount.format(1000 + i) for name, amount in wish.items()} for i in range(number)]
     expressions = [{"key": "size", "operator": "Gt", "values": ["-1"]} for _ in range(3)]
     some = {"key": "zone", "operator": "NotIn", "values": [str(i) for i in range(30)]}

@@ -14,9 +14,9 @@ import webhook.review
 from tests import strategies
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from webhook import names
-from webhook.audit.log import Exchange, line
+from webhook.audit.writer import Exchange, line
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.slices import Budget
+from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
@@ -314,7 +314,7 @@ def hard_template(variant: int) -> dict[str, Any]:
     return {"spec": {"containers": containers}}
 
 
-class CountedBudget(Budget):
+class CountedBudget(SearchBudget):
     """A budget that adds up what all of its kind spent."""
 
     spent = 0
@@ -327,7 +327,7 @@ class CountedBudget(Budget):
 def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyPatch):
     """Beyond it nothing is known of a template, and then nothing is said against it."""
     limit = WORK_LIMIT // 3
-    monkeypatch.setattr("webhook.review.Budget", CountedBudget)
+    monkeypatch.setattr("webhook.review.SearchBudget", CountedBudget)
     monkeypatch.setattr("webhook.review.WORK_LIMIT", limit)
     templates = [hard_template(variant) for variant in range(400)]
     alone = [validate(vcjob(template), USUAL) for template in templates[:40]]
@@ -335,7 +335,7 @@ def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyP
     assert cost / 40 * 400 > 2 * limit, "the templates are too easy to show it"
     outcome = validate(vcjob(*templates), USUAL)
     assert outcome.allowed
-    assert limit < CountedBudget.spent < 2 * limit, "what is asked for after the end is small"
+    assert limit < CountedBudget.spent < 2 * limit, "what is requested after the end is small"
     assert {found.rule for found in outcome.violations} <= {v.rule for each in alone for v in each.violations}
 
 

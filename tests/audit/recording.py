@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from webhook.audit import log as audit
+from webhook.audit import writer as audit
 from webhook.audit.decision import Decision, parse_decision
-from webhook.audit.replay import HALVES
+from webhook.audit.replay import ENDPOINT_REVIEWS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
 from webhook.settings.files import load_device_config, load_nodes
@@ -32,7 +32,7 @@ def request(raw: dict[str, Any], old: dict[str, Any] | None = None, **fields: An
 
 def record(asked: Request, used: Snapshot, endpoint: str = "validate") -> bytes:
     """The audit line of a request."""
-    outcome = HALVES[endpoint](asked, used)
+    outcome = ENDPOINT_REVIEWS[endpoint](asked, used)
     return audit.line(audit.Exchange(endpoint, 50_000), asked, outcome, used)
 
 

@@ -9,7 +9,7 @@ import orjson
 import yaml
 
 from tests.audit.recording import request
-from webhook.audit import log as audit
+from webhook.audit import writer as audit
 from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.settings.files import SAMPLES, load_device_config, load_nodes

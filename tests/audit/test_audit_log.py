@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.audit import log as audit
-from webhook.audit.log import AuditLog, reopened
+from webhook.audit import writer as audit
+from webhook.audit.writer import AuditLogWriter, reopened
 
 PAGE = 4096
 
@@ -21,7 +21,7 @@ class Sink:
         self.reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         fcntl.fcntl(self.reader, fcntl.F_SETPIPE_SZ, PAGE)
         self.lost = 0
-        self.log = AuditLog(str(path), self._count)
+        self.log = AuditLogWriter(str(path), self._count)
 
     def _count(self) -> None:
         self.lost += 1
@@ -84,7 +84,7 @@ def test_complains_once_a_minute(sink: Sink, caplog: pytest.LogCaptureFixture, m
 def test_files_are_appended_to_by_several(tmp_path: Path):
     """A replica that goes and one that comes may share a file."""
     file = tmp_path / "log"
-    logs = [AuditLog(str(file), lambda: pytest.fail("lost")) for _ in range(2)]
+    logs = [AuditLogWriter(str(file), lambda: pytest.fail("lost")) for _ in range(2)]
     for number in range(10):
         logs[number % 2].write(b"%d\n" % number)
     for log in logs:
@@ -94,10 +94,10 @@ def test_files_are_appended_to_by_several(tmp_path: Path):
 
 def test_a_path_that_cannot_be_opened_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
-        AuditLog(str(tmp_path / "none" / "log"), lambda: None)
+        AuditLogWriter(str(tmp_path / "none" / "log"), lambda: None)
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="No such device"):  # at once: waiting for a reader would be for ever
-        AuditLog(str(tmp_path / "fifo"), lambda: None)
+        AuditLogWriter(str(tmp_path / "fifo"), lambda: None)
 
 
 def test_only_what_can_block_is_opened_anew(tmp_path: Path):

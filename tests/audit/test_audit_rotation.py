@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from webhook.audit import log as audit
-from webhook.audit.log import AuditLog
+from webhook.audit import writer as audit
+from webhook.audit.writer import AuditLogWriter
 
 MAX = 1000
 
@@ -24,7 +24,7 @@ class Log:
         self.path = path
         self.lost = 0
         self.count = 0
-        self.log = AuditLog(str(path), self._failed, max_bytes, keep)
+        self.log = AuditLogWriter(str(path), self._failed, max_bytes, keep)
 
     def _failed(self) -> None:
         self.lost += 1
@@ -226,9 +226,9 @@ def test_the_size_that_a_disk_gives_is_a_limit_like_any(log: Log, caplog: pytest
 FULL_DISK = """
 import os, sys
 from pathlib import Path
-from webhook.audit.log import AuditLog
+from webhook.audit.writer import AuditLogWriter
 directory, lost = Path(sys.argv[1]), []
-log = AuditLog(str(directory / "log"), lambda: lost.append(1), 8192, 2)
+log = AuditLogWriter(str(directory / "log"), lambda: lost.append(1), 8192, 2)
 written = 0
 def write(count):
     global written
@@ -259,7 +259,7 @@ def test_rotation_goes_on_when_a_full_disk_has_room_again(tmp_path: Path):
 
 
 def _fill(path: Path, writer: int) -> None:
-    log = AuditLog(str(path), lambda: os._exit(1), 5000, 200)
+    log = AuditLogWriter(str(path), lambda: os._exit(1), 5000, 200)
     for number in range(2000):
         log.write(b"%d %0100d\n" % (writer, number))
     log.close()

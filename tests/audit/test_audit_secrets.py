@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from webhook import names
-from webhook.audit.log import Exchange, line
+from webhook.audit.writer import Exchange, line
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
@@ -83,7 +83,7 @@ foreign = st.dictionaries(some(["vault.example.com/token", "password", "kubectl.
 
 @st.composite
 def pods(draw: st.DrawFn) -> dict[str, Any]:
-    """A pod that asks for devices, and is full of what is nobody else's business."""
+    """A pod that requests devices, and is full of what is nobody else's business."""
     pod: dict[str, Any] = draw(strategies.pods())
     spec, metadata = pod["spec"], pod.setdefault("metadata", {})
     spec |= draw(st.fixed_dictionaries({}, optional=held_by_specs))

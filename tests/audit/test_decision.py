@@ -1,8 +1,12 @@
 """One decision, and what it says of its rules."""
 
+import orjson
 import pytest
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
 
-from webhook.audit.decision import worst_levels
+from tests.audit import sample
+from webhook.audit.decision import Decision, parse_decision, to_record, worst_levels
 from webhook.outcome import Violation
 from webhook.rules.base import Level
 
@@ -21,3 +25,10 @@ DENY, WARN, AUDIT = Level.DENY, Level.WARN, Level.AUDIT
 def test_each_rule_counts_by_its_worst_level(spoke: list[tuple[str, Level]], worst: dict[str, Level]):
     found = worst_levels([Violation(rule, level, "spec", "because") for rule, level in spoke])
     assert list(found.items()) == list(worst.items())
+
+
+def test_pydantic_serialises_a_decision_as_its_line():
+    line = next(sample.lines())
+    adapter = TypeAdapter(list[Decision], config=ConfigDict(alias_generator=to_camel))
+    found = adapter.dump_python([parse_decision(line)], mode="json", by_alias=True)
+    assert found == [orjson.loads(orjson.dumps(to_record(parse_decision(line))))] == [orjson.loads(line)]

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
 from tests.devices.test_selectors import EXACT, MALFORMED
+from tests.examples import examples
 from webhook import names
 from webhook.devices.selectors import MAX_REQUIREMENTS, MAX_WORD, read_selector
 from webhook.errors import Malformed
@@ -41,7 +42,7 @@ def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def shortened(pod: Any) -> dict[str, Any]:
-    return excerpt(PodView(pod), SNAPSHOT.config.resources)
+    return excerpt(PodView(pod), SNAPSHOT.config.resources.pick)
 
 
 def same(request: Request) -> Outcome:
@@ -144,19 +145,19 @@ def _request(pod: dict[str, Any], old: dict[str, Any] | None = None) -> Request:
     return Request("u", codec.API_VERSION, operation, "", "Pod", "", "default", "pod", "alice", False, pod, old)
 
 
-@settings(deadline=None, max_examples=200)
+@examples(60)
 @given(rich_pods())
 def test_any_new_pod(pod: dict[str, Any]):
     same(_request(pod))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(40)
 @given(rich_pods(), rich_pods())
 def test_any_changed_pod(old: dict[str, Any], new: dict[str, Any]):
     same(_request(new, old))
 
 
-@settings(deadline=None, max_examples=100)
+@examples(40)
 @given(rich_pods(), st.data())
 def test_no_env_value_is_kept(pod: dict[str, Any], data: st.DataObject):
     for container in pod["spec"]["containers"]:
@@ -164,7 +165,7 @@ def test_no_env_value_is_kept(pod: dict[str, Any], data: st.DataObject):
     assert "hunter2" not in json.dumps(shortened(pod))
 
 
-@settings(deadline=None, max_examples=200)
+@examples(60)
 @given(st.fixed_dictionaries({"spec": strategies.json_values, "metadata": strategies.json_values}))
 def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
     try:
@@ -181,7 +182,7 @@ def demands(pod: dict[str, Any]) -> Any:
     return read_selector(PodView(pod))
 
 
-@settings(deadline=None, max_examples=300)
+@examples(100)
 @given(strategies.mangled(strategies.selectors.filter(bool)) | strategies.selectors)
 def test_demands_are_read_from_the_excerpt_as_from_the_pod(spec: dict[str, Any]):
     assert demands(shortened({"spec": spec})) == demands({"spec": spec})

@@ -8,12 +8,12 @@ import pytest
 from tests import strategies
 from tests.audit.recording import CONFIG, NODES
 from webhook import names
-from webhook.audit.inputs import Inputs, with_setting, with_split
+from webhook.audit.inputs import try_out, with_setting, with_split
 from webhook.devices.nodes import read_node
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
 from webhook.rules.base import Level
-from webhook.settings.files import SettingsFiles
+from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import build_snapshot
 
 FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
@@ -76,14 +76,13 @@ def test_settings(document: Any, setting: str, found: Any):
 )
 def test_bad_settings(settings: list[str], message: str):
     with pytest.raises(ConfigError) as raised:
-        Inputs(SettingsFiles(), settings=tuple(settings)).load()
+        try_out(SettingsPaths().load().inputs(), settings, None)
     assert message in str(raised.value)
 
 
-def test_nothing_tried_out_is_the_same_object():
-    base, tried = Inputs(SettingsFiles(fleet=FLEET)).load()
-    assert base is tried
-    base, tried = Inputs(SettingsFiles(fleet=FLEET), settings=("rules.card-count=warn",)).load()
+def test_a_setting_changes_nothing_else():
+    inputs = SettingsPaths(fleet=FLEET).load().inputs()
+    base, tried = inputs.snapshot(), try_out(inputs, ["rules.card-count=warn"], None).snapshot()
     assert base.levels.of("a").levels["card-count"] is Level.DENY
     assert tried.levels.of("a").levels["card-count"] is Level.WARN
     assert base.fleet is not None
@@ -93,7 +92,7 @@ def test_nothing_tried_out_is_the_same_object():
 
 def test_a_split_count_needs_a_fleet():
     with pytest.raises(ConfigError, match="add --fleet"):
-        Inputs(SettingsFiles(), split=4).load()
+        try_out(SettingsPaths().load().inputs(), [], 4)
 
 
 def test_a_split_count_is_what_the_device_plugin_would_register():
@@ -116,4 +115,4 @@ def test_the_same_split_count_changes_no_other_family():
     assert after is not None
     assert {card.split for shape in after.vgpu.shapes for card in shape.cards} == {3}
     assert [s.content for s in before.gpushare.shapes] == [s.content for s in after.gpushare.shapes]
-    assert [s.content for s in before.ascend.every_shape] == [s.content for s in after.ascend.every_shape]
+    assert [s.content for s in before.ascend.shapes] == [s.content for s in after.ascend.shapes]

@@ -83,7 +83,7 @@ def test_no_series_comes_from_a_pod():
         "enforcement",
         "le",
         "generation",
-    } | {*("version", "implementation", "major", "minor", "patchlevel")}
+    } | {*("version", "python", "implementation", "major", "minor", "patchlevel")}
 
 
 def test_the_rest():

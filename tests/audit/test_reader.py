@@ -6,6 +6,7 @@ import json
 import lzma
 import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,11 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit import sample
 from tests.audit.recording import record, request, snapshot
-from webhook.audit import streams
+from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
-from webhook.audit.reader import GIVE_UP, Reader, Skipped
+from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
 from webhook.audit.replay import Replayer
-from webhook.audit.rotation import RotatedFile
-from webhook.audit.streams import CHUNK, MAX_LINE, Lines
+from webhook.audit.writer import RotatedFile
 
 OLD = snapshot()
 POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}
@@ -34,7 +34,7 @@ def line(uid: str) -> bytes:
 
 def uids(paths: Any, complaints: list[str] | None = None) -> list[str]:
     told: list[str] = [] if complaints is None else complaints
-    found = [decision.uid for decision in Reader(told.append).read([str(path) for path in paths])]
+    found = [decision.uid for decision in LogReader(told.append).read([str(path) for path in paths])]
     assert complaints is not None or not told, told
     return found
 
@@ -89,7 +89,7 @@ def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, 
     if found is not None:
         orjson.dumps(to_record(found))
         Replayer(OLD, snapshot(nodes=None)).replay(found)
-        Replayer(OLD, snapshot(nodes=None)).replay(found._replace(endpoint="mutate"))
+        Replayer(OLD, snapshot(nodes=None)).replay(replace(found, endpoint="mutate"))
 
 
 @given(strategies.json_values | st.just([]))
@@ -115,7 +115,7 @@ def test_chunks_do_not_matter(inputs: list[bytes], size: int):
 def test_a_huge_line_is_dropped_and_the_next_one_is_read(tmp_path: Path):
     file = tmp_path / "log"
     file.write_bytes(line("a") + b"x" * (3 * MAX_LINE) + b"\n" + line("b"))
-    reader = Reader(pytest.fail)
+    reader = LogReader(pytest.fail)
     assert [decision.uid for decision in reader.read([str(file)])] == ["a", "b"]
     assert reader.skipped == Skipped(too_long=1)
 
@@ -157,7 +157,7 @@ def test_a_rotation_meanwhile_loses_nothing(tmp_path: Path):
     log.write_bytes(line("c"))
     first.write_bytes(line("b"))
     second.write_bytes(line("a"))
-    found = Reader(pytest.fail).read([str(log)])
+    found = LogReader(pytest.fail).read([str(log)])
     read = [next(found).uid]
     first.rename(second)
     log.rename(first)
@@ -180,7 +180,7 @@ def test_a_number_that_a_rotation_is_about_to_fill_is_waited_for(tmp_path: Path,
 def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("a") + b'I1120 started\n\n{"level":"info"}\n[]\n\xff\xfe\n' + line("b") + line("c")[:100])
-    reader = Reader(pytest.fail)
+    reader = LogReader(pytest.fail)
     assert [decision.uid for decision in reader.read([str(log)])] == ["a", "b"]
     assert reader.skipped == Skipped(foreign=4, truncated=1)
     assert reader.skipped.total == 5
@@ -223,7 +223,7 @@ def test_endless_rubbish_is_given_up_in_little_memory():
 def test_how_much_is_read(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("a") * (3 * CHUNK // len(line("a"))))
-    reader = Reader(pytest.fail)
+    reader = LogReader(pytest.fail)
     shares = [reader.share for _ in reader.read([str(log)])]
     assert shares == sorted(shares)  # type: ignore[type-var]
     assert shares[0] is not None

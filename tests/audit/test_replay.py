@@ -1,19 +1,21 @@
 """A replay with the old inputs gives the recorded decision; with others, what they would have given."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
 from tests.audit.recording import DATA, record, recorded, request, snapshot
 from tests.audit.test_excerpt import rich_pods
+from tests.examples import examples
 from webhook.audit.decision import Decision
-from webhook.audit.replay import HALVES, PASSED_OVER, Direction, Replayed, Replayer, Verdict, rebuild
+from webhook.audit.replay import ENDPOINT_REVIEWS, PASSED_OVER, Direction, Replayed, Replayer, ReplayVerdict, rebuild
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import RequestError
 from webhook.pod.templates import changed_templates
@@ -29,7 +31,7 @@ HIDING = snapshot(
 )
 AUDITING = snapshot({"enforcement": "audit"})
 WARNING = snapshot({"enforcement": "warn", "workloads": "deny"})
-ENDPOINTS = st.sampled_from(sorted(HALVES))
+ENDPOINTS = st.sampled_from(sorted(ENDPOINT_REVIEWS))
 REVIEWS = sorted((DATA / "reviews").glob("*.json"))
 
 
@@ -39,10 +41,10 @@ def replay(decision: Any, base: Snapshot = OLD, tried: Snapshot | None = None) -
 
 def reproduces(asked: Any, endpoint: str, used: Snapshot = OLD) -> None:
     found = replay(recorded(asked, used, endpoint), used)
-    assert found.verdict is Verdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
+    assert found.verdict is ReplayVerdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
 
 
-@pytest.mark.parametrize("endpoint", HALVES)
+@pytest.mark.parametrize("endpoint", ENDPOINT_REVIEWS)
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
 def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     asked = codec.decode(file.read_bytes())
@@ -53,7 +55,7 @@ def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     reproduces(asked, endpoint)
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(
     rich_pods(),
     ENDPOINTS,
@@ -64,7 +66,7 @@ def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Sna
     reproduces(request(pod, namespace=namespace), endpoint, used)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(rich_pods(), rich_pods(), st.sampled_from(["", "ephemeralcontainers", "status"]))
 def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any], part: str):
     reproduces(request(new, old, sub_resource=part), "validate")
@@ -90,13 +92,49 @@ def _job(pod: dict[str, Any]) -> dict[str, Any]:
 WORKLOADS = st.sampled_from([_deployment, _cron_job, _template, _job])
 
 
-@settings(max_examples=150)
+@examples(50)
 @given(rich_pods(), WORKLOADS, ENDPOINTS, st.sampled_from([OLD, HIDING]))
 def test_any_workload_is_reproduced(pod: dict[str, Any], workload: Any, endpoint: str, used: Snapshot):
     reproduces(request(workload(pod)), endpoint, used)
 
 
-@settings(max_examples=100)
+counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
+policies = st.sampled_from([{}, {"podManagementPolicy": "Parallel"}, {"strategy": {"type": "Recreate"}}])
+
+
+@st.composite
+def gangs(draw):
+    """A workload whose pods start together, some of them malformed."""
+    limits = {"volcano.sh/vgpu-number": draw(st.integers(1, 9))}
+    pods = [{"spec": {"containers": [{"name": "a", "resources": {"limits": limits}}]}}, {"spec": {"containers": [{}]}}]
+    annotations = {"scheduling.volcano.sh/group-min-member": draw(st.sampled_from(["0", "2", "7", "many"]))}
+    if draw(st.booleans()):
+        annotations["scheduling.volcano.sh/queue-name"] = "research"
+    if kind := draw(st.sampled_from(["", "Deployment", "StatefulSet", "ReplicaSet"])):
+        spec = {"replicas": draw(counts), "template": pods[0], **draw(policies)}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": "a", "annotations": annotations},
+            "spec": spec,
+        }
+    tasks = [
+        {"name": name, "replicas": draw(counts), "minAvailable": draw(counts), "template": draw(st.sampled_from(pods))}
+        for name in ("ps", "worker")
+    ]
+    if draw(st.booleans()):
+        tasks[1]["dependsOn"] = {"name": ["ps"]}
+    spec = {"minAvailable": draw(counts), "tasks": tasks}
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec}
+
+
+@examples(100)
+@given(gangs(), st.sampled_from([OLD, HIDING]))
+def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
+    reproduces(request(workload), "validate", used)
+
+
+@examples(40)
 @given(rich_pods(), strategies.pods() | st.none(), WORKLOADS)
 def test_any_changed_workload_is_reproduced(pod: dict[str, Any], old: dict[str, Any] | None, workload: Any):
     reproduces(request(workload(pod), workload(pod if old is None else old)), "validate")
@@ -112,7 +150,7 @@ def test_the_same_templates_are_reviewed(workload: Any):
     assert again.group == asked.group
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(rich_pods(), st.sampled_from([None, "", "status"]))
 def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
     for operation in ("DELETE", "CONNECT"):
@@ -120,7 +158,7 @@ def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
     reproduces(request({**pod, "kind": "Service"}), "validate")
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
 def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
     kept, patch = orjson.loads(json.dumps([kept, patch]))
@@ -130,11 +168,13 @@ def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
             {"pod": kept},
             {"pod": {}, "old": kept},
             {"templates": [{"path": "spec.template", "pod": kept}]},
+            {"templates": [{"path": "spec.tasks[0].template", "pod": {}}], "workload": kept},
+            {"templates": [{"path": "spec.template", "pod": {}}], "workload": {"spec": kept}},
         ):
             decision = altered(recorded(request(pod()), OLD, endpoint), kind=kind, request=held)
             replayer = Replayer(OLD, snapshot({"schedulerName": "x", "schedulerNames": ["x"]}))
             replayer.replay(altered(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
-            assert replayer.replay(decision).verdict in Verdict
+            assert replayer.replay(decision).verdict in ReplayVerdict
 
 
 # --- other inputs ---------------------------------------------------------------------------------------------------
@@ -146,7 +186,7 @@ def pod(number: int = 1, **spec: Any) -> dict[str, Any]:
 
 
 def altered(decision: Decision, **fields: Any) -> Decision:
-    return decision._replace(**fields)
+    return replace(decision, **fields)
 
 
 def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
@@ -173,7 +213,7 @@ def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | N
     decision = judged(raw)
     for found in (replay(decision, tried), replay(decision, OLD, tried)):
         assert found.direction is direction
-        assert found.verdict is (Verdict.SAME if direction is None else Verdict.CHANGED)
+        assert found.verdict is (ReplayVerdict.SAME if direction is None else ReplayVerdict.CHANGED)
     assert replay(decision, tried).other == ("policy",)
     assert replay(decision, OLD, tried).other == ()
 
@@ -197,7 +237,7 @@ def test_a_pod_is_judged_as_the_new_inputs_would_have_repaired_it():
     replayer = Replayer(OLD, tried)
     assert replayer.replay(judged(pod())).direction is Direction.DENIED, "nothing is known of its past"
     assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
-    assert replayer.replay(judged(pod())).verdict is Verdict.SAME
+    assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
 
 @pytest.mark.parametrize("used", [AUDITING, snapshot({"enforcement": "warn"})])
@@ -208,7 +248,7 @@ def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
     gained, lost = repaired.other_operations
     assert [operation["path"] for operation in gained] == ["/spec/schedulerName", "/spec/tolerations"]
     assert lost == []
-    assert replayer.replay(judged(pod(), used)).verdict is Verdict.SAME, "it is repaired first"
+    assert replayer.replay(judged(pod(), used)).verdict is ReplayVerdict.SAME, "it is repaired first"
     refused = replayer.replay(judged(pod(99), used))
     assert refused.direction is Direction.DENIED
     levels = [(before.rule, before.level, after.level) for before, after in refused.level_changes]
@@ -236,7 +276,7 @@ def test_another_policy_changes_what_would_be_refused():
 
 def test_warning_of_what_was_only_recorded():
     found = replay(judged(pod(99), AUDITING), AUDITING, snapshot({"enforcement": "warn"}))
-    assert (found.verdict, found.direction) == (Verdict.CHANGED, Direction.WARNED)
+    assert (found.verdict, found.direction) == (ReplayVerdict.CHANGED, Direction.WARNED)
 
 
 def test_another_fleet():
@@ -249,10 +289,10 @@ def test_another_fleet():
 
 def test_what_the_same_inputs_do_not_give_is_not_explained():
     decision = altered(judged(pod()), allowed=False)
-    assert replay(decision).verdict is Verdict.UNEXPLAINED
-    assert replay(decision, OLD, snapshot(TRUSTED)).verdict is Verdict.UNEXPLAINED, "what is tried out is not why"
+    assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
+    assert replay(decision, OLD, snapshot(TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, "what is tried out is not why"
     other = altered(decision, digests={**decision.digests, "fleet": "another"})
-    assert replay(other).verdict is Verdict.CHANGED
+    assert replay(other).verdict is ReplayVerdict.CHANGED
 
 
 # --- what the line does not hold ------------------------------------------------------------------------------------
@@ -261,7 +301,7 @@ def test_what_the_same_inputs_do_not_give_is_not_explained():
 def test_a_line_that_was_too_long():
     env = [{"name": f"CUDA_{number:0>900}"} for number in range(50)]
     found = replay(judged({**pod(), "spec": {"containers": [{"name": "a", "env": env}]}}))
-    assert (found.verdict, found.reason) == (Verdict.UNKNOWN, "the line was too long to hold the pod")
+    assert (found.verdict, found.reason) == (ReplayVerdict.UNKNOWN, "the line was too long to hold the pod")
 
 
 def test_a_pod_that_could_not_be_recorded():
@@ -274,7 +314,7 @@ EXEMPT = snapshot({"namespaces": [{"match": ["default"], "exempt": True}]})
 
 def test_pods_of_a_namespace_that_was_exempt():
     decision = recorded(request(pod(99)), EXEMPT)
-    assert replay(decision, EXEMPT).verdict is Verdict.SAME
+    assert replay(decision, EXEMPT).verdict is ReplayVerdict.SAME
     assert replay(decision).reason == PASSED_OVER
     assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
     assert replay(judged(pod(99)), EXEMPT).direction is Direction.ALLOWED
@@ -285,17 +325,17 @@ def test_workloads_whose_templates_did_not_change():
     unchanged = request(deployment, {**deployment, "metadata": {"labels": {"a": "b"}}})
     decision = recorded(unchanged, OLD)
     tried = snapshot(TRUSTED)
-    assert replay(decision, OLD, tried).verdict is Verdict.SAME
+    assert replay(decision, OLD, tried).verdict is ReplayVerdict.SAME
     assert replay(decision, tried).reason == PASSED_OVER, "that policy is not known"
     decision = recorded(unchanged, EXEMPT)
     assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
-    assert replay(decision, EXEMPT, snapshot({"workloads": "off"})).verdict is Verdict.SAME
+    assert replay(decision, EXEMPT, snapshot({"workloads": "off"})).verdict is ReplayVerdict.SAME
 
 
 def test_a_task_far_away():
     templates = [{"path": "spec.tasks[99999].template", "pod": {}}]
     decision = altered(judged(pod()), kind="Job", request={"templates": templates})
-    assert replay(decision).verdict is Verdict.UNKNOWN
+    assert replay(decision).verdict is ReplayVerdict.UNKNOWN
 
 
 def test_the_user_counts():

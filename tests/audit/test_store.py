@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +10,11 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audit import sample
+from tests.examples import examples
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.store import DecisionStore
@@ -29,8 +31,8 @@ findings = st.lists(st.builds(Violation, texts, st.sampled_from(Level), st.just(
     tuple
 )
 decisions = st.builds(
-    lambda number, minutes, changed: SAMPLE[number]._replace(
-        at=SAMPLE[number].at + timedelta(minutes=minutes), **changed
+    lambda number, minutes, changed: replace(
+        SAMPLE[number], time=SAMPLE[number].time + timedelta(minutes=minutes), **changed
     ),
     st.integers(0, len(SAMPLE) - 1),
     st.integers(-200, 200),
@@ -38,7 +40,7 @@ decisions = st.builds(
         {"namespace": texts, "user": texts, "name": texts, "findings": findings, "allowed": st.booleans()},
     ),
 )
-times = st.none() | st.integers(-200, 200).map(lambda minutes: SAMPLE[0].at + timedelta(minutes=minutes))
+times = st.none() | st.integers(-200, 200).map(lambda minutes: SAMPLE[0].time + timedelta(minutes=minutes))
 filters = st.builds(
     Filter,
     since=times,
@@ -73,7 +75,7 @@ def store(request: Any, monkeypatch: pytest.MonkeyPatch):
     found.close()
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(st.lists(decisions, max_size=12), filters)
 def test_it_matches_and_sums_up_what_the_filter_admits(found: list[Decision], wanted: Filter):
     store = DecisionStore()
@@ -86,9 +88,6 @@ def test_it_matches_and_sums_up_what_the_filter_admits(found: list[Decision], wa
             expected.add(found[number - 1])
         summed = store.summary(wanted)
         assert summed == expected
-        assert [list(table) for table in (summed.words, summed.rules, summed.users)] == [
-            list(table) for table in (expected.words, expected.rules, expected.users)
-        ]
     finally:
         store.close()
 
@@ -96,7 +95,10 @@ def test_it_matches_and_sums_up_what_the_filter_admits(found: list[Decision], wa
 def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
     for begin in range(0, 2000, 50):
         batch = [
-            (orjson.dumps({**orjson.loads(LINES[1]), "user": f"u{number}"}), SAMPLE[1]._replace(user=f"u{number}"))
+            (
+                orjson.dumps({**orjson.loads(LINES[1]), "user": f"u{number}"}),
+                replace(SAMPLE[1], user=f"u{number}", name=f"n{number}"),
+            )
             for number in range(begin, begin + 50)
         ]
         store.add(batch)
@@ -105,8 +107,9 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
         assert store.summary().users.keys() == held
         assert store.summary(Filter(denied=True)).decisions == extent.count
     assert 560 < extent.count <= 640
-    kept = store._writer.execute("SELECT count(*) FROM outlines").fetchone()
-    assert kept[0] < extent.count + 64
+    for table in ("groups", "names", "counts"):
+        (kept,) = store._writer.execute(f"SELECT count(*) FROM {table}").fetchone()
+        assert kept <= (extent.count + 64) * (4 if table == "counts" else 1), table
     assert store.page(Filter(users=("u0",))).entries == ()
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.audit.test_reader import line
-from webhook.audit.reader import Skipped
-from webhook.audit.tail import Tail
+from webhook.audit.reader import LogTail, Skipped
 
 
-def look(tail: Tail) -> list[str]:
+def look(tail: LogTail) -> list[str]:
     """The uids of what came."""
     return [decision.uid for batch in tail.look() for _, decision in batch]
 
@@ -18,7 +17,7 @@ def look(tail: Tail) -> list[str]:
 def test_from_now_on_it_goes_on_after_rotation_and_truncation(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("before"))
-    tail = Tail(str(log), 0)
+    tail = LogTail(str(log), 0)
     assert look(tail) == []
     with log.open("ab") as file:
         file.write(line("a") + line("b")[:50])
@@ -46,7 +45,7 @@ def test_a_log_that_is_not_there_yet_is_read_from_its_beginning(tmp_path: Path, 
     if rotated:
         before = line("before")
         Path(f"{log}{rotated}").write_bytes(gzip.compress(before) if rotated.endswith("gz") else before)
-    tail = Tail(str(log), 0)
+    tail = LogTail(str(log), 0)
     assert look(tail) == []
     assert (tail.missing, "is not there yet" in str(tail.problem)) == (True, True)
     log.write_bytes(line("a"))
@@ -60,7 +59,7 @@ def test_all_of_it_begins_with_what_was_rotated_away(tmp_path: Path):
     (tmp_path / "log.2.gz").write_bytes(gzip.compress(line("a")))
     (tmp_path / "log.1").write_bytes(line("b"))
     log.write_bytes(line("c"))
-    tail = Tail(str(log))
+    tail = LogTail(str(log))
     assert look(tail) == ["a", "b", "c"]
     with log.open("ab") as file:
         file.write(line("d"))

@@ -1,7 +1,8 @@
 """`make bench`: engine, throughput and latency against a floor, growth with the fleet, memory, start, a live cluster.
 
 One run, one table. Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
-`--only memory` takes minutes and is no part of it: what stays in memory after many connections, and a siege.
+`--only memory` and `--only decisions` take minutes and are no part of it: what stays in memory after many connections,
+and a siege; a million decisions in the console's store.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import engine, hostile, live, memory, siege, throughput
+from tests.bench import decisions, engine, hostile, live, memory, siege, throughput
 
 
 def main() -> int:
@@ -18,7 +19,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
-    parser.add_argument("--only", choices=("engine", "hostile", "server", "live", "memory"), help="one part alone")
+    parser.add_argument(
+        "--only", choices=("engine", "hostile", "server", "live", "memory", "decisions"), help="one part alone"
+    )
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
     missing = 0
@@ -33,6 +36,8 @@ def main() -> int:
             live.report(Path(directory), 10 * chosen.seconds)
         if chosen.only == "memory":
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
+        if chosen.only == "decisions":
+            decisions.report(Path(directory))
     return missing
 
 

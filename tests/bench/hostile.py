@@ -7,12 +7,12 @@ from typing import Any
 
 from tests.bench.engine import DATA
 from tests.hostile_bodies import bodies
-from webhook.audit.log import AuditLog
+from webhook.audit.writer import AuditLogWriter
 from webhook.policy.policy import default_policy
 from webhook.server.admission import Admission
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
-from webhook.server.state import State
+from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import build_snapshot
 
@@ -25,7 +25,7 @@ def report() -> None:
     config = load_device_config(DATA / "config" / "device-config.yaml")
     snapshot = build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config))
     metrics = Metrics()
-    admission = Admission(State(snapshot), [AuditLog(os.devnull, metrics.audit_failed)], metrics)
+    admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
     settle_memory()
     figures = [
         (*asyncio.run(_measured(admission, path, body)), path, name)

@@ -1,4 +1,4 @@
-"""The pictures in the README: `make screenshots` takes them anew."""
+"""The pictures in docs/images: `make screenshots` takes them anew."""
 
 import sys
 import tempfile
@@ -7,15 +7,15 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.browser import png
+from tests.browser.audit_lines import append, history
 from tests.browser.chromium import chromium, missing
 from tests.browser.console import Console
-from tests.browser.lines import append, history
 from tests.browser.user import User
 from tests.server.program import Authority
 
-PICTURES = Path(__file__).parent / "screenshots"
+PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WIDTH = 1200  # pixels
+QUALITY = 75  # percent
 MARGIN = 6  # pixels around what is shown
 # As somebody in a clone would name them: what is shown then is the same for everybody.
 SAMPLES = Path("webhook/samples")
@@ -57,7 +57,7 @@ SHOWN = {
 
 
 def take(user: User, picture: Picture) -> bytes:
-    """One picture, as PNG."""
+    """One picture, as WebP."""
     user.size(WIDTH, 1000)
     user.prefers(picture.scheme)
     user.open(picture.path)
@@ -68,8 +68,7 @@ def take(user: User, picture: Picture) -> bytes:
     top = max(first - MARGIN, 0)
     user.size(WIDTH, ceil(last + MARGIN - top))
     user.js("scrollTo(0, arguments[0])", top)
-    taken = user.cdp("Page.captureScreenshot", format="png")
-    return png.small(b64decode(taken["data"]))
+    return b64decode(user.cdp("Page.captureScreenshot", format="webp", quality=QUALITY)["data"])
 
 
 def main() -> int:
@@ -87,8 +86,8 @@ def main() -> int:
             with chromium(home / "chromium") as driver:
                 for name, picture in SHOWN.items():
                     data = take(User(driver, console.address), picture)
-                    (PICTURES / f"{name}.png").write_bytes(data)
-                    sys.stdout.write(f"{name}.png: {len(data) / 1000:.0f} kB\n")
+                    (PICTURES / f"{name}.webp").write_bytes(data)
+                    sys.stdout.write(f"{name}.webp: {len(data) / 1000:.0f} kB\n")
         finally:
             console.close()
     return 0

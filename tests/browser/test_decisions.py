@@ -3,8 +3,8 @@
 from selenium.webdriver import Keys
 from selenium.webdriver.support.select import Select
 
+from tests.browser.audit_lines import append, refused
 from tests.browser.console import Console
-from tests.browser.lines import append, refused
 from tests.browser.user import User
 
 ROWS = "[data-rows] tr"
@@ -26,7 +26,7 @@ def test_typing_into_a_filter_leaves_what_matches(user: User):
     user.driver.refresh()
     assert set(user.texts(f"{ROWS} .outcome")) == {"warned"}
     user.write("input[name=namespace]", "no-such-team")
-    user.sees("Nothing matches")
+    user.sees("No decision matches")
     user.follow("Clear the filters")
     assert {"team-vision", "team-speech"} <= set(user.texts(NAMESPACES))
 

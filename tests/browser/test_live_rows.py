@@ -2,8 +2,8 @@
 
 from selenium.webdriver import Keys
 
+from tests.browser.audit_lines import append, refused
 from tests.browser.console import Console
-from tests.browser.lines import append, refused
 from tests.browser.test_decisions import OBJECTS, ROWS
 from tests.browser.test_live_tail import NEWS
 from tests.browser.user import User

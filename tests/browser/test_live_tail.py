@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.audit_lines import append, refused
 from tests.browser.console import SAMPLES, Console
-from tests.browser.lines import append, refused
 from tests.browser.test_decisions import OBJECTS, ROWS
 from tests.browser.test_hostile import BROUGHT, TEXTS
 from tests.browser.test_playground import EDITOR, TOO_MANY
@@ -36,7 +36,7 @@ def test_what_is_decided_appears_on_top_without_a_reload(user: User, console: Co
 
 def test_only_what_matches_the_filter_appears(user: User, console: Console):
     user.open("/decisions?namespace=followed")
-    user.sees("Nothing matches")
+    user.sees("No decision matches")
     user.click("[data-follow]")
     append(console.audit, refused(name="other", namespace="elsewhere"), refused(name="mine", namespace="followed"))
     user.until(lambda: user.texts(OBJECTS) == ["Pod/mine"])
@@ -81,6 +81,7 @@ def mortal(user: User, certificate: Path, tmp_path: Path) -> Iterator[Console]:
     started = Console(audit, certificate, tmp_path / "stderr", port)
     user.address, user.host = started.address, started.host
     yield started
+    user.driver.get("about:blank")  # the page asks again and again
     user.complaints()  # of a console that does not answer
     assert user.strangers() == []
     user.address, user.host = usual

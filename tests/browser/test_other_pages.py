@@ -88,7 +88,7 @@ def test_health_says_what_the_doctor_says_and_looks_again(user: User):
     closed[0].click()
     assert all(text.strip() for text in user.texts("details.group[open] dd"))
     before = user.js("return document.querySelector('#result time')?.dateTime")
-    user.driver.find_element("xpath", "//button[text()='Look again']").click()
+    user.driver.find_element("xpath", "//button[text()='Check again']").click()
     user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"), 15)
     assert before
     user.until(lambda: user.js("return document.querySelector('#result time')?.dateTime") >= before)

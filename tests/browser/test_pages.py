@@ -89,6 +89,44 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(user: User, path: str):
     assert user.js("return document.documentElement.scrollWidth") <= 400
 
 
+# The smallest text of the drawings in pixels of the screen, and whether all of a drawing is in sight.
+DRAWN = """
+return [...document.querySelectorAll("svg.drawing")].map((svg) => {
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  const sizes = [...svg.querySelectorAll("text")].map((text) => scale * parseFloat(getComputedStyle(text).fontSize));
+  return [Math.min(...sizes), svg.getBoundingClientRect().right <= innerWidth];
+});
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize("path", ["/", "/fleet"])
+def test_drawings_are_legible_and_in_sight(user: User, path: str, width: int):
+    user.size(width, 900)
+    user.open(path)
+    found = user.js(DRAWN)
+    assert len(found) >= 4
+    assert min(size for size, _ in found) >= 8.5
+    assert all(seen for _, seen in found)
+
+
+def test_the_words_of_a_rule_are_not_broken(user: User):
+    user.size(1440, 900)
+    user.open("/rules")
+    lines = "return [...document.querySelectorAll('.rules td:last-child .muted')].map((e) => e.getClientRects().length)"
+    assert set(user.js(lines)) == {1}
+
+
+def test_a_phone_shows_object_user_and_rules_of_a_decision(user: User):
+    user.size(390, 844)
+    user.open("/decisions")
+    beside = (
+        "return [...document.querySelectorAll('[data-rows] td')].filter((e) => e.getBoundingClientRect().right > 390)"
+    )
+    assert user.js(f"{beside}.length") == 0
+    assert user.js("return document.querySelector('.scroll:has([data-rows])').scrollWidth") <= 390
+
+
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"]
 )

@@ -70,6 +70,14 @@ def test_an_example_fills_the_editor_unless_something_was_typed(somebody: User):
     assert "# mine" not in editor(somebody)
 
 
+def test_the_list_names_no_example_once_something_is_typed(somebody: User):
+    chooser = Select(somebody.find("select[name=example]"))
+    assert chooser.first_selected_option.text == "a pod that is repaired"
+    somebody.click("#manifest")
+    somebody.press("#")
+    somebody.until(lambda: chooser.first_selected_option.text == "your own manifest")
+
+
 def test_tab_indents_and_leaves_after_escape(somebody: User):
     somebody.write(EDITOR, "a:")
     somebody.press(Keys.ENTER, Keys.TAB, "b: 1")

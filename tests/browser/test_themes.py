@@ -29,7 +29,9 @@ def test_all_text_is_legible_in_light_and_dark(user: User, path: str):
 def test_the_switch_turns_the_theme_and_the_browser_remembers_it(user: User):
     user.open("/rules")
     assert user.js(BACKGROUND) == LIGHT
+    assert user.text("[data-theme-switch]") == "Theme: light"
     user.click("[data-theme-switch]")
+    assert user.text("[data-theme-switch]") == "Theme: dark"
     assert user.js(BACKGROUND) == DARK
     user.driver.refresh()
     assert user.js(BACKGROUND) == DARK

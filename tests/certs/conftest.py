@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from certs.command import main
 from tests.certs.apiserver import CertsApiServer
 from tests.certs.planning import installed
-from tests.certs.world import World
+from tests.certs.simulated_cluster import World
+from webhook.cli.main import main
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Certs:
     def __call__(self, *arguments: str) -> Ran:
         """Run it here."""
         self._capsys.readouterr()
-        code = main([*arguments, "--kubeconfig", str(self.kubeconfig)])
+        code = main(["certs", *arguments, "--kubeconfig", str(self.kubeconfig)])
         return Ran(code, *self._capsys.readouterr())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from certs.plan import AUTHORITY, SERVING, ActionKind
 from certs.state import SERVE_LAG, Configuration, Desired, Observed, Secret, observe
-from tests.certs.world import HOSTS, KINDS, World, run
+from tests.certs.simulated_cluster import HOSTS, KINDS, World, run
 
 DESIRED = Desired(HOSTS)
 SECOND, HOUR, DAY = timedelta(seconds=1), timedelta(hours=1), timedelta(days=1)

@@ -1,16 +1,14 @@
-"""When entries become binding: once the API server has had an answer from the webhook, and then for good."""
+"""Entries become binding when the API server gets a response from the webhook, and then stay binding."""
 
 from typing import Any
 
 import pytest
 import yaml
 
-from certs import binding, cluster, ensure
+from certs import ensure
 from tests.certs.apiserver import AUTHORITY, MUTATING, NAMESPACE, PROBE, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 from tests.kube.apihttp import Refused
-from webhook import names
-from webhook.manifests import configurations as webhook_configurations
 
 RULES = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
 PATHS = (MUTATING, VALIDATING)
@@ -112,7 +110,7 @@ def test_rules_that_others_changed_are_put_back(api: CertsApiServer, certs: Cert
     certs("ensure")
     api.objects[VALIDATING]["webhooks"][1]["rules"] = []
     assert certs("show").code == 1
-    assert "waiting    w1 is not called by its rules yet" in certs("show").out
+    assert "waiting    w1 does not have its rules yet" in certs("show").out
     assert certs("bind").code == 0
     assert rules(api) == [RULES] * 4
     assert certs("show").code == 0
@@ -167,8 +165,3 @@ def test_bind_reads_no_secret(api: CertsApiServer, certs: Certs):
     assert certs("bind").code == 0
     assert not [path for _, path in api.log if "secrets" in path]
     assert AUTHORITY in api.objects
-
-
-def test_webhook_and_certs_spell_the_same():
-    assert names.PROBE_MAP == cluster.PROBE
-    assert webhook_configurations.RULES_ANNOTATION == binding.RULES

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from certs import command
-from certs.command import main
 from tests.certs.apiserver import TLS, CertsApiServer
-from tests.certs.conftest import Certs
+from tests.certs.conftest import Certs, ended
 from tests.kube.apiserver import TOKEN
 from tests.server.program import Authority
-from webhook.cli.main import main as vgpu_webhook
+from webhook.cli import certs as command
+from webhook.cli.main import main
 from webhook.kube.credentials import Credentials
 
 
@@ -25,10 +24,10 @@ def test_the_service_account_of_a_pod(
     with CertsApiServer(authority) as api:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
-        assert main(["ensure"]) == 0
+        assert main(["certs", "ensure"]) == 0
         assert TLS in api.objects
     (tmp_path / "token").unlink()
-    assert main(["ensure"]) == 1
+    assert main(["certs", "ensure"]) == 1
     assert f"{tmp_path}: no credentials for the API server: its token" in capsys.readouterr().err
 
 
@@ -49,25 +48,21 @@ def test_the_service_account_of_a_pod(
     ],
 )
 def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as left:
-        main(arguments)
-    assert left.value.code == 2
-    assert "error: " in capsys.readouterr().err
+    assert main(["certs", *arguments]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
 
 
-def test_the_command_of_vgpu_webhook_is_the_same(api: CertsApiServer, certs: Certs, capsys: pytest.CaptureFixture[str]):
-    place = ["--kubeconfig", str(certs.kubeconfig)]
-    assert vgpu_webhook(["certs", "ensure", *place]) == 0
+def test_python_m_certs_is_the_same(api: CertsApiServer, certs: Certs):
+    assert certs("ensure").code == 0
     assert TLS in api.objects
-    capsys.readouterr()
-    assert vgpu_webhook(["certs", "show", *place]) == 0
-    shown = capsys.readouterr().out
-    assert shown == certs("show").out
-    assert vgpu_webhook(["certs", "show", "--kubeconfig", "nowhere"]) == 1
+    shown = ended(certs.start("show"))
+    assert (shown.code, shown.out) == (0, certs("show").out)
 
 
-def test_the_command_of_vgpu_webhook_suggests_the_right_word(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit) as left:
-        vgpu_webhook(["certs", "shwo"])
-    assert left.value.code == 2
-    assert capsys.readouterr().err == "vgpu-webhook certs: COMMAND: 'shwo' cannot be chosen; did you mean 'show'?\n"
+def test_usage_names_the_program_that_was_called(certs: Certs):
+    assert ended(certs.start("shwo")).err == "error: no such command 'shwo'. Did you mean 'show'?\n"
+    assert ended(certs.start("show", "--help")).out.startswith("Usage: python -m certs show [OPTIONS]\n")
+
+
+def test_no_credentials_is_not_in_order():
+    assert main(["certs", "show", "--kubeconfig", "nowhere"]) == 1

@@ -67,7 +67,7 @@ def test_configurations_that_are_not_applied_yet_are_passed_over(api: CertsApiSe
     del api.objects[MUTATING]
     ran = certs("ensure")
     assert ran.code == 0
-    assert "MutatingWebhookConfiguration vgpu-webhook is not there: passed over until it is applied" in ran.out
+    assert "MutatingWebhookConfiguration vgpu-webhook does not exist: skipped until it is applied" in ran.out
     api.apply_webhooks(MUTATING, webhooks=3)
     assert certs("ensure").code == 0
     assert len(authorities(api)) == 1
@@ -80,7 +80,7 @@ def test_a_ca_changes_in_one_patient_run(api: CertsApiServer, certs: Certs):
     ran = certs("ensure", "--rotate-ca", "--wait", "5", "--publish-lag", "2", "--serve-lag", "0")
     assert ran.code == 0, ran.err
     assert re.search(
-        r"^waiting [12] s: the next CA signs the leaf, once API servers know the bundle$", ran.out, re.MULTILINE
+        r"^waiting [12] s: the next CA signs the leaf when API servers use the new bundle$", ran.out, re.MULTILINE
     )
     introduced = [AUTHORITY, MUTATING, VALIDATING, TLS]
     assert api.written() == [*introduced, AUTHORITY, TLS, *introduced]
@@ -93,9 +93,9 @@ def test_without_patience_a_ca_changes_step_by_step(api: CertsApiServer, certs: 
     for _ in range(2):
         ran = certs("ensure", "--rotate-ca", "--wait", "1")
         assert ran.code == 0
-        assert "a change of the CA is under way: the next CA signs the leaf" in ran.out
+        assert "a CA rotation is in progress: the next CA signs the leaf" in ran.out
         assert len(authorities(api)) == 2
-    assert "no other is begun" in ran.out
+    assert "no other is started" in ran.out
     assert api.data(AUTHORITY)["step"] == b"promote"
     assert certs("ensure", *FAST, "--wait", "1").code == 0
     assert len(authorities(api)) == 1

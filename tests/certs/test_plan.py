@@ -22,11 +22,11 @@ from tests.certs.planning import (
     observed,
     run_actions,
 )
-from tests.certs.world import HOSTS, KINDS, World
+from tests.certs.simulated_cluster import HOSTS, KINDS, World
 
 
 def test_a_change_of_the_ca_takes_three_steps(world: World):
-    (old,) = observed(world).known
+    (old,) = observed(world).known_cas
     assert run_actions(world, rotate=True) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
     introduced = observed(world)
     new = introduced.authority.next.certificate
@@ -47,7 +47,7 @@ def test_a_change_of_the_ca_takes_three_steps(world: World):
     assert run_actions(world) == []
     world.time += SECOND
     assert run_actions(world) == [RETIRED, *PUBLISHED, MOUNTED]
-    assert observed(world).known == (new,)
+    assert observed(world).known_cas == (new,)
     assert set(world.get(AUTHORITY).data) == {"current.crt", "current.key"}
     assert plan(observed(world)) == Plan(())
 
@@ -130,7 +130,7 @@ def test_no_key_is_ever_shown(world: World):
 
 
 def test_applying_changes_one_object_and_keeps_its_version(world: World):
-    found = observe(world.state, world.now, replace(DESIRED, replace=verify.fingerprint(observed(world).known[0])))
+    found = observe(world.state, world.now, replace(DESIRED, replace=verify.fingerprint(observed(world).known_cas[0])))
     (action,) = plan(found).actions
     after = apply(found, action)
     assert after.serving is found.state.serving

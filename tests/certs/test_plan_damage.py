@@ -24,7 +24,7 @@ from tests.certs.planning import (
     observed,
     run_actions,
 )
-from tests.certs.world import FRESH, HOSTS, KINDS, Process, World, run
+from tests.certs.simulated_cluster import FRESH, HOSTS, KINDS, Process, World, run
 
 FOREIGN_CA = pki.make_ca("somebody else's CA", World().time)
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
@@ -75,10 +75,10 @@ def rsa_ca() -> dict[str, bytes]:
     ],
 )
 def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, entries: dict[str, bytes], why: str):
-    (old,) = observed(world).known
+    (old,) = observed(world).known_cas
     edit(world, AUTHORITY, **entries)
     actions = run(world, DESIRED)
-    assert actions[0].why == f"the present one cannot sign: {why}"
+    assert actions[0].why == f"the current CA cannot sign: {why}"
     found = observed(world)
     assert found.authority.current.certificate == old, "what works is kept, with its key or without"
     assert found.issuer == old
@@ -86,11 +86,11 @@ def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, e
     assert run_actions(world)[0] == SIGNED
     world.time += SERVE_LAG
     assert run_actions(world)[0] == RETIRED
-    assert len(observed(world).known) == 1
+    assert len(observed(world).known_cas) == 1
 
 
 def test_a_lost_authority_is_followed_by_a_new_one_in_three_steps(world: World):
-    (old,) = observed(world).known
+    (old,) = observed(world).known_cas
     world.put(AUTHORITY, None, ours=False)
     assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
     assert Authority.read(world.get(AUTHORITY)).current.certificate == old
@@ -99,10 +99,10 @@ def test_a_lost_authority_is_followed_by_a_new_one_in_three_steps(world: World):
 def test_where_nothing_works_nothing_is_waited_for(world: World):
     world.time += 3651 * DAY
     assert run_actions(world) == [INTRODUCED, *PUBLISHED, SIGNED]
-    assert len(observed(world).known) == 2, "API servers may see the old bundle for a while"
+    assert len(observed(world).known_cas) == 2, "API servers may see the old bundle for a while"
     world.time += SERVE_LAG
     assert run_actions(world) == [RETIRED, *PUBLISHED, MOUNTED]
-    assert len(observed(world).known) == 1
+    assert len(observed(world).known_cas) == 1
 
 
 def test_a_broken_successor_is_made_anew(world: World):
@@ -126,7 +126,7 @@ def test_a_strangers_leaf_that_works_is_followed_by_ours_without_a_gap(world: Wo
     assert run_actions(world) == [SIGNED]
     world.time += SERVE_LAG
     run_actions(world)
-    assert observed(world).known == (ours.certificate,)
+    assert observed(world).known_cas == (ours.certificate,)
 
 
 def test_there_is_no_way_back_from_the_next_ca(world: World):
@@ -148,11 +148,11 @@ def test_clocks_that_are_set_back(world: World, back: timedelta):
     world.jump -= back
     for _ in range(3):
         run_actions(world)
-        assert observed(world).works
+        assert observed(world).leaf_works
         world.time += SERVE_LAG
     run_actions(world)
     assert plan(observed(world)) == Plan(())
-    assert len(observed(world).known) == 1
+    assert len(observed(world).known_cas) == 1
 
 
 def test_a_secret_that_was_written_in_the_future_is_written_again(world: World):
@@ -160,7 +160,7 @@ def test_a_secret_that_was_written_in_the_future_is_written_again(world: World):
     held = world.get(SERVING)
     ahead = replace(world.state, serving=replace(held, written=world.now + DAY))
     (action,) = plan(observe(ahead, world.now, DESIRED)).actions
-    assert (action.kind, action.why) == (ActionKind.SIGN, "it is dated 2026-03-02 13:00, which is yet to come")
+    assert (action.kind, action.why) == (ActionKind.SIGN, "it is dated 2026-03-02 13:00, which is in the future")
 
 
 def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
@@ -183,7 +183,7 @@ def test_a_lost_secret_does_not_come_back_from_what_was_true_long_ago(world: Wor
     for lag in (PUBLISH_LAG, SERVE_LAG):
         world.time += lag
         run_actions(world)
-    (new,) = observed(world).known
+    (new,) = observed(world).known_cas
     world.put(SERVING, None, ours=False)
     while sleeper.step():
         pass

@@ -32,11 +32,11 @@ def test_before_the_installation(api: CertsApiServer, certs: Certs):
         "authority  Secret vgpu-webhook/vgpu-webhook-ca\n"
         "  current  none\n"
         "serving    Secret vgpu-webhook/vgpu-webhook-tls\n"
-        "  leaf     none: there is none yet\n"
+        "  leaf     none: there is no leaf yet\n"
         "bundles\n"
         "  MutatingWebhookConfiguration vgpu-webhook    nothing  there is no leaf to trust\n"
         "  ValidatingWebhookConfiguration vgpu-webhook  nothing  there is no leaf to trust\n"
-        "next       Secret vgpu-webhook/vgpu-webhook-ca: introduce a CA: there is none yet\n"
+        "next       Secret vgpu-webhook/vgpu-webhook-ca: introduce a CA: there is no CA yet\n"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_change_of_the_ca(api: CertsApiServer, certs: Certs):
     )
     assert all(bundle["holds"] == both for bundle in facts["bundles"])
     (step,) = facts["next"]
-    assert step.endswith(" on: the next CA signs the leaf, once API servers know the bundle")
+    assert step.endswith(" on: the next CA signs the leaf when API servers use the new bundle")
     assert f"  next     {both[1]}  valid until" in certs("show").out
     assert ", step promote since 20" in certs("show").out
 
@@ -110,11 +110,11 @@ def anonymous(text: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
 
 
-def test_the_readme_shows_what_is_shown(api: CertsApiServer, certs: Certs):
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_documentation_shows_what_is_shown(api: CertsApiServer, certs: Certs):
+    page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
     certs("ensure")
     certs("ensure", "--rotate-ca")
-    (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert anonymous(block) == anonymous(certs("show").out)
 
 
@@ -141,11 +141,11 @@ def cert_manager(api: CertsApiServer) -> None:
 @pytest.mark.parametrize(
     "damage, line",
     [
-        (distrusted, "it does not hold the CA that signed the leaf"),
-        (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it holds no certificate"),
+        (distrusted, "it does not contain the CA that signed the leaf"),
+        (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it contains no certificate"),
         (torn, "but its key belongs to another certificate"),
         (no_ca, "  current  none\n"),
-        (cert_manager, "problem    Secret vgpu-webhook/vgpu-webhook-tls belongs to cert-manager"),
+        (cert_manager, "problem    cert-manager manages Secret vgpu-webhook/vgpu-webhook-tls"),
     ],
 )
 def test_what_is_wrong_is_said(api: CertsApiServer, certs: Certs, damage: Any, line: str):
@@ -181,8 +181,8 @@ def test_what_cannot_be_read_is_no_report(api: CertsApiServer, certs: Certs):
     api.ahead = timedelta(days=1)
     ran = certs("show")
     assert ran.code == 1
-    assert "problem    the clock here says" in ran.out
+    assert "problem    the local clock shows" in ran.out
     certs.kubeconfig.unlink()
     ran = certs("show")
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"certs show: {certs.kubeconfig}: no credentials for the API server: ")
+    assert ran.err.startswith(f"error: {certs.kubeconfig}: no credentials for the API server: ")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import shell
 from tests.server.program import until
+from webhook.render.terminal import MAX_CELL
 from webhook.settings.files import SAMPLES
 from webhook.texts import legible
 
@@ -63,13 +64,10 @@ def test_filters(run, options: list[str], count: int):
 @pytest.mark.parametrize(
     ("glob", "hint"), [("card-cout", "did you mean 'card-count'?"), ("?", "`vgpu-webhook rules` lists them")]
 )
-def test_a_filter_that_names_no_rule_is_refused(
-    run, capsys: pytest.CaptureFixture[str], command: str, glob: str, hint: str
-):
-    with pytest.raises(SystemExit) as ended:
-        run(command, "--rule", glob, SAMPLE)
-    assert ended.value.code == 2
-    assert f"--rule: no rule is called {glob!r}; {hint}" in capsys.readouterr().err
+def test_a_filter_that_names_no_rule_is_refused(run, command: str, glob: str, hint: str):
+    ran = run(command, "--rule", glob, SAMPLE)
+    assert ran.code == 2
+    assert f"'--rule': no rule is called {glob!r}; {hint}" in ran.err
 
 
 def test_a_decision_is_looked_up_with_the_repair_before_it(run):
@@ -87,21 +85,20 @@ def test_every_decision_is_found_by_its_id_with_its_pair(run):
         assert found == [json.loads(each) for each in LINES[place // 2 * 2 :][:2]]
 
 
-def test_an_id_that_is_not_there(run, capsys: pytest.CaptureFixture[str]):
+def test_an_id_that_is_not_there(run):
     ran = run("audit", "--id", "000000000000", SAMPLE)
     assert (ran.code, ran.out) == (1, "")
     assert "no decision has the id 000000000000" in ran.err
     for options in (["--id", "nonsense"], ["--id", "0" * 12, "--denied"], ["--id", "0" * 12, "--summary"]):
-        with pytest.raises(SystemExit) as ended:
-            run("audit", *options, SAMPLE)
-        assert ended.value.code == 2
-    assert "--id stands alone" in capsys.readouterr().err
+        ran = run("audit", *options, SAMPLE)
+        assert ran.code == 2
+    assert "--id names one decision" in ran.err
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "json"]])
 def test_nothing_found_is_said(run, options: list[str]):
     ran = run("audit", *options, "--rule", "family-mixed", SAMPLE)
-    assert (ran.code, ran.out, ran.err) == (0, "", "vgpu-webhook audit: no decision matches\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "warning: no decision matches\n")
 
 
 def test_a_summary(run):
@@ -176,7 +173,7 @@ def test_skipped_lines_are_counted(run, tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(b"started\n" + b"".join(LINES) + LINES[0][:80])
     ran = run("audit", log)
-    assert (ran.code, ran.err) == (0, "vgpu-webhook audit: lines skipped: 1 foreign, 1 cut off at the end\n")
+    assert (ran.code, ran.err) == (0, "warning: lines skipped: 1 foreign, 1 cut off at the end\n")
     assert len(ran.out.splitlines()) == 17
 
 
@@ -201,7 +198,7 @@ def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]
     assert "evil" in ran.out
     assert all(line.isprintable() or set(line) & set("▃█") for line in ran.out.splitlines())
     if "json" not in options:
-        assert max(map(len, ran.out.splitlines())) < 600
+        assert max(map(len, ran.out.splitlines())) < 6 * MAX_CELL
 
 
 @given(st.text(), st.integers(1, 30))
@@ -222,7 +219,7 @@ def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[s
 
 def test_bad_input(run, tmp_path: Path):
     ran = run("audit", tmp_path / "none")
-    assert (ran.code, ran.err) == (2, f"vgpu-webhook audit: {tmp_path}/none: No such file or directory\n")
+    assert (ran.code, ran.err) == (2, f"error: {tmp_path}/none: No such file or directory\n")
 
 
 @pytest.mark.parametrize("options", [["audit"], ["audit", "--summary"], ["replay"], ["replay", "-o", "json"]])
@@ -231,7 +228,7 @@ def test_a_full_disk_is_told(options: list[str]):
         command = [sys.executable, "-m", "webhook.cli.main", *options, str(SAMPLE)]
         ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert ran.returncode == 2
-    assert ran.stderr.decode() == f"vgpu-webhook {options[0]}: cannot write the report: No space left on device\n"
+    assert ran.stderr.decode() == "error: cannot write the report: No space left on device\n"
 
 
 @pytest.mark.parametrize(
@@ -242,11 +239,10 @@ def test_a_full_disk_is_told(options: list[str]):
         (["--follow", "b"], "--follow takes one file"),
     ],
 )
-def test_bad_options(run, capsys, options: list[str], message: str):
-    with pytest.raises(SystemExit) as ended:
-        run("audit", "a", *options)
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err
+def test_bad_options(run, options: list[str], message: str):
+    ran = run("audit", "a", *options)
+    assert ran.code == 2
+    assert message in ran.err
 
 
 @pytest.fixture
@@ -304,4 +300,4 @@ def test_following_with_an_age_tells_what_was_before_too(tmp_path: Path, follow:
 def test_what_cannot_be_followed(run, tmp_path: Path):
     ran = run("audit", "--follow", tmp_path)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"vgpu-webhook audit: {tmp_path} is no regular file")
+    assert ran.err.startswith(f"error: {tmp_path} is no regular file")

@@ -13,6 +13,7 @@ from tests.doctor.test_live import put
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import status
 from webhook.doctor.registry import CHECKS
+from webhook.doctor.score import MOST, PRACTICES
 
 HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"
 OFFLINE = {"webhook-ready", "failed-open"}
@@ -98,14 +99,16 @@ def test_a_policy_may_be_given(run, directory, tmp_path):
     (tmp_path / "policy.yaml").write_text('target: {volcano: "1.12.0"}')
     ran = run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml")
     assert ran.code == 1
-    assert "the policy says 1.12.0" in ran.out
+    assert "the policy expects 1.12.0" in ran.out
     (tmp_path / "policy.yaml").write_text("rulez: {}")
     assert run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml").code == 2
 
 
-def test_files_and_a_cluster_exclude_each_other(capsys, run, directory):
-    with pytest.raises(SystemExit):
-        run("doctor", "--from", directory, "--context", "x")
+@pytest.mark.parametrize("option", [["--context", "x"], ["--kubeconfig", "x"], ["--cluster"]])
+def test_files_and_a_cluster_exclude_each_other(run, directory, option):
+    ran = run("doctor", "--from", directory, *option)
+    assert ran.code == 2
+    assert "files are read instead of a cluster" in ran.err
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
@@ -136,7 +139,7 @@ def test_a_live_cluster(run, tmp_path):
     ran = run("doctor", "--kubeconfig", kubeconfig)
     assert ran.code == 2
     assert ran.out == ""
-    assert ran.err.startswith("vgpu-webhook doctor: ")
+    assert ran.err.startswith("error: ")
 
 
 def test_without_a_cluster_it_says_how_to_name_one(tmp_path):
@@ -144,3 +147,26 @@ def test_without_a_cluster_it_says_how_to_name_one(tmp_path):
     assert ran.returncode == 2
     assert b"--kubeconfig" in ran.stderr
     assert b"Traceback" not in ran.stderr
+
+
+def test_the_score(run, directory):
+    ran = run("doctor", "--from", directory, "--score")
+    assert ran.code == 0, ran.out
+    *lines, empty, total = ran.out.splitlines()
+    assert empty == ""
+    reached = MOST * (len(PRACTICES) - 1)
+    assert total == f"{reached} of {reached} points"
+    assert [line.split()[1] for line in lines if line.startswith("?")] == ["failures-counted"], "files hold no metrics"
+    (found,) = run("doctor", "--from", directory, "--score", "-o", "json").lines
+    assert (found["score"], found["of"]) == (reached, reached)
+    assert found["practices"][0].keys() == {"practice", "points", "evidence", "remedy"}
+
+
+def test_a_score_below_all_points(run, directory):
+    change(directory, "MutatingWebhookConfiguration.json", '"timeoutSeconds": 5', '"timeoutSeconds": 9')
+    ran = run("doctor", "--from", directory, "--score")
+    assert ran.code == 0
+    assert "the timeout is longer than 5 s" in ran.out
+    assert run("doctor", "--from", directory, "--score", "--warnings-as-errors").code == 3
+    change(directory, "MutatingWebhookConfiguration.json", '"sideEffects": "None"', '"sideEffects": "Some"')
+    assert run("doctor", "--from", directory, "--score").code == 1

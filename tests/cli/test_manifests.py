@@ -149,3 +149,30 @@ def test_conditions_can_be_read(run):
     lines = run("manifests", "--all-pods").out.splitlines()
     assert max(map(len, lines)) <= 128
     assert sum("expression: |-" in line for line in lines) == 8
+
+
+def test_the_component_holds_the_net_that_is_printed_by_default(run):
+    assert run("manifests", "--net", "isolation").out == (DEPLOY / "components" / "net" / "policies.yaml").read_text()
+
+
+def test_the_net_denies_where_the_policy_does(run, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("rules: {isolation-env: warn}\nnamespaces: [{match: [team-*], rules: {host-access: deny}}]\n")
+    ran = run("manifests", "--net", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
+    assert (ran.code, ran.err) == (0, "")
+    found = list(yaml.safe_load_all(ran.out))
+    assert [one["kind"] for one in found] == ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] * 3
+    assert {one["spec"]["failurePolicy"] for one in found[::2]} == {"Ignore"}
+    assert [one["spec"] for one in found[1::2]] == [
+        {"policyName": one["metadata"]["name"], "validationActions": ["Deny"]} for one in found[::2]
+    ]
+    variables = {one["name"]: one["expression"] for one in found[0]["spec"]["variables"]}
+    assert variables["host_access"].startswith("!(variables.entry in [0] && ")
+    assert "isolation_env" not in variables
+
+
+@pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--net", "isolation", "--all-pods"]])
+def test_options_that_do_not_go_together(run, options):
+    ran = run("manifests", *options)
+    assert ran.code == 2
+    assert "--net" in ran.err

@@ -49,6 +49,22 @@ def review(run, write):
     return review
 
 
+LINES: dict[int, list[Any]] = {}  # by the fleet's identity: what its pods are told, which several tests look at
+
+
+@pytest.fixture
+def explained(review):
+    """The lines about a fleet's pods, with explanations."""
+
+    def explained(fleet: dict[str, Any]) -> list[Any]:
+        if id(fleet) not in LINES:
+            pods = [case["pod"] for case in fleet["cases"]]
+            LINES[id(fleet)] = review(fleet, fleet["nodes"], pods, "--explain").lines
+        return LINES[id(fleet)]
+
+    return explained
+
+
 def test_the_oracle_is_all_there():
     cases = [case for fleet in FLEETS for case in fleet["cases"]]
     assert len(cases) == 2000
@@ -59,9 +75,9 @@ def test_the_oracle_is_all_there():
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
-def test_verdicts_are_the_schedulers(fleet, review):
+def test_verdicts_are_the_schedulers(fleet, explained):
     cases = fleet["cases"]
-    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases], "--explain").lines
+    told = explained(fleet)
     assert len(told) == len(cases)
     for case, line in zip(cases, told, strict=True):
         assert line["allowed"] in ALLOWED[case["expect"]], (case, line["findings"])
@@ -71,9 +87,9 @@ def test_verdicts_are_the_schedulers(fleet, review):
 
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
-def test_verdicts_on_other_families_are_the_schedulers(fleet, review):
+def test_verdicts_on_other_families_are_the_schedulers(fleet, explained):
     cases = fleet["cases"]
-    told = review(fleet, fleet["nodes"], [case["pod"] for case in cases], "--explain").lines
+    told = explained(fleet)
     assert [line["allowed"] for line in told] == [case["expect"] == "allow" for case in cases]
     for case, line in zip(cases, told, strict=True):
         placements = [[shape["placement"] for shape in pod["shapes"]] for pod in line["explain"]]
@@ -83,8 +99,8 @@ def test_verdicts_on_other_families_are_the_schedulers(fleet, review):
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
-def test_slices_lie_on_different_cards_of_the_node(fleet, review):
-    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+def test_slices_lie_on_different_cards_of_the_node(fleet, explained):
+    for case, line in zip(fleet["cases"], explained(fleet), strict=True):
         counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
         for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
             cards = sum(kind["count"] for kind in shape["cards"])
@@ -94,11 +110,11 @@ def test_slices_lie_on_different_cards_of_the_node(fleet, review):
 
 
 @pytest.mark.parametrize("fleet", FLEETS[::3], ids=lambda fleet: fleet["id"])
-def test_offered_changes_help(fleet, review):
+def test_offered_changes_help(fleet, review, explained):
     """Make each change, and for a number also the one that gives up a little less."""
     nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
     offers = 0
-    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+    for case, line in zip(fleet["cases"], explained(fleet), strict=True):
         for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["change"]):
             alone = [nodes[name] for name in shape["names"]]
             changed, less = _apply(case["pod"], shape["change"], 0), _apply(case["pod"], shape["change"], 1)
@@ -114,11 +130,11 @@ def test_offered_changes_help(fleet, review):
 
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
-def test_offered_changes_help_in_other_families(fleet, review):
+def test_offered_changes_help_in_other_families(fleet, review, explained):
     """Make each change, and for a number also the one that gives up a little less."""
     nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
     offers: dict[tuple[str, ...], list[Any]] = {}
-    for case, line in zip(fleet["cases"], _explained(fleet, review), strict=True):
+    for case, line in zip(fleet["cases"], explained(fleet), strict=True):
         for shape in line["explain"][0]["shapes"] if len(line["explain"]) == 1 else ():  # several chips need several
             if shape["change"]:
                 offers.setdefault(tuple(shape["names"]), []).append((case["pod"], shape["change"]))
@@ -135,10 +151,6 @@ def _is_whole(change: dict[str, Any], line: dict[str, Any]) -> bool:
     return any(
         f"{change['most'] + 1} becomes {change['most']}, the whole NPU" in warning for warning in line["warnings"]
     )
-
-
-def _explained(fleet, review) -> list[Any]:
-    return review(fleet, fleet["nodes"], [case["pod"] for case in fleet["cases"]], "--explain").lines
 
 
 def _number(container: dict[str, Any]) -> int:

@@ -18,7 +18,7 @@ from webhook.devices.target import parse_version
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import PolicyFile
-from webhook.render.policy_file import commented_default, json_schema
+from webhook.render.policy import commented_default, json_schema
 from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.files import load_policy

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import jsonpatch
@@ -31,12 +32,16 @@ KEYS = [
 
 
 def test_json_has_exactly_the_keys_of_the_contract(run, write):
-    ran = run("review", "-o", "json", write("pod.yaml", pod(limits=vgpus(1, 1000, 101))))
+    file = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
+    ran = run("review", "-o", "json", file)
     assert ran.code == 1
     (line,) = ran.lines
     assert list(line) == KEYS
     assert (line["kind"], line["namespace"], line["name"], line["allowed"]) == ("Pod", "default", "train", False)
-    assert [list(finding) for finding in line["findings"]] == [["rule", "level", "path", "message"]]
+    (finding,) = line["findings"]
+    assert list(finding) == ["rule", "level", "path", "message", "file", "document", "line", "column"]
+    assert (finding["file"], finding["document"]) == (str(file), 1)
+    assert "vgpu-cores" in Path(file).read_text().splitlines()[finding["line"] - 1][finding["column"] - 1 :]
     assert line["findings"][0]["rule"] == "cores-range"
     assert line["findings"][0]["level"] == "deny"
     assert line["findings"][0]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
@@ -181,9 +186,9 @@ def test_a_workload_whose_pods_will_be_refused_is_a_failure(raw, run, write):
     )
     text = run("review", path).out
     assert f"REFUSED  the pods of {raw['kind']} d in default, 1 warning" in text
-    assert "the workload is admitted, but its pods will be refused: put right cores-range" in text
+    assert "the workload is admitted, but its pods will never run: correct cores-range" in text
     applied = run("review", "-o", "yaml", path)
-    assert "# its pods will be REFUSED: put right cores-range" in applied.out
+    assert "# its pods will NEVER RUN: correct cores-range" in applied.out
     assert yaml.safe_load(applied.out) == raw
 
 
@@ -326,7 +331,7 @@ def test_bad_configuration_ends_the_run(option, text, says, run, write):
 def test_explain_needs_a_fleet(write):
     ran = shell("review", "--explain", write("pod.yaml", pod()))
     assert ran.returncode == 2
-    assert b"--explain needs --fleet" in ran.stderr
+    assert b"add --fleet FILE or --cluster" in ran.stderr
 
 
 # --- the real command -----------------------------------------------------------------------------------------------
@@ -336,7 +341,7 @@ def test_standard_input(write):
     ran = shell("review", "-o", "json", "-", stdin=json.dumps(pod(limits=vgpus(1, 1000, 101))).encode())
     assert (ran.returncode, json.loads(ran.stdout)["allowed"]) == (1, False)
     empty = shell("review", "-")
-    assert (empty.returncode, empty.stderr) == (2, b"vgpu-webhook review: standard input: no document in it\n")
+    assert (empty.returncode, empty.stderr) == (2, b"error: standard input: no document in it\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error(write):
@@ -350,7 +355,7 @@ def test_a_reader_that_leaves_early_is_no_error(write):
 def test_a_full_disk_is_told_without_a_traceback(write):
     ran = shell_pipe(f"review -o json {write('pod.yaml', pod())} > /dev/full")
     assert ran.returncode == 2
-    assert ran.stderr == b"vgpu-webhook review: cannot write the report: No space left on device\n"
+    assert ran.stderr == b"error: cannot write the report: No space left on device\n"
 
 
 def test_it_starts_without_the_server(write):
@@ -391,3 +396,12 @@ def test_what_a_policy_does_not_enforce_is_told_as_what_would_be(run, write, enf
     assert (line["allowed"], line["enforcement"]) == (True, enforcement)
     assert bool(line["warnings"]) is (enforcement == "warn")
     assert "schedulerName" not in line["object"]["spec"]
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit", "github"])
+def test_ci_formats_name_file_line_and_rule(run, write, form):
+    file = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
+    ran = run("review", "-o", form, file)
+    assert (ran.code, ran.err) == (1, "")
+    assert "cores-range" in ran.out
+    assert str(file) in ran.out

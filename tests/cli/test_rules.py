@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-import webhook
-from webhook.offline.rulebook import rows
+import webhook.review
+from webhook.offline.rulebook import ENGINE_FINDINGS, rows
 from webhook.render.rules import cell
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
@@ -95,7 +95,7 @@ def test_a_rule_in_full_shows_docstring_example_and_answer(rule, run):
 
 
 def test_a_repair_shows_what_it_changes_as_review_does(run):
-    changed = run("rules", "toleration").out.partition("What becomes of it:\n")[2]
+    changed = run("rules", "toleration").out.partition("Result:\n")[2]
     assert changed.startswith("    spec\n")
     assert "    +   tolerations:\n    +   - key: volcano.sh/vgpu\n" in changed
 
@@ -104,10 +104,27 @@ def test_an_id_of_two_rules_gives_both(run):
     assert [row["kind"] for row in told_as_json(run, "memory-above-card")] == ["mutation", "validation"]
 
 
+def test_a_finding_of_the_engine_is_explained(run):
+    (told,) = told_as_json(run, "pod-too-large")
+    assert (told["kind"], told["level"]) == ("engine", "deny")
+    assert "1,000 containers" in told["what"]
+    for output in ("text", "markdown"):
+        shown = run("rules", "pod-too-large", "-o", output).out
+        assert all(told[key] in shown for key in ("id", "level", "what", "why"))
+    assert run("rules", "not-reviewed").code == 0
+
+
+def test_every_id_that_the_engine_uses_is_explained():
+    source = Path(webhook.review.__file__).read_text()
+    spelled = set(re.findall(r'^[A-Z_]+ = "([a-z]+(?:-[a-z]+)+)"', source, re.MULTILINE))
+    assert spelled == {finding.id for finding in ENGINE_FINDINGS}
+
+
 @pytest.mark.parametrize(
     "wanted,hint",
     [
         ("card-cuont", "did you mean 'card-count'?"),
+        ("pod-to-large", "did you mean 'pod-too-large'?"),
         ("zzz", "`vgpu-webhook rules` lists them"),
         ("\x1b[31m", "'\\x1b[31m'"),
     ],

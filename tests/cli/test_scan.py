@@ -55,7 +55,7 @@ def many() -> dict[str, Any]:
 
 
 def ray(namespace: str = "team") -> dict[str, Any]:
-    """A kind that the webhook does not know, whose pods ask for too much."""
+    """A kind that the webhook does not know, whose pods request too much."""
     group = {"template": {"spec": pod(limits=vgpus(1, 1000, 101))["spec"]}}
     spec = {"headGroupSpec": group}
     return {
@@ -73,12 +73,12 @@ TABLE = """\
 NAMESPACE  OBJECT                   LEVEL  RULE            MESSAGE
 other      Pod/loose                deny   scheduler-name  would be repaired at creation: spec.schedulerName becomes "volcano"
 team       Pod/good                 fine
-team       StatefulSet/db (2 pods)  deny   cores-range     container "main" asks for volcano.sh/vgpu-cores 150, but it is a \
+team       StatefulSet/db (2 pods)  deny   cores-range     container "main" requests volcano.sh/vgpu-cores 150, but it is a \
 percentage of one card; write 100 or less
 
-5 judged: 5 pods, 0 workloads; asking for devices: 4
+5 reviewed: 5 pods, 0 workloads; requesting devices: 4
 3 deny in 3 objects
-passed over: 2 finished pods and other objects
+skipped: 2 finished pods and other objects
 """
 
 
@@ -103,10 +103,21 @@ def test_what_is_not_reviewed_is_named(run, write):
     ]
     table = run("scan", *SETTINGS, "--policy", policy, path)
     assert (table.code, table.err) == (0, "")
-    assert table.out.splitlines()[-4:] == [*unread, "passed over: 1 finished pods and other objects"]
+    assert table.out.splitlines()[-4:] == [*unread, "skipped: 1 finished pods and other objects"]
     lines = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
     assert (lines.code, lines.out) == (0, "")
-    assert lines.err.splitlines() == [f"vgpu-webhook scan: {line}" for line in unread]
+    assert lines.err.splitlines() == [f"warning: {line}" for line in unread]
+
+
+def test_another_installation_exempts_other_namespaces(run, write):
+    path = write("all", listed(*[stored("a", 150, namespace=where) for where in ("kube-system", "gpu-system", "team")]))
+    exempt = ("--exempt-namespace", "gpu-system")
+    ran = run("scan", *SETTINGS, "-o", "json", *exempt, path)
+    assert [line["namespace"] for line in ran.lines] == ["kube-system", "team"]
+    assert "namespace gpu-system is exempt" in ran.err
+    ran = run("review", *SETTINGS, "-o", "json", *exempt, path)
+    assert [line["allowed"] for line in ran.lines] == [False, True, False]
+    assert len(run("scan", *SETTINGS, "-o", "json", "--exempt-namespace", "", path).lines) == 3
 
 
 def test_a_workload_whose_pods_would_be_refused_is_a_denial(run, write):
@@ -132,7 +143,7 @@ def test_without_a_fleet_nothing_is_called_fine(run, write):
     assert "Pod/big  unchecked" in table.out
     assert f"note {note}, then add --fleet fleet.yaml" in " ".join(table.out.split())
     lines = run("scan", "-o", "json", path)
-    assert lines.err == f"vgpu-webhook scan: {note}, then add --fleet fleet.yaml\n"
+    assert lines.err == f"warning: {note}, then add --fleet fleet.yaml\n"
     assert run("scan", *SETTINGS, path).code == 1, "no node has 12 cards"
     plain = run("scan", write("plain", listed({"apiVersion": "v1", "kind": "Pod", "spec": {"containers": []}})))
     assert "note" not in plain.out
@@ -153,6 +164,20 @@ def test_json_is_a_line_a_row(run, write):
 def test_namespaces_can_be_chosen(run, write):
     ran = run("scan", *SETTINGS, "-o", "json", "-n", "other", "--namespace", "none", write("all", many()))
     assert [line["name"] for line in ran.lines] == ["loose"]
+
+
+def test_labels_can_be_chosen(run, write):
+    items = [stored(name, 150) for name in ("a", "b", "c")]
+    for item, labels in zip(items, ({"app": "web"}, {"app": "api"}, {}), strict=True):
+        item["metadata"]["labels"] = labels
+    path = write("all", listed(*items))
+    for command in ("scan", "review"):
+        ran = run(command, *SETTINGS, "-o", "json", "-l", "app in (web, api),app!=api", path)
+        assert [line["name"] for line in ran.lines] == ["a"]
+    ran = run("scan", "-l", "a b", path)
+    assert ran.err.startswith(
+        "error: invalid value for '-l' / '--selector': 'a b' is not a label selector; write KEY=VALUE"
+    )
 
 
 @pytest.mark.parametrize(
@@ -177,9 +202,9 @@ def test_what_cannot_be_read_is_named_and_the_rest_reported(run, write, tmp_path
     assert ran.code == 2
     assert trimmed(ran.out) == TABLE
     told = ran.err.splitlines()
-    assert told[0].startswith(f"vgpu-webhook scan: {bad}: not JSON that can be read")
-    assert told[1] == f"vgpu-webhook scan: {tmp_path / 'none'}: No such file or directory"
-    assert told[2] == f"vgpu-webhook scan: {odd}: object 1: spec must be an object, not a string"
+    assert told[0].startswith(f"error: {bad}: not JSON that can be read")
+    assert told[1] == f"error: {tmp_path / 'none'}: No such file or directory"
+    assert told[2] == f"error: {odd}: object 1: spec must be an object, not a string"
     assert "\x1b" not in ran.err
 
 
@@ -213,8 +238,7 @@ def test_a_large_yaml_file_is_told_how_to_be_read(run, write, monkeypatch):
     [[], ["--cluster", "file"], ["--kubeconfig", "x", "file"], ["-o", "yaml", "file"], ["--report", "file"]],
 )
 def test_what_cannot_be_meant_is_refused(run, argv):
-    with pytest.raises(SystemExit, match="2"):
-        run("scan", *argv)
+    assert run("scan", *argv).code == 2
 
 
 def test_reports_can_be_printed(run, write):
@@ -233,7 +257,7 @@ def test_memory_is_bounded(tmp_path):
     )
     ballast = [{"name": f"V{number}", "value": "x" * 100} for number in range(50)]
     peaks = []
-    for count in (2000, 8000):
+    for count in (1000, 4000):
         path = tmp_path / f"{count}.json"
         one = stored("p")
         one["spec"]["containers"][0]["env"] = ballast
@@ -241,7 +265,7 @@ def test_memory_is_bounded(tmp_path):
         path.write_text('{"items":[' + ",".join([text] * count) + "]}")
         command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), str(path)]
         peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stderr))
-    assert path.stat().st_size > 50_000_000
+    assert path.stat().st_size > 25_000_000
     assert peaks[1] < peaks[0] + 8_000, "KiB"
 
 
@@ -365,7 +389,7 @@ def test_the_context_s_namespace_is_the_default(run, api, cluster):
 def test_the_policy_of_the_cluster_counts(run, api, cluster):
     everything(api, stored("a", 150))
     text = "rules: {cores-range: warn, fits-no-node: warn}"
-    api.put("/api/v1/namespaces/team/configmaps", config_map(names.POLICY_MAP, {names.POLICY_KEY: text}))
+    api.put("/api/v1/namespaces/vgpu-webhook/configmaps", config_map(names.POLICY_MAP, {names.POLICY_KEY: text}))
     assert run("scan", *cluster, "-A").code == 0
 
 

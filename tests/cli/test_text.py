@@ -46,7 +46,7 @@ def test_a_refused_pod_word_for_word(run, write):
     assert run("review", "--fleet", FLEETS / "rtx4090.yaml", path).out == (
         f"""REFUSED  Pod train in default  ({path})
   found
-    deny  card-count: container "main" asks for 9 vGPUs, but the largest node (gpu-a) has 8 cards; ask for 8 or fewer
+    deny  card-count: container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards; request 8 or fewer
           at spec.containers[0].resources.limits[volcano.sh/vgpu-number]
   next  put right what is marked deny; `vgpu-webhook rules card-count` says why
         add --explain to see what each kind of node says to it

@@ -2,18 +2,19 @@
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import pytest
 
-from webhook.audit.journal import Journal
+from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
-from webhook.console.state import State
+from webhook.console.state import ConsoleState
 from webhook.policy.policy import Policy
-from webhook.settings.files import SettingsFiles
+from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 
-OPEN: list[Journal] = []  # logs of a test, closed behind it
+OPEN: list[LogFollower] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
 
 
@@ -23,7 +24,7 @@ class Fixed:
 
     inputs: SnapshotInputs
 
-    @property
+    @cached_property
     def snapshot(self):
         return self.inputs.snapshot()
 
@@ -36,7 +37,7 @@ class Fixed:
 
 
 def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
-    inputs = SettingsFiles().or_samples().load().inputs()
+    inputs = SettingsPaths().or_samples().load().inputs()
     return replace(inputs, policy=policy) if policy else inputs
 
 
@@ -49,8 +50,8 @@ def _closed():
 
 @pytest.fixture
 def state():
-    """What the console under test shows; a test may ask for another."""
-    return State(Fixed(sample_parts()))
+    """What the console under test shows; a test may request another."""
+    return ConsoleState(Fixed(sample_parts()))
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.decided import LINES, ask, browse, numbers, write
+from tests.console.audit_lines import LINES, ask, browse, numbers, write
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_one_decision_is_the_whole_line(client: Any):
     assert told["number"] == 2
     assert told["outcome"] == "denied"
     assert told["current"] == LINES[1]["digests"]
-    assert ask(client, "/17", 404)["message"].startswith("the journal holds no decision 17")
+    assert ask(client, "/17", 404)["message"].startswith("there is no decision 17")
 
 
 def test_pairs(client: Any):

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.decided import HOSTILE, LINES, ask, browse, look, numbers, read, write
+from tests.console.audit_lines import HOSTILE, LINES, ask, browse, look, numbers, read, write
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -101,8 +101,8 @@ def test_a_binary_log(tmp_path: Path):
     (tmp_path / "log").write_bytes(os.urandom(200_000))
     journal = read(tmp_path / "log")
     page = look(browse(journal), "/decisions")
-    assert "are no decision and left out" in page.text
-    assert "Nothing is recorded yet" in page.text
+    assert "are not decisions and left out" in page.text
+    assert "No decision is recorded yet" in page.text
 
 
 def test_a_log_that_is_not_there(tmp_path: Path):

@@ -2,14 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from time import monotonic
+from time import thread_time
 from typing import Any
 
 import orjson
 import pytest
 
-from tests.console.decided import API, LINES, ask, browse, look, numbers, write
-from webhook.audit.journal import Journal
+from tests.console.audit_lines import API, LINES, ask, browse, look, numbers, write
+from webhook.audit.follower import LogFollower
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
     older = next(link for link in page.links("/decisions?") if "before=" in link)
     assert [f in older for f in ("user=anna*&user=b*", "since=2026-11-20", "dryRun=false")] == [True] * 3
     users = [at["value"] for tag, at in page.elements if tag == "input" and at.get("name") == "user"]
-    assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is asked for
+    assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is requested
     assert not any("data-first" in at for _, at in page.elements)  # an older page is not followed
     assert any("data-first" in at for _, at in look(client, "/decisions?user=anna*").elements)
 
@@ -45,7 +45,7 @@ def test_a_decision_by_its_id(client: Any, tmp_path: Path):
     assert link in look(client, "/decisions/2").links("/decisions/")
     missing = client.get("/decisions/000000000000")
     assert missing.status_code == 404
-    assert "holds no decision 000000000000" in missing.text
+    assert "there is no decision 000000000000" in missing.text
     decimal = browse(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
     assert decimal.get("/decisions/001234567890").location == "/decisions/1"
 
@@ -75,11 +75,11 @@ def test_without_an_audit_log():
 
 def test_while_the_log_is_still_read(tmp_path: Path):
     (tmp_path / "log").write_bytes(orjson.dumps(LINES[0]) + b"\n")
-    assert "Still reading the log: 0%" in look(browse(Journal(str(tmp_path / "log"))), "/decisions").text
+    assert "Still reading the log: 0%" in look(browse(LogFollower(str(tmp_path / "log"))), "/decisions").text
 
 
-def test_a_hundred_thousand_decisions(tmp_path: Path):
-    """The bounds are many times what it takes, as the machine may be busy."""
+def test_thirty_thousand_decisions(tmp_path: Path):
+    """The bounds are many times what it takes."""
     begin = datetime(2026, 11, 17, tzinfo=UTC)
 
     def line(number: int) -> dict[str, Any]:
@@ -92,12 +92,16 @@ def test_a_hundred_thousand_decisions(tmp_path: Path):
             "request": {},
         }
 
-    client = browse(write(tmp_path / "log", [line(number) for number in range(100_000)]))
-    for address, seconds in (("/decisions", 6.0), ("/decisions", 1.0), ("/decisions?user=u1*&since=2026-11-18", 6.0)):
-        asked = monotonic()
+    client = browse(write(tmp_path / "log", [line(number) for number in range(30_000)]))
+    for address, seconds in (
+        ("/decisions", 2.0),
+        ("/decisions", 0.5),
+        ("/decisions?user=u1*&since=2026-11-17T08:00:00Z", 2.0),
+    ):
+        asked = thread_time()
         answer = client.get(address)
-        assert (answer.status_code, monotonic() - asked < seconds) == (200, True)
+        assert (answer.status_code, thread_time() - asked < seconds) == (200, True)
         assert len(answer.data) < 500_000
-    asked = monotonic()
-    assert numbers(client, "?after=99999&denied=true") == [100_000]
-    assert monotonic() - asked < 0.25
+    asked = thread_time()
+    assert numbers(client, "?after=29999&denied=true") == [30_000]
+    assert thread_time() - asked < 0.25

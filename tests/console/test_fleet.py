@@ -9,10 +9,10 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook import names
-from webhook.console.api.fleet import MAX_DRAWN
 from webhook.console.app import create_app
-from webhook.console.pages.units import ago, mebibytes
-from webhook.console.state import State
+from webhook.console.fleet import MAX_DRAWN
+from webhook.console.state import ConsoleState
+from webhook.console.texts import ago, mebibytes
 from webhook.devices.nodes import Node
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.files import SAMPLES, load_device_config
@@ -33,7 +33,7 @@ def vgpu_node(name, *cards, offered=None):
 
 def console(nodes, policy=None, settings=Fixed):
     inputs = SnapshotInputs(load_device_config(SAMPLES / "device-config.yaml"), policy or default_policy(), nodes)
-    return create_app(State(settings(inputs))).test_client()
+    return create_app(ConsoleState(settings(inputs))).test_client()
 
 
 def fleet(client, **question):
@@ -129,10 +129,10 @@ def test_a_search_counts_the_nodes_that_it_finds():
 
 def test_a_hostile_pattern_is_quick():
     client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
-    began = time.monotonic()
+    began = time.process_time()
     fleet(client, name="*a" * 120 + "b")
     fleet(client, name="?*" * 120)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_skipped_nodes_are_told_with_what_they_lack():
@@ -196,7 +196,7 @@ def test_many_kinds_are_bounded():
     page = client.get("/fleet")
     assert page.text.count("<figure") == MAX_DRAWN
     assert f"{MAX_DRAWN} of 300 kinds are drawn" in page.text
-    assert "and 100 stand in the table" in page.text
+    assert "and 100 are in the table" in page.text
     assert len(page.data) < 1_500_000
 
 
@@ -244,10 +244,10 @@ def test_a_large_fleet_is_quick():
     card = (10, 16_000, "A10")
     client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
     client.get("/fleet")
-    began = time.monotonic()
+    began = time.process_time()
     page = client.get("/fleet?name=node-1*7")
     assert page.status_code == 200
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 def test_the_page_says_json_by_the_same_query(client):

@@ -9,9 +9,8 @@ from flask import Flask
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook.console import guard
-from webhook.console.api.routes import OPERATIONS
-from webhook.console.app import create_app
-from webhook.console.state import State
+from webhook.console.app import OPERATIONS, create_app
+from webhook.console.state import ConsoleState
 
 PAGES = ("/fleet", "/decisions", "/rules", "/health")
 OURS = "http://localhost:8080"
@@ -247,7 +246,7 @@ def test_nothing_takes_a_method_that_changes(state):
 def test_a_long_query_is_refused_with_a_sentence(client):
     answer = client.get("/api/v1/rules?namespace=" + "a" * (guard.MAX_QUERY + 1))
     assert answer.status_code == 414
-    assert "at most 4 KiB" in answer.json["message"]
+    assert "longer than 4 KiB" in answer.json["message"]
 
 
 def test_a_large_body_is_refused(client):
@@ -261,7 +260,7 @@ def test_a_large_body_is_refused(client):
 
 
 def test_few_compute_at_a_time_and_few_wait(monkeypatch):
-    monkeypatch.setattr(guard, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(guard, "WAIT_SECONDS", 0.3)
     inside, leave = threading.Semaphore(0), threading.Event()
 
     def compute():
@@ -269,7 +268,7 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
             inside.release()
             leave.wait(10)
 
-    threads = [threading.Thread(target=compute) for _ in range(guard.HEAVY)]
+    threads = [threading.Thread(target=compute) for _ in range(guard.MAX_COMPUTING)]
     for thread in threads:
         thread.start()
     for _ in threads:
@@ -287,8 +286,8 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
 
 
 def test_a_place_that_becomes_free_is_taken_by_who_waits(monkeypatch):
-    monkeypatch.setattr(guard, "PATIENCE_SECONDS", 10.0)
-    held = [guard.computing() for _ in range(guard.HEAVY)]
+    monkeypatch.setattr(guard, "WAIT_SECONDS", 10.0)
+    held = [guard.computing() for _ in range(guard.MAX_COMPUTING)]
     for place in held:
         place.__enter__()
     done = threading.Event()
@@ -297,7 +296,7 @@ def test_a_place_that_becomes_free_is_taken_by_who_waits(monkeypatch):
         with guard.computing():
             done.set()
 
-    waiting = [threading.Thread(target=compute) for _ in range(guard.WAITING)]
+    waiting = [threading.Thread(target=compute) for _ in range(guard.MAX_WAITING)]
     for thread in waiting:
         thread.start()
     until = time.monotonic() + 5
@@ -348,6 +347,6 @@ def test_a_redirect_stays_here(client):
 
 
 def test_a_state_that_cannot_be_shared_between_apps_is_not_needed():
-    first = create_app(State(Fixed(sample_parts()))).test_client()
-    second = create_app(State(Fixed(sample_parts()))).test_client()
+    first = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
+    second = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
     assert first.get("/api/v1/rules").data == second.get("/api/v1/rules").data

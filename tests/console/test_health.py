@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.console.conftest import Fixed, sample_parts
-from webhook.audit.journal import Journal
+from webhook.audit.follower import LogFollower
 from webhook.console import examiner
-from webhook.console.api.certificate import certificate
-from webhook.console.api.doctor import WORST_FIRST
 from webhook.console.app import create_app
+from webhook.console.certificate import check_certificate
+from webhook.console.doctor import WORST_FIRST
 from webhook.console.examiner import Examiner
-from webhook.console.state import State
-from webhook.doctor import files
+from webhook.console.state import ConsoleState
+from webhook.doctor.gather import facts_from_files
 from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
 from webhook.manifests.configurations import configurations
@@ -33,11 +33,11 @@ HOSTILE = "<script>alert(1)</script>\u202e"
 
 
 def look_at_samples():
-    return files.facts_from(SAMPLES / "cluster", datetime.now(UTC), None)
+    return facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)
 
 
 def console(settings=None, **parts):
-    return create_app(State(settings or Fixed(sample_parts()), **parts)).test_client()
+    return create_app(ConsoleState(settings or Fixed(sample_parts()), **parts)).test_client()
 
 
 def health(client, **question):
@@ -86,7 +86,7 @@ def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc
     ],
 )
 def test_a_certificate_is_judged_by_what_is_left_of_it(tmp_path, age, left, status, words):
-    found = certificate(write_certificate(tmp_path / "tls.crt", NOW - age, NOW + left), NOW)
+    found = check_certificate(write_certificate(tmp_path / "tls.crt", NOW - age, NOW + left), NOW)
     assert found.status == status
     assert words in found.message
     assert bool(found.remedy) == (status != "ok")
@@ -97,7 +97,7 @@ def test_a_certificate_is_judged_by_what_is_left_of_it(tmp_path, age, left, stat
 def test_a_certificate_says_for_whom_it_is(tmp_path):
     names = [f"name-{at}.example" for at in range(30)]
     file = write_certificate(tmp_path / "tls.crt", NOW, NOW + timedelta(days=90), names, subject=HOSTILE)
-    found = certificate(file, NOW)
+    found = check_certificate(file, NOW)
     assert (found.names[0], len(found.names), found.more_names) == ("name-0.example", 20, 10)
     page = console(certificate=file).get("/health").text
     assert "name-0.example" in page
@@ -127,7 +127,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, make):
     found: list = []
     asked.start()
     asked.join(10)
-    assert "no regular file" in part(found[0], "certificate")["message"]
+    assert "not a regular file" in part(found[0], "certificate")["message"]
 
 
 def test_a_certificate_that_is_not_to_be_seen_is_not_checked(client):
@@ -193,13 +193,13 @@ def test_the_worst_comes_first(tmp_path):
 
 def test_nothing_wrong_is_said_with_what_was_not_looked_at(client):
     page = client.get("/health").text
-    assert "Nothing is wrong, as far as could be looked at" in page
+    assert "No problem found, but not everything could be checked" in page
 
 
 def test_the_audit_log_is_told_with_its_span_and_what_was_skipped(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
-    journal = Journal(str(file))
+    journal = LogFollower(str(file))
     journal.look()
     client = console(journal=journal)
     found = health(client)
@@ -222,7 +222,7 @@ def test_the_audit_log_is_told_with_its_span_and_what_was_skipped(tmp_path):
 
 
 def test_an_audit_log_that_cannot_be_read_is_a_warning(tmp_path):
-    journal = Journal(str(tmp_path / "missing.jsonl"))
+    journal = LogFollower(str(tmp_path / "missing.jsonl"))
     journal.look()
     found = health(console(journal=journal))
     assert part(found, "audit log")["status"] == "warning"
@@ -272,7 +272,7 @@ def test_it_says_what_the_command_says():
     expected = examine(look_at_samples()[0], partial(configurations, all_pods=True))
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
-    ) == sorted((told.check, told.line.status.value, told.line.message, told.line.remedy) for told in expected)
+    ) == sorted((told.check, told.status.value, told.message, told.remedy) for told in expected)
     order = [WORST_FIRST.index(each["status"]) for each in found["lines"]]
     assert order == sorted(order)
     assert sum(found["counts"].values()) == len(found["lines"])
@@ -285,9 +285,9 @@ def test_the_page_groups_its_lines_worst_first():
     found = ask(client)
     for line in found["lines"]:
         assert f"<code>{line['check']}</code>" in page
-    section = page[page.index("What the doctor says") :]
+    section = page[page.index("Results of the doctor") :]
     assert section.index("✕</span> broken") < section.index("▲</span> warning") < section.index("✓</span> ok")
-    assert "Look again" in section
+    assert "Check again" in section
     assert part(health(client), "doctor")["status"] == "broken"
 
 
@@ -324,7 +324,7 @@ def test_nobody_waits_for_a_look_that_takes_long():
     assert 'href="/health?wait=20"' in page
     found = ask(client, wait="0.2")
     assert (found["looking"], found["at"], found["lines"]) == (True, None, [])
-    assert part(health(client), "doctor")["message"] == "still looking"
+    assert part(health(client), "doctor")["message"] == "still checking"
     assert time.monotonic() - began < 5
     assert look.times == 1
     look.go_on.set()
@@ -340,7 +340,7 @@ def test_an_older_result_stays_while_it_looks_again(monkeypatch):
     look.go_on.clear()
     found = ask(client, refresh="true", wait="0")
     assert (found["looking"], found["lines"]) == (True, lines)
-    assert "What it said before is below" in client.get("/health").text
+    assert "Its last results are below" in client.get("/health").text
     look.go_on.set()
     assert ask(client, wait="20")["looking"] is False
 
@@ -360,7 +360,7 @@ def test_a_doctor_that_fails_leaves_the_rest_of_the_page(error, words):
     assert words in found["problem"]
     answer = client.get("/health")
     assert answer.status_code == 200
-    for text in ("It could not look", words, "Settings in use", "This console"):
+    for text in ("The doctor failed", words, "Settings in use", "This console"):
         assert text in answer.text
     assert "<script>alert" not in answer.text
     assert part(health(client), "doctor")["status"] == "warning"

@@ -103,9 +103,9 @@ def test_whatever_is_explained_is_drawn(raw, nodes):
 def test_size_and_time_are_bounded(name):
     part = [DrawnPart(name + str(at), 10, 1, name) for at in range(64)]
     cards = [DrawnCard(name, name + str(at % 2), 1000, 100, 100, tuple(part), 99, name + str(at)) for at in range(16)]
-    begin = time.monotonic()
+    begin = time.process_time()
     text = svg(DrawnNode(tuple(cards), "MiB", "%", 1, name), name)
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2
     assert len(text.encode()) <= MAX_BYTES
     assert "more cards not drawn" in text
 

@@ -10,14 +10,12 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from tests.console.conftest import Fixed, sample_parts
-from webhook.audit.journal import Journal
-from webhook.console.api.openapi import PREFIX
-from webhook.console.api.operation import Answer, Method, Question
-from webhook.console.api.routes import OPERATIONS, answer
-from webhook.console.app import create_app
+from webhook.audit.follower import LogFollower
+from webhook.console.api import PREFIX, RequestModel, ResponseModel, to_json
+from webhook.console.app import OPERATIONS, create_app
 from webhook.console.examiner import Examiner
-from webhook.console.state import State
-from webhook.doctor import files
+from webhook.console.state import ConsoleState
+from webhook.doctor.gather import facts_from_files
 from webhook.settings.files import SAMPLES
 
 MANIFEST = (SAMPLES / "pod-refused.yaml").read_text()
@@ -54,12 +52,12 @@ ASKED = [(each, question) for each in OPERATIONS for question in QUESTIONS.get(e
 
 @pytest.fixture(scope="module")
 def client():
-    journal = Journal(str(SAMPLES / "audit.jsonl"))
+    journal = LogFollower(str(SAMPLES / "audit.jsonl"))
     journal.look()
-    state = State(
+    state = ConsoleState(
         Fixed(sample_parts()),
         journal,
-        Examiner("samples", lambda: files.facts_from(SAMPLES / "cluster", datetime.now(UTC), None)),
+        Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
         SAMPLES / "fleet.yaml",  # no certificate, which is told
     )
     yield create_app(state).test_client()
@@ -80,7 +78,7 @@ def ask(client, each, question):
     left = dict(question)
     for name in re.findall(r"<(?:\w+:)?(\w+)>", path):
         path = re.sub(rf"<(?:\w+:)?{name}>", str(left.pop(name)), path)
-    if each.method is Method.POST:
+    if each.method == "POST":
         return client.post(PREFIX + path, json=left)
     return client.get(f"{PREFIX}{path}?{urlencode(left, doseq=True)}")
 
@@ -164,9 +162,9 @@ def test_models_have_names_of_their_own(document):
 
 def test_each_parameter_is_asked_for(document):
     for each in OPERATIONS:
-        fields = {field.alias or name for name, field in each.question.model_fields.items()}
+        fields = {field.alias or name for name, field in each.request.model_fields.items()}
         used = {key for question in QUESTIONS[each.id] for key in question}
-        if each.method is Method.GET:
+        if each.method == "GET":
             assert used == fields, each.id
         else:
             assert used <= fields, each.id
@@ -181,14 +179,14 @@ def test_a_parameter_that_it_does_not_name_is_refused(client, document, each):
     validator(document, {"$ref": "#/components/schemas/Problem"}).validate(found.json)
 
 
-@pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method is Method.GET], ids=lambda each: each.id)
+@pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method == "GET"], ids=lambda each: each.id)
 def test_a_parameter_is_written_once_even_if_empty_or_unknown(client, each):
     path = re.sub(r"<int:\w+>", "1", each.path)
     path = re.sub(r"<\w+>", "cores-range", path)
     assert client.get(f"{PREFIX}{path}?nonsense=").status_code == 400
     single = [
         field.alias or name
-        for name, field in each.question.model_fields.items()
+        for name, field in each.request.model_fields.items()
         if not str(field.annotation).startswith("tuple")
     ]
     for name in single:
@@ -200,7 +198,7 @@ def test_a_parameter_is_written_once_even_if_empty_or_unknown(client, each):
 def test_what_stands_in_the_path_is_not_taken_from_elsewhere(client):
     found = client.get(f"{PREFIX}/rules/cores-range?id=other")
     assert found.status_code == 400
-    assert "in the path" in found.json["message"]
+    assert "the path names it already" in found.json["message"]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +242,7 @@ def test_a_mistake_is_named(client, path, start):
 def test_a_body_that_is_no_question_is_refused(client, content, kind, status):
     """What a form of another site can send without being asked, no operation takes."""
     for each in OPERATIONS:
-        if each.method is Method.POST:
+        if each.method == "POST":
             found = client.post(PREFIX + each.path, data=content, content_type=kind)
             assert found.status_code == status
             assert found.json["message"]
@@ -252,16 +250,16 @@ def test_a_body_that_is_no_question_is_refused(client, content, kind, status):
 
 def test_questions_and_answers_are_of_two_kinds_of_models():
     for each in OPERATIONS:
-        assert issubclass(each.question, Question)
-        assert issubclass(each.answer, Answer)
-        assert each.question.model_config["extra"] == "forbid"
+        assert issubclass(each.request, RequestModel)
+        assert issubclass(each.response, ResponseModel)
+        assert each.request.model_config["extra"] == "forbid"
 
 
 def test_any_text_and_any_number_can_be_answered():
-    class Hostile(Answer):
+    class Hostile(ResponseModel):
         text: str
         number: int
 
     assert issubclass(Hostile, BaseModel)
-    found = json.loads(answer(Hostile(text="\ud800", number=10**30)))
+    found = json.loads(to_json(Hostile(text="\ud800", number=10**30)))
     assert found == {"text": "\ud800", "number": 10**30}

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
+from webhook.console import playground
 from webhook.console.app import create_app
-from webhook.console.pages import playground
-from webhook.console.pages import playground_examples as examples
-from webhook.console.state import State
+from webhook.console.state import ConsoleState
 from webhook.offline.rulebook import rows
 from webhook.outcome import WORDS
 from webhook.policy.policy import parse_policy
@@ -108,7 +107,7 @@ def test_a_sample_is_chosen_by_its_name(client, name, headline):
 
 def test_every_example_is_offered_and_opens(client):
     offered = [each["value"] for each in shown(client.get("/")).all("option")]
-    assert sorted(offered) == sorted(name for group in examples.choices().values() for name in group)
+    assert sorted(offered) == sorted(name for group in playground.choices().values() for name in group)
     assert set(offered) >= {row.id for row in rows()}
     for name in offered:
         page = shown(client.get(f"/?example={name}"))
@@ -135,7 +134,7 @@ def test_a_refusal_stands_where_it_stands(client):
     assert "Refused" in words(page.one("section", "verdict bad"))
     assert page.one("div", "line found deny")["text"].split() == ["volcano.sh/vgpu-cores:", "150"]
     finding = page.one("p", "finding deny")
-    assert words(finding).startswith('deny cores-range: container "main" asks for volcano.sh/vgpu-cores 150')
+    assert words(finding).startswith('deny cores-range: container "main" requests volcano.sh/vgpu-cores 150')
     assert '"pods.vgpu-webhook.svc" denied the request: cores-range' in page.one("pre", "terminal")["text"]
     assert "/rules/cores-range?kind=validation" in [each.get("href") for each in page.all("a")]
 
@@ -221,21 +220,21 @@ def test_a_workload_whose_pods_will_be_refused_is_red(client):
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n" + textwrap.indent(POD, "    ")
     page = post(client, f"{job}---\n{POD}")
     first, second = page.all("section", "verdict bad")
-    assert words(first).startswith("✕ Its pods will be refused Job j in default")
-    assert "The API server admits it, but its pods will be refused: put right cores-range" in words(first)
+    assert words(first).startswith("✕ Its pods will never run Job j in default")
+    assert "The API server admits it, but its pods will never run: correct cores-range" in words(first)
     assert words(second).startswith("✕ Refused")
-    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will be refused", "Refused"]
+    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will never run", "Refused"]
 
 
 def test_a_workload_shows_how_its_pods_change(client):
     spec = "".join(f"    {line}\n" for line in POD.partition("spec:\n")[2].splitlines())
     page = post(client, f"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\nspec:\n  template:\n    spec:\n{spec}")
-    assert "Its pods will change" in page.one("div", "answer")["text"]
-    assert "its pods will be refused: put right cores-range" in words(page.one("section", "verdict"))
+    assert "Its pods will be changed" in page.one("div", "answer")["text"]
+    assert "its pods will never run: correct cores-range" in words(page.one("section", "verdict"))
 
 
 def test_an_unknown_fleet_is_told_with_what_to_do():
-    client = create_app(State(Fixed(replace(sample_parts(), nodes=None)))).test_client()
+    client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=None)))).test_client()
     page = shown(client.get("/"))
     assert "--fleet FILE" in words(page.one("p", "note warn"))
     assert page.all("svg", "drawing") == []
@@ -244,7 +243,7 @@ def test_an_unknown_fleet_is_told_with_what_to_do():
 def test_it_takes_no_device_for_no_question(client):
     page = post(client, "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: a}]}")
     assert "Admitted as it is" in words(page.one("section", "verdict good"))
-    assert "Asks for no device." in words(page.one("section", "verdict good"))
+    assert "Requests no device." in words(page.one("section", "verdict good"))
     assert page.all("section", "family") == []
 
 
@@ -279,7 +278,7 @@ def test_the_footer_names_the_operations(client):
 
 @pytest.mark.parametrize("word", WORDS)
 def test_every_outcome_has_its_verdict_and_its_colours(word: str):
-    static = Path(playground.__file__).parents[1] / "static"
+    static = Path(playground.__file__).parent / "static"
     assert word in playground.VERDICTS
     assert f".s-{word}" in (static / "decisions.css").read_text()
     assert word == "untouched" or f".outcome.{word}" in (static / "console.css").read_text()
@@ -287,7 +286,7 @@ def test_every_outcome_has_its_verdict_and_its_colours(word: str):
 
 def test_what_is_not_enforced_is_shown_as_what_would_be():
     policy = parse_policy({"enforcement": "audit"}, "test")
-    client = create_app(State(Fixed(sample_parts(policy)))).test_client()
+    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
     text = client.post("/", data={"manifest": POD}).text
     assert "Would be refused" in text
     assert "The object, with what would be changed" in text

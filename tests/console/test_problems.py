@@ -14,37 +14,38 @@ from contextlib import closing, suppress
 
 import pytest
 
+from webhook.console import app as application
 from webhook.console import guard
-from webhook.console.api import routes
-from webhook.console.api.operation import Answer, Method, Operation, Question
+from webhook.console.api import Operation, RequestModel, ResponseModel
 from webhook.console.app import create_app
 from webhook.errors import ConfigError
 
 SECRET = "<b>what nobody may see</b>\x1b[31m"
 
 
-class Nothing(Question):
+class Nothing(RequestModel):
     pass
 
 
-def failing(error):
-    def perform(state, question):
+def failing(name, error):
+    def perform(state, request):
         raise error
 
-    return perform
+    perform.__name__ = name
+    return Operation("GET", f"/{name}", perform, Nothing, ResponseModel)
 
 
 @pytest.fixture
 def broken(state, monkeypatch):
     """A console one of whose operations has a bug, and another one gets what it cannot use."""
     operations = (
-        *routes.OPERATIONS,
-        Operation("bug", Method.GET, "/bug", "", Nothing, Answer, failing(KeyError(SECRET))),
-        Operation("deep", Method.GET, "/deep", "", Nothing, Answer, failing(RecursionError(SECRET))),
-        Operation("unusable", Method.GET, "/unusable", "", Nothing, Answer, failing(ConfigError(f"no {SECRET}"))),
-        Operation("busy", Method.GET, "/busy", "", Nothing, Answer, failing(guard.ServiceUnavailable(retry_after=7))),
+        *application.OPERATIONS,
+        failing("bug", KeyError(SECRET)),
+        failing("deep", RecursionError(SECRET)),
+        failing("unusable", ConfigError(f"no {SECRET}")),
+        failing("busy", guard.ServiceUnavailable(retry_after=7)),
     )
-    monkeypatch.setattr(routes, "OPERATIONS", operations)
+    monkeypatch.setattr(application, "OPERATIONS", operations)
     app = create_app(state)
     app.add_url_rule("/bug", "bug", lambda: 1 // 0)
     return app.test_client()
@@ -140,8 +141,8 @@ PROGRAM = """
 import sys
 from tests.console.conftest import Fixed, sample_parts
 from webhook.console.serving import Console
-from webhook.console.state import State
-Console(lambda: State(Fixed(sample_parts())), sys.argv[1]).run()
+from webhook.console.state import ConsoleState
+Console(lambda: ConsoleState(Fixed(sample_parts())), sys.argv[1]).run()
 """
 
 
@@ -297,9 +298,9 @@ def test_the_server_lives_on(port):
 @pytest.mark.parametrize(
     "method, path, told",
     [
-        ("GET", "/nope", "there is no such page; those that there are stand at the top"),
-        ("GET", "/api/v1/nope", "there is no such operation; /api/v1/openapi.json describes those that there are"),
-        ("DELETE", "/api/v1/rules", "nothing here is changed by DELETE; ask by GET or HEAD or OPTIONS"),
+        ("GET", "/nope", "there is no such page; choose one from the top of the page"),
+        ("GET", "/api/v1/nope", "there is no such operation; /api/v1/openapi.json lists the operations"),
+        ("DELETE", "/api/v1/rules", "DELETE is not supported; use GET or HEAD or OPTIONS"),
         ("GET", "/rules/nope", "no rule is called 'nope'; /rules lists them"),
     ],
 )

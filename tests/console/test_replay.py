@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from tests.console.audit_lines import HOSTILE, LINES, Page, browse, look, write
 from tests.console.conftest import Fixed, sample_parts
-from tests.console.decided import HOSTILE, LINES, Page, browse, look, write
 from webhook.audit.decision import read_decision
 from webhook.audit.inputs import try_out
 from webhook.audit.replay import Replayer
 from webhook.cli.console import replay_options
-from webhook.console.api import replay as replaying
-from webhook.console.api.replay import OPERATIONS, ReplayQuestion
-from webhook.console.state import State
-from webhook.settings.files import SettingsFiles
+from webhook.console import replay as replaying
+from webhook.console.replay import ReplayRequest, replay
+from webhook.console.state import ConsoleState
+from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions
 
 API = "/api/v1/replay"
@@ -86,12 +86,11 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: "-".join(question) or "all")
 def test_the_command_answers_what_the_page_does(tmp_path: Path, question: dict[str, Any]):
-    files = SettingsFiles().or_samples()
-    state = State(
+    files = SettingsPaths().or_samples()
+    state = ConsoleState(
         Fixed(sample_parts()), write(tmp_path / "a log", LINES), replay_options=replay_options(files, cluster=None)
     )
-    (replay,) = OPERATIONS
-    found = replay.ask(state, question).many
+    found = replay.run(state, replay.parse(question)).many
     program, *arguments = shlex.split(found.command)
     assert program == "vgpu-webhook"
     command = [sys.executable, "-m", "webhook.cli.main", *arguments, "-o", "json"]
@@ -103,11 +102,11 @@ def test_the_command_answers_what_the_page_does(tmp_path: Path, question: dict[s
 
 def test_what_only_the_cluster_holds_is_saved_first():
     cluster = ClusterOptions()
-    assert replay_options(SettingsFiles(policy=Path("mine.yaml")), cluster) == (
+    assert replay_options(SettingsPaths(policy=Path("mine.yaml")), cluster) == (
         *("--fleet", "fleet.yaml", "--device-config", "device-config.yaml"),
         *("--policy", "mine.yaml"),
     )
-    assert replay_options(SettingsFiles(), None) == ()
+    assert replay_options(SettingsPaths(), None) == ()
 
 
 def _shuffled(count: int) -> list[Any]:
@@ -156,7 +155,7 @@ def test_a_filter_does_not_hide_how_pods_are_repaired(tmp_path: Path, query: Any
     client = browse(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot())
     whole = [replayer.replay(read_decision(line)) for line in lines]
-    wanted = ReplayQuestion.model_validate(query).filter()
+    wanted = ReplayRequest.model_validate(query).filter()
     found = ask(client, settings=OTHER_SCHEDULER, **query)["many"]
     assert found["directions"] == Counter(
         [each.direction for each in whole if each.direction and wanted.admits(each.decision)]
@@ -177,7 +176,7 @@ def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(replaying, "MAX_SECONDS", -1.0)
     assert ask(client)["many"]["replayed"] == 0
     page = client.post("/decisions/replay", data={})
-    assert "let the command go through the whole log" in page.text
+    assert "run this command on the whole log" in page.text
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.Mo
         ({"settings": ["rules.nothing=warn"]}, 422, "no rule is called"),
         ({"settings": ["x"]}, 422, "write KEY=VALUE"),
         ({"settings": ["rules.card-count=" + "x" * 1000]}, 400, "settings"),
-        ({"settings": ["a=b"] * 51}, 400, "settings"),
+        ({"settings": ["a=b"] * 101}, 400, "settings"),
         ({"split": 0}, 400, "split"),
         ({"number": 99}, 404, "no decision 99"),
         ({"number": 1, "denied": True}, 400, "one decision or"),
@@ -207,7 +206,7 @@ def test_without_an_audit_log():
 
 
 def test_replay_this(client: Any):
-    assert "Makes this decision again" in look(client, "/decisions/8").text
+    assert "Reviews the request again" in look(client, "/decisions/8").text
     assert "The same" in look(client, "/decisions/8?settings=").text
     page = look(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
     assert "denied → allowed" in page.text
@@ -239,6 +238,23 @@ def test_what_if(client: Any):
     (link,) = [link for link in page.links("/decisions/") if link.startswith("/decisions/8?")]
     assert "denied → allowed" in look(client, link).text
     assert client.get("/decisions/replay").status_code == 405
+
+
+def test_a_mistake_in_what_if_is_shown_beside_the_form_that_keeps_the_input(client: Any):
+    data = {"settings": "rules.card-cuont=warn", "split": "4", "namespace": "team-v*"}
+    answer = client.post("/decisions/replay", data=data)
+    assert answer.status_code == 422
+    page = Page(answer.text)
+    assert "Cannot be replayed." in page.text
+    assert "card-cuont" in page.text[page.text.index("Cannot be replayed.") :]
+    assert "rules.card-cuont=warn" in page.text[: page.text.index("Cannot be replayed.")]
+    fields = {at["name"]: at.get("value") for tag, at in page.elements if tag == "input"}
+    assert (fields["split"], fields["namespace"]) == ("4", "team-v*")
+    page = look(client, "/decisions/8?settings=rules.card-cuont%3Dwarn&split=4", 422)
+    assert "Cannot be replayed." in page.text
+    assert "rules.card-cuont=warn" in page.text
+    assert {at["name"]: at.get("value") for tag, at in page.elements if tag == "input"}["split"] == "4"
+    assert "no such key" in look(client, "/decisions/8?setings=x", 400).text
 
 
 def test_what_if_is_no_page_of_one_decision(client: Any):

@@ -7,8 +7,8 @@ import pytest
 
 from tests.console.conftest import Fixed, sample_parts
 from webhook.console.app import create_app
-from webhook.console.pages.units import prose
-from webhook.console.state import State
+from webhook.console.state import ConsoleState
+from webhook.console.texts import prose
 from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
 
@@ -28,7 +28,7 @@ POLICY = {
 
 
 def with_policy(raw):
-    return create_app(State(Fixed(sample_parts(parse_policy(raw, "test"))))).test_client()
+    return create_app(ConsoleState(Fixed(sample_parts(parse_policy(raw, "test"))))).test_client()
 
 
 def by_id(client, namespace=""):
@@ -100,7 +100,7 @@ def test_nothing_is_active_in_an_exempt_namespace():
     found, rules = by_id(client, "kube-system")
     assert (found["entry"], found["exempt"]) == (1, True)
     assert not any(rule["active"] for rule in rules.values())
-    assert "its pods pass untouched" in client.get("/rules?namespace=kube-system").text
+    assert "its pods are not reviewed" in client.get("/rules?namespace=kube-system").text
 
 
 def test_a_mutation_whose_setting_is_off_is_not_in_use():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.console.pages.units import prose
+from webhook.console.texts import prose
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.deploy.asking import USUAL
 from webhook import names
+from webhook.rules.validate import host_access, isolation_mount
 
 variables = st.fixed_dictionaries(
     {"name": st.sampled_from([names.NVIDIA_VISIBLE_DEVICES] * 2 + ["LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "HOME"])},
@@ -22,7 +23,7 @@ assigning = st.sampled_from(
         "hami.io/-devices-allocated",
     ]
 )
-injecting = st.sampled_from(["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"])  # into pods that ask for a vGPU
+injecting = st.sampled_from(["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"])  # into pods that request a vGPU
 harmless = st.sampled_from(
     [
         *sorted(names.AUTHOR_ANNOTATIONS),
@@ -144,3 +145,114 @@ def workload(group: str, kind: str, templates: list[dict[str, Any]]) -> dict[str
     if group == "batch.volcano.sh":
         return head | {"spec": {"tasks": [{"name": "t", "template": template} for template in templates]}}
     return head | {"spec": {"template": templates[0]}}
+
+
+# --- what loosens the isolation ---------------------------------------------------------------------------------------
+
+separators = st.sampled_from(["/", "/", "/", "//", "/./", "/.//./"])
+path_parts = st.sampled_from(
+    ["etc", "ld.so.preload", "usr", "local", "vgpu", "tmp", "vgpulock", "overrideEnv", "run", "var", "proc", "1", "root",
+     "nvidia", "nvidia-container-devices", "lib", "kubelet", "device-plugins", "dev", "nvidia0", "char", "containerd",
+     "docker.sock", "data", "..", "a..b", ".x", "x."]
+)  # fmt: skip
+KNOWN_PATHS = [
+    *isolation_mount.SHADOWED,
+    *isolation_mount.HOST,
+    *isolation_mount.ABOVE,
+    *host_access.RUNTIMES,
+    "/data/x/",
+    "",
+]
+
+
+@st.composite
+def paths(draw: Any) -> str:
+    """Paths at, above, under and beside those that matter, written in all ways."""
+    known = draw(st.sampled_from(KNOWN_PATHS)).strip("/").split("/")
+    parts = [*draw(st.sampled_from([[]] * 4 + [["var"], ["proc", "1", "root"]])), *known[: draw(st.integers(0, 5))]]
+    parts += draw(st.lists(path_parts, max_size=2))
+    start = draw(st.sampled_from(["/", "/", "/", "", "./", "//", "/./"]))
+    return (
+        start
+        + "".join(part + draw(separators) for part in parts[:-1])
+        + "".join(parts[-1:])
+        + draw(st.sampled_from(["", "", "", "/", "/.", "x"]))
+    )
+
+
+isolation_variables = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(
+            [names.NVIDIA_VISIBLE_DEVICES] * 2
+            + [
+                "LD_PRELOAD",
+                "ASCEND_VISIBLE_DEVICES",
+                "CUDA_DEVICE_SM_LIMIT",
+                "CUDA_DEVICE_MEMORY_LIMIT_0",
+                "HOME",
+                "CUDA",
+            ]
+            + ["CUDA_DEVICE_SM_LIMIT_" + "x" * 60]
+        )
+    },
+    optional={"value": st.sampled_from(["all", "none", "void", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+)
+security_contexts = st.fixed_dictionaries(
+    {},
+    optional={
+        "privileged": st.booleans(),
+        "capabilities": st.fixed_dictionaries(
+            {},
+            optional={
+                "add": st.lists(st.sampled_from(["SYS_ADMIN", "sys_admin", "ALL", "NET_ADMIN", "CAP_SYS_ADMIN"]))
+            },
+        ),
+    },
+)
+hazards = st.fixed_dictionaries(
+    {},
+    optional={
+        "env": st.lists(isolation_variables, max_size=3),
+        "securityContext": security_contexts,
+        "volumeMounts": st.lists(st.fixed_dictionaries({"name": st.just("v"), "mountPath": paths()}), max_size=2),
+        "volumeDevices": st.lists(st.fixed_dictionaries({"name": st.just("v"), "devicePath": paths()}), max_size=1),
+    },
+)
+device_amounts = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.sampled_from(["0", "1", "3k"])
+        for name in (
+            names.VGPU_NUMBER,
+            names.VGPU_MEMORY,
+            names.NVIDIA_GPU,
+            names.GPUSHARE_MEMORY,
+            names.GPUSHARE_NUMBER,
+            "huawei.com/Ascend910B3",
+            "cpu",
+        )
+    },
+)
+
+
+@st.composite
+def hazardous_pods(draw: Any) -> dict[str, Any]:
+    """Pods with what loosens the isolation, as the API server would send them."""
+
+    def container(name: str) -> dict[str, Any]:
+        resources = {
+            part: draw(device_amounts) for part in draw(st.sampled_from([(), ("limits",), ("limits", "requests")]))
+        }
+        return {"name": name, "resources": resources, **draw(hazards)}
+
+    spec: dict[str, Any] = {"containers": [container(name) for name in ("main", "s" * 63)[: draw(st.integers(1, 2))]]}
+    for kind in draw(st.sampled_from([(), (), ("initContainers",), ("ephemeralContainers",)])):
+        spec[kind] = [container(kind.lower())]
+    spec |= draw(st.fixed_dictionaries({}, optional={"hostPID": st.booleans(), "hostIPC": st.booleans()}))
+    volume = st.fixed_dictionaries({"name": st.just("v"), "hostPath": st.fixed_dictionaries({"path": paths()})})
+    if volumes := draw(st.lists(volume | st.just({"name": "e", "emptyDir": {}}), max_size=2)):
+        spec["volumes"] = volumes
+    metadata: dict[str, Any] = {"name": "pod", "labels": draw(strategies.pod_labels)}
+    if chosen := draw(annotations_of(harmless | assigning | injecting | st.just(names.MIRROR))):
+        metadata["annotations"] = chosen
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}

@@ -4,14 +4,19 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import click
 import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+CHART = DEPLOY / "chart"
 DEFAULT = (DEPLOY / "base", DEPLOY / "components" / "self-managed-certificates")
 KUSTOMIZATIONS = sorted(file.parent for file in DEPLOY.rglob("kustomization.yaml"))
 OVERLAYS = [DEPLOY, *sorted((DEPLOY / "overlays").iterdir())]
@@ -55,12 +60,22 @@ def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
     return specs
 
 
+def parsed(command: click.Command, arguments: Iterable[str]) -> SimpleNamespace:
+    """The options of a command, as these arguments set them."""
+    return SimpleNamespace(**command.make_context(str(command.name), list(arguments)).params)
+
+
 def built(directory: Path) -> list[Json]:
     """What `kubectl apply -k` would apply, in its order."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     kubectl = (assets and shutil.which("kubectl", path=assets)) or shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is neither in KUBEBUILDER_ASSETS nor on the PATH")
+    return deepcopy(_kustomized(kubectl, directory))
+
+
+@cache
+def _kustomized(kubectl: str, directory: Path) -> list[Json]:
     done = subprocess.run([kubectl, "kustomize", str(directory)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return list(yaml.safe_load_all(done.stdout))

@@ -1,11 +1,15 @@
 """The client CA in a cluster: what the pods verify with, and what an API server presents."""
 
-from pathlib import PurePosixPath
+import re
+import shlex
+import subprocess
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
 
-from tests.deploy.files import DEPLOY, Json, built, one
+from tests.deploy.files import DEPLOY, Json, built, one, parsed
+from tests.deploy.test_elsewhere import rendered
 from webhook.cli import serve
 
 API_SERVER = DEPLOY / "components" / "client-ca" / "api-server"
@@ -16,7 +20,7 @@ def pod(documents: list[Json]) -> Json:
 
 
 def options(container: Json) -> Any:
-    return serve._parser().parse_args(container["args"][1:])
+    return parsed(serve.command, container["args"][1:])
 
 
 def example(name: str) -> Json:
@@ -49,8 +53,23 @@ def test_both_kinds_of_webhooks_get_the_certificate():
     assert PurePosixPath(kubeconfig).name in {file.name for file in API_SERVER.iterdir()}
 
 
+def presented_to(kubeconfig: str) -> str:
+    (user,) = yaml.safe_load(kubeconfig)["users"]
+    return user["name"]
+
+
 def test_it_is_presented_to_our_service():
     service = one(built(DEPLOY), "Service")
-    (user,) = example("kubeconfig.yaml")["users"]
-    assert user["name"] == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
+    assert presented_to((API_SERVER / "kubeconfig.yaml").read_text()) == f"{name}.{namespace}.svc"
     assert [port["port"] for port in service["spec"]["ports"]] == [443], "another port would have to be appended"
+
+
+def test_the_printed_command_fits_it_to_another_service(tmp_path: Path):
+    name, namespace = "team-vgpu-webhook", "gpu-system"
+    found = rendered(tmp_path, DEPLOY / "overlays" / "client-ca", namePrefix="team-")
+    assert one(found, "Service", name)["metadata"]["namespace"] == namespace
+    (command,) = re.findall(r"^#   (sed .*)$", (API_SERVER / "kubeconfig.yaml").read_text(), re.MULTILINE)
+    words = shlex.split(command.replace("NAME.NAMESPACE", f"{name}.{namespace}"))
+    ran = subprocess.run(words, cwd=API_SERVER, check=True, capture_output=True, text=True)
+    assert presented_to(ran.stdout) == f"{name}.{namespace}.svc"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.files import DEPLOY, Json, built, one
-from webhook.audit.log import KEEP, MAX_BYTES
+from tests.deploy.files import DEPLOY, Json, built, one, parsed
+from webhook.audit.writer import KEEP, MAX_BYTES
 from webhook.cli import console, serve
 from webhook.console.guard import LOOPBACK
 from webhook.pod import quantity
@@ -35,7 +35,7 @@ def container(pod: Json, name: str) -> Json:
 def options(command: Any, found: Json) -> Any:
     name, *arguments = found["args"]
     assert command.__name__ == f"webhook.cli.{name}"
-    return command._parser().parse_args(arguments)
+    return parsed(command.command, arguments)
 
 
 def test_the_base_has_none():
@@ -54,7 +54,7 @@ def test_the_webhook_is_the_same_with_it_but_for_one_more_audit_log(webhook: Jso
 
 def test_it_reads_what_the_webhook_writes_and_cannot_write(webhook: Json, beside: Json):
     shown, written = options(console, beside).audit_log, options(serve, webhook).audit_logs
-    assert written == ["-", shown], "standard output outlives the pod, the file is for the console"
+    assert written == ("-", shown), "standard output outlives the pod, the file is for the console"
     (mount,) = [each for each in beside["volumeMounts"] if each["name"] == "audit"]
     assert mount["readOnly"] is True
     assert mount | {"readOnly": True} in [each | {"readOnly": True} for each in webhook["volumeMounts"]]
@@ -93,7 +93,7 @@ def test_nobody_reaches_it_but_through_the_api_server(beside: Json):
     host, _, _ = options(console, beside).bind.rpartition(":")
     assert host in LOOPBACK
     assert "ports" not in beside
-    assert options(console, beside).allow_host == []
+    assert options(console, beside).allow_host == ()
 
 
 def test_it_is_confined_as_the_webhook_is(webhook: Json, beside: Json):

@@ -1,23 +1,64 @@
-"""The Dockerfile names what is there; no container engine is needed to see it."""
+"""The Dockerfile installs what is locked, and names what is there; no container engine is needed to see it."""
 
+import importlib.metadata
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.deploy.files import DEPLOY, ROOT
 
-TEXT = (DEPLOY / "Dockerfile").read_text()
-LINES = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
-STEPS = [tuple(line.split(maxsplit=1)) for line in LINES if line]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+FILE = DEPLOY / "Dockerfile"
+TEXT = FILE.read_text()
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
+STAGES = ("dependencies", "project", "")  # the last has no name
 
 
-def arguments(instruction: str) -> list[str]:
-    return [rest for name, rest in STEPS if name == instruction]
+def steps(stage: str) -> list[tuple[str, str]]:
+    """The instructions of a stage and what follows them, each in one line."""
+    lines = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name, _, rest in (line.partition(" ") for line in lines if line):
+        if name == "FROM":
+            current = found.setdefault(rest.partition(" AS ")[2], [])
+        current.append((name, rest))
+    assert tuple(found) == STAGES
+    return found[stage]
+
+
+def arguments(instruction: str, stage: str) -> list[str]:
+    return [rest for name, rest in steps(stage) if name == instruction]
 
 
 def copied() -> list[str]:
-    return [source for rest in arguments("COPY") if "--from" not in rest for source in rest.split()[:-1]]
+    copies = [rest for stage in STAGES for rest in arguments("COPY", stage) if "--from" not in rest]
+    return [source for rest in copies for source in rest.split()[:-1]]
+
+
+def pins(file: Path) -> dict[str, str]:
+    """The version of each distribution that a file pins."""
+    lines = re.findall(r"(?m)^([\w.-]+)==([^\s;]+)", file.read_text())
+    return {canonicalize_name(name): version for name, version in lines}
+
+
+def locked() -> dict[str, str]:
+    return pins(DEPLOY / "requirements.txt")
+
+
+def test_hadolint_finds_nothing():
+    hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if hadolint is None:
+        pytest.skip("hadolint has no wheel for this platform")
+    done = subprocess.run([hadolint, str(FILE)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_what_is_copied_is_there_and_nothing_else_is_sent_to_the_builder():
@@ -29,43 +70,69 @@ def test_what_is_copied_is_there_and_nothing_else_is_sent_to_the_builder():
 
 def test_what_the_project_needs_to_be_built_is_copied():
     needed = {PROJECT["readme"], *PROJECT["license-files"], "pyproject.toml"}
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = SETTINGS["tool"]["setuptools"]["packages"]["find"]["include"]
     assert needed <= set(copied())
     assert all(any(fnmatch(source, pattern) for source in copied()) for pattern in packages)
 
 
-def test_it_installs_the_constrained_versions_with_the_fast_parser():
-    (install,) = [rest for rest in arguments("RUN") if "pip install" in rest]
-    assert "-c constraints.txt" in install
-    (extra,) = re.findall(r"'\.\[(\w+)\]'", install)
-    assert extra in PROJECT["optional-dependencies"]
-    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in _constraints()}
-    wanted = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]
-    assert {re.match(r"[\w-]+", name)[0].lower().replace("_", "-") for name in wanted} <= pinned
+def test_the_lock_is_what_the_project_needs_at_the_constrained_versions():
+    never = {Requirement(text).name for text in SETTINGS["tool"]["uv"]["override-dependencies"]}
+    found: dict[str, None] = {}
+
+    def walk(wanted: list[str], extras: set[str]) -> None:
+        for requirement in map(Requirement, wanted):
+            name = canonicalize_name(requirement.name)
+            if name not in found and name not in never and applies(requirement, extras):
+                found[name] = None
+                walk(importlib.metadata.requires(name) or [], requirement.extras)
+
+    def applies(requirement: Requirement, extras: set[str]) -> bool:
+        image = {"python_version": "3.13", "python_full_version": "3.13.14", "sys_platform": "linux"}
+        return requirement.marker is None or any(
+            requirement.marker.evaluate(image | {"extra": extra}) for extra in ["", *extras]
+        )
+
+    walk([*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["fast"]], set())
+    constrained = pins(ROOT / "constraints.txt")
+    assert locked() == {name: constrained.get(name) for name in found}, "make image-lock writes it"
 
 
-def _constraints() -> list[str]:
-    return (ROOT / "constraints.txt").read_text().splitlines()
+def test_every_distribution_is_checked_by_its_hash():
+    (install,) = [rest for rest in arguments("RUN", "dependencies") if "pip install" in rest]
+    assert {"--require-hashes", "--no-deps"} <= set(install.split())
+    blocks = re.split(r"(?m)^(?=\w)", (DEPLOY / "requirements.txt").read_text())[1:]
+    assert [block for block in blocks if "--hash=sha256:" not in block] == []
 
 
-def test_both_stages_have_the_same_pinned_python_and_the_last_no_compiler():
-    first, last = (rest.split()[0] for rest in arguments("FROM"))
-    assert re.fullmatch(r"python:3\.\d+\.\d+-bookworm", first)
-    assert last == first.replace("-bookworm", "-slim-bookworm")
-    minor = last.split(":")[1].split(".")[1]
-    assert f"Programming Language :: Python :: 3.{minor}" in PROJECT["classifiers"]
-    after = TEXT[TEXT.rindex("FROM ") :]
-    assert "RUN" not in after
+def test_all_stages_have_the_same_python_by_digest_and_the_last_no_compiler():
+    first, project, last = (arguments("FROM", stage)[0].partition(" AS ")[0] for stage in STAGES)
+    assert project == "dependencies"
+    version = re.fullmatch(r"python:(3\.\d+\.\d+)-bookworm@sha256:[0-9a-f]{64}", first)[1]
+    assert re.fullmatch(rf"python:{re.escape(version)}-slim-bookworm@sha256:[0-9a-f]{{64}}", last)
+    minor = version.rpartition(".")[0]
+    assert f"Programming Language :: Python :: {minor}" in PROJECT["classifiers"]
+    assert arguments("RUN", "") == [f"pip uninstall --yes pip && rm -r /usr/local/lib/python{minor}/ensurepip"]
     assert "apt-get" not in TEXT
 
 
+def test_dependencies_have_a_layer_of_their_own_before_the_project():
+    assert arguments("COPY", "") == ["--from=dependencies /install /usr/local", "--from=project /project /usr/local"]
+    for stage, prefix in (("dependencies", "/install"), ("project", "/project")):
+        (install,) = [rest for rest in arguments("RUN", stage) if "pip install" in rest]
+        assert f"--prefix={prefix}" in install.split()
+
+
 def test_it_runs_our_command_as_nobody():
-    (command,) = arguments("ENTRYPOINT")
-    assert command == '["vgpu-webhook"]'
+    assert arguments("ENTRYPOINT", "") == ['["vgpu-webhook"]']
     assert "vgpu-webhook" in PROJECT["scripts"]
-    (user,) = arguments("USER")
-    assert user == "65532:65532"
-    (environment,) = arguments("COPY")[-1:]
-    source, target = environment.removeprefix("--from=build ").split()
-    assert source == target, "a virtual environment cannot be moved"
-    assert f"PATH={target}/bin:" in arguments("ENV")[0]
+    assert arguments("USER", "") == ["65532:65532"]
+
+
+def test_it_says_what_it_is():
+    (labels,) = arguments("LABEL", "")
+    found = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="(.*?)"', labels))
+    assert found.keys() == {"title", "description", "licenses", "version", "revision", "source"}
+    assert found["licenses"] == PROJECT["license"]
+    for name in ("version", "revision", "source"):
+        assert found[name] == f"${name.upper()}"
+        assert f"{name.upper()}=unknown" in arguments("ARG", "")

@@ -13,7 +13,8 @@ from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS}
+NET = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS, *NET}
 
 # What keeps its name wherever the webhook is installed.
 CONSTANT = re.compile(
@@ -82,6 +83,13 @@ def test_the_parts_agree(tmp_path: Path):
     accounts = {(d["metadata"]["namespace"], d["metadata"]["name"]) for d in found if d["kind"] == "ServiceAccount"}
     bound = {(s["namespace"], s["name"]) for d in found for s in d.get("subjects", [])}
     assert bound == accounts == {(NAMESPACE, pod["serviceAccountName"]) for pod in pods.values()}
+
+
+def test_the_bindings_of_the_net_name_its_policies(tmp_path: Path):
+    found = rendered(tmp_path, DEPLOY / "overlays" / "net", namePrefix=PREFIX)
+    policies = {d["metadata"]["name"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"}
+    assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in ("pods", "assignments", "ephemeral-containers")}
+    assert {d["spec"]["policyName"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"} == policies
 
 
 def test_cert_manager_makes_a_certificate_for_the_service(tmp_path: Path):

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from certs.command import service_hosts
-from tests.deploy.files import DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
+from tests.deploy.files import CHART, DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
+from webhook.cli.certs import service_hosts
 
+FILES = sorted(path for path in DEPLOY.rglob("*") if path.is_file() and not path.is_relative_to(CHART))
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 
 
@@ -27,13 +28,15 @@ def referenced(directory: Path) -> set[Path]:
 def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
     named = {DEPLOY, *OVERLAYS}.union(*map(referenced, KUSTOMIZATIONS))
     assert [path for path in named if not path.exists()] == []
-    files = {path for path in DEPLOY.rglob("*") if path.is_file() and path.name != "kustomization.yaml"}
+    files = {path for path in FILES if path.name != "kustomization.yaml"}
     for_api_servers = set((DEPLOY / "components" / "client-ca" / "api-server").iterdir())
-    assert files - named == {DEPLOY / "Dockerfile"} | for_api_servers
+    assert files - named == {DEPLOY / "Dockerfile", DEPLOY / "requirements.txt"} | for_api_servers
     assert {directory for directory in KUSTOMIZATIONS if directory not in named} == set()
 
 
-@pytest.mark.parametrize("file", sorted(DEPLOY.rglob("*.yaml")), ids=lambda file: str(file.relative_to(DEPLOY)))
+@pytest.mark.parametrize(
+    "file", [file for file in FILES if file.suffix == ".yaml"], ids=lambda file: str(file.relative_to(DEPLOY))
+)
 def test_every_file_is_yaml(file: Path):
     for document in yaml.safe_load_all(file.read_text()):
         assert isinstance(document, dict)

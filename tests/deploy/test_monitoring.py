@@ -1,14 +1,15 @@
-"""Alert rules and dashboard ask for metrics that exist, by labels that they have."""
+"""Alert rules and dashboard request metrics that exist, by labels that they have."""
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
-from certs.command import service_hosts
-from tests.deploy.files import DEPLOY, documents, one
+from tests.deploy.files import DEPLOY, ROOT, documents, one
+from webhook.cli.certs import service_hosts
 from webhook.server.metrics import PREFIX, Metrics
 
 MONITORING = DEPLOY / "components" / "monitoring"
@@ -59,7 +60,10 @@ def _labels(name: str) -> set[str]:
 def test_an_alert_says_what_is_wrong(rule: dict[str, dict[str, str]]):
     assert rule["labels"].keys() == {"severity"}
     assert rule["labels"]["severity"] in ("critical", "warning")
-    assert rule["annotations"].keys() == {"summary", "description"}
+    assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    assert f"\n## {rule['alert']}\n" in (ROOT / "docs" / "alerts.md").read_text()
+    assert rule["annotations"]["runbook_url"] == f"{source}/blob/main/docs/alerts.md#{str(rule['alert']).lower()}"
     used = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
     kept = set(re.findall(r"by \((\w+)\)", str(rule["expr"]))) | ({"pod"} if "by (" not in str(rule["expr"]) else set())
     assert used <= kept

@@ -1,17 +1,15 @@
 """The objects of the default agree with each other and with the programs that they run."""
 
 import tomllib
-from argparse import ArgumentParser
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 
-from certs import command as certificates
-from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, one, pod_specs
+from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, one, parsed, pod_specs
 from webhook import names
-from webhook.cli import serve
+from webhook.cli import certs, serve
 from webhook.cli.main import COMMANDS
 from webhook.manifests.configurations import PROBE
 from webhook.policy.policy import default_policy, parse_policy
@@ -31,7 +29,7 @@ def options() -> Any:
     """What the Deployment's arguments mean to `vgpu-webhook serve`."""
     command, *arguments = container(PODS["Deployment"])["args"]
     assert command in COMMANDS
-    return serve._parser().parse_args(arguments)
+    return parsed(serve.command, arguments)
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
@@ -113,7 +111,7 @@ def test_files_lie_on_volumes():
 
 
 def test_audit_lines_go_to_standard_output():
-    assert options().audit_logs == ["-"]
+    assert options().audit_logs == ("-",)
 
 
 def test_ports_and_probes():
@@ -132,7 +130,7 @@ def test_ports_and_probes():
 
 def test_there_is_time_to_end():
     grace = PODS["Deployment"]["terminationGracePeriodSeconds"]
-    assert 0 < options().drain_seconds < SETTINGS["graceful_timeout"] < grace
+    assert 0 < options().drain.total_seconds() < SETTINGS["graceful_timeout"] < grace
 
 
 def test_a_rollout_and_a_drain_leave_a_replica():
@@ -189,13 +187,15 @@ def test_all_pods_run_the_same_image():
 def test_the_jobs_run_a_command_that_exists(kind: str, monkeypatch: pytest.MonkeyPatch):
     only = container(PODS[kind])
     assert only["command"] == ["python", "-m", "certs"]
-    base = certificates.parser(ArgumentParser()).parse_args(only["args"])
-    assert (base.command, base.name, base.namespace) == ("bind", NAMESPACE, None), "the pod's own namespace"
+    name, *arguments = only["args"]
+    base = parsed(certs.command.commands[name], arguments)
+    assert (name, base.name, base.namespace) == ("bind", NAMESPACE, None), "the pod's own namespace"
     grace = one(FOUND, kind, "vgpu-webhook-certs")["spec"]
     deadline = grace.get("jobTemplate", {}).get("spec", grace)["activeDeadlineSeconds"]
-    assert base.wait + 3 * certificates.CALL_SECONDS <= deadline
-    ensure = certificates.parser(ArgumentParser()).parse_args(["ensure", *only["args"][1:]])
-    assert (ensure.command, ensure.wait) == ("ensure", base.wait), "what the component for our own certificates runs"
+    assert (base.wait + 3 * certs.CALL_TIMEOUT).total_seconds() <= deadline
+    assert parsed(certs.command.commands["ensure"], arguments).wait == base.wait, (
+        "the component for our own certificates"
+    )
 
 
 def test_a_job_that_ended_makes_room_for_the_next_version():

@@ -1,10 +1,8 @@
 """Who may do what, and who may speak to whom: the least that works."""
 
-import importlib
-
 from tests.deploy.files import DEFAULT, documents, one, pod_specs
 from webhook import names
-from webhook.cli import serve
+from webhook.cli import certs, serve
 
 FOUND = documents(*DEFAULT)
 PODS = pod_specs(FOUND)
@@ -28,19 +26,19 @@ def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset
     return found
 
 
-def test_the_serving_account_reads_nodes_and_two_config_maps():
-    """The device config is in a namespace that no kustomization should change."""
+def test_the_serving_account_reads_nodes_and_three_config_maps():
+    """Those of Volcano are in a namespace that no kustomization should change."""
     assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
     assert rights("vgpu-webhook") == {
         (None, "nodes", frozenset(), READ),
-        (None, "configmaps", frozenset({names.DEVICE_CONFIG_MAP}), READ),
+        (None, "configmaps", frozenset({names.DEVICE_CONFIG_MAP, names.SCHEDULER_CONF_MAP}), READ),
         (NAMESPACE, "configmaps", frozenset({names.POLICY_MAP}), READ),
     }
 
 
 def test_the_account_of_the_certificates_has_what_its_command_lists():
-    certs = "vgpu-webhook-certs"
-    assert {PODS[kind]["serviceAccountName"] for kind in ("Job", "CronJob")} == {certs}
+    account = "vgpu-webhook-certs"
+    assert {PODS[kind]["serviceAccountName"] for kind in ("Job", "CronJob")} == {account}
     ours = frozenset({"vgpu-webhook"})
     group = "admissionregistration.k8s.io"
     granted = {
@@ -51,8 +49,8 @@ def test_the_account_of_the_certificates_has_what_its_command_lists():
         (None, f"{group}/mutatingwebhookconfigurations", ours, frozenset({"get", "patch", "delete"})),
         (None, f"{group}/validatingwebhookconfigurations", ours, frozenset({"get", "patch", "delete"})),
     }
-    assert rights(certs) == granted
-    table = importlib.import_module("certs.command").__doc__ or ""
+    assert rights(account) == granted
+    table = certs.__doc__ or ""
     rows = [row.split(" | ") for row in table.splitlines() if row.startswith("| ") and "resource" not in row]
     listed = {
         (row[1] if row[0].strip('| "') == "" else f"{row[0].strip('| ')}/{row[1]}", frozenset(row[3].split(", ")))

@@ -34,7 +34,7 @@ RESOURCES = {
 
 @st.composite
 def pods(draw, family):
-    """A pod that asks for one family alone."""
+    """A pod that requests one family alone."""
     limits = draw(st.lists(RESOURCES[family], min_size=1, max_size=3))
     containers = [{"name": f"c{i}", "resources": {"limits": each, "requests": each}} for i, each in enumerate(limits)]
     label = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P} if family == "mindcluster" else {}

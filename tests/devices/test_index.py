@@ -4,12 +4,13 @@ import random
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
 from tests.devices import reference
 from tests.devices.test_selectors import MALFORMED
+from tests.examples import examples
 from webhook.devices import nodes, selectors
 from webhook.devices.nodes import Index, Node
 from webhook.devices.selectors import (
@@ -22,7 +23,7 @@ from webhook.devices.selectors import (
 )
 from webhook.pod.view import PodView
 
-thorough = settings(max_examples=400)
+thorough = examples(100)
 fleets = st.lists(st.builds(Node, st.sampled_from(strategies.NODE_NAMES), strategies.labels), max_size=12)
 
 

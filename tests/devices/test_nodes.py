@@ -242,6 +242,6 @@ def test_a_declared_node_may_have_every_label():
 def test_without_a_configmap_the_fleet_has_one_kind_of_npu():
     config = default_device_config()
     nodes = [read_node(ascend_node(f"n{i}", [(7, 21527, 8)], chip), config) for i, chip in enumerate(CHIPS)]
-    assert [shape.word for shape in build_fleet([n for n in nodes if n], config, MASTER).ascend.every_shape] == [
+    assert [shape.word for shape in build_fleet([n for n in nodes if n], config, MASTER).ascend.shapes] == [
         "Ascend310P"
     ]

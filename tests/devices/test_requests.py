@@ -8,7 +8,7 @@ from hypothesis import given
 from tests.strategies import pods
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import DevicePod, asks_native_gpu, families_of, requested_families
+from webhook.devices.requests import DevicePod, families_of, requested_families, requests_native_gpu
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({"vnpus": [{"resourceName": "huawei.com/Ascend910A"}]}, "test")
@@ -92,15 +92,15 @@ def test_families_and_who_asks_for_them():
         Family.ASCEND: ["containers1"],
     }
     assert [ask.container.name for ask in asking.vgpu] == ["containers0"]  # the only ones that the scheduler serves
-    assert asking.asks(Family.ASCEND)
-    assert not DevicePod(pod({}), CONFIG).asks(Family.VGPU)
+    assert asking.requests_family(Family.ASCEND)
+    assert not DevicePod(pod({}), CONFIG).requests_family(Family.VGPU)
 
 
 def test_a_native_gpu_is_one_that_is_not_the_configured_count():
     (container,) = pod({"limits": {"nvidia.com/gpu": 1}}).containers
     renamed = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
-    assert asks_native_gpu(container, CONFIG.roles)
-    assert not asks_native_gpu(container, renamed.roles)
+    assert requests_native_gpu(container, CONFIG.roles)
+    assert not requests_native_gpu(container, renamed.roles)
     assert list(families_of(container, renamed.roles)) == [Family.VGPU]
     assert not families_of(container, CONFIG.roles)
 
@@ -126,7 +126,7 @@ def test_an_amount_of_0_requests_nothing(limits: dict[str, str], requested: set[
 def test_a_native_gpu_is_requested_by_more_than_0(amount: Any, *, requested: bool):
     for part in ("limits", "requests"):
         (container,) = pod({part: {"nvidia.com/gpu": amount}}).containers
-        assert asks_native_gpu(container, CONFIG.roles) is requested
+        assert requests_native_gpu(container, CONFIG.roles) is requested
 
 
 def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():

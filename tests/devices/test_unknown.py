@@ -58,6 +58,6 @@ def test_a_name_that_the_api_server_refuses_is_left_to_it():
 
 def test_thousands_of_names_take_little_time():
     hostile = pod({f"volcano.sh/vgpu-numb{i}": "1" for i in range(20_000)})
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(unknown_names(hostile, CONFIG, SNAPSHOT.fleet)) == MAX_UNKNOWN
-    assert time.perf_counter() - began < 0.1
+    assert time.process_time() - began < 0.1

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from certs.pki import make_ca, make_leaf
 from webhook.devices.config_file import parse_device_config
-from webhook.doctor.facts import EVERYWHERE, Answer, Facts, Kind, Unread, kept
-from webhook.doctor.reading import name_of, namespace_of
+from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
 from webhook.manifests.configurations import configurations
 from webhook.offline.manifests import parse_manifests
 from webhook.policy.policy import default_policy
@@ -52,6 +51,7 @@ def installed():
     """The configurations as the API server has them, with its own defaults filled in."""
     found = copy.deepcopy(configurations(_config(), default_policy()))
     for raw in found:
+        raw["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
         for entry in raw["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(authority().certificate)
             entry["objectSelector"] = {}
@@ -76,7 +76,7 @@ def _config():
 
 
 def place(raw):
-    """Kind/namespace/name."""
+    """ObjectKind/namespace/name."""
     return "/".join(filter(None, (raw["kind"], namespace_of(raw), name_of(raw))))
 
 
@@ -87,15 +87,15 @@ def healthy():
 
 def facts_of(objects, **changes):
     """Facts of a cluster in which everything may be read."""
-    found = {kind: [] for kind in Kind}
+    found = {kind: [] for kind in ObjectKind}
     for raw in objects.values():
-        found[Kind(raw["kind"])].append(kept(Kind(raw["kind"]), raw))
+        found[ObjectKind(raw["kind"])].append(kept(ObjectKind(raw["kind"]), raw))
     facts = Facts(
         now=NOW,
         objects={kind: tuple(some) for kind, some in found.items()},
-        complete=frozenset((kind, EVERYWHERE) for kind in Kind),
-        readiness=Answer(200, READY),
-        metrics=Answer(200, METRICS),
+        complete=frozenset((kind, EVERYWHERE) for kind in ObjectKind),
+        readiness=HttpResponse(200, READY),
+        metrics=HttpResponse(200, METRICS),
     )
     return replace(facts, **changes)
 
@@ -103,7 +103,8 @@ def facts_of(objects, **changes):
 def without(facts, *kinds):
     """The same facts, but some kinds may not be read."""
     refused = {
-        (kind, EVERYWHERE): Unread(kind.plural, "403 Forbidden", f"list on {kind.plural}") for kind in map(Kind, kinds)
+        (kind, EVERYWHERE): Unread(kind.plural, "403 Forbidden", f"list on {kind.plural}")
+        for kind in map(ObjectKind, kinds)
     }
     return replace(
         facts,

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from certs.pki import make_ca, make_leaf
 from tests.doctor.cluster import HOST, NOW, authority, base64
-from webhook.doctor.certificates import hosts, load, trusted
+from webhook.doctor.checks.certificates import hosts, load, trusted
 
 
 def loaded(*pairs):

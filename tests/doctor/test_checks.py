@@ -10,7 +10,7 @@ import yaml
 
 from tests.doctor.cluster import NOW, RENDER, authority, facts_of, healthy, secret, without
 from webhook.doctor.check import Status
-from webhook.doctor.facts import Answer, Kind, Unread
+from webhook.doctor.facts import HttpResponse, ObjectKind, Unread
 from webhook.doctor.registry import CHECKS, examine
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
@@ -69,14 +69,14 @@ def facts_for(case):
     for place in case.get("remove", []):
         del objects[place]
     hidden = case.get("unread", [])
-    facts = facts_of(objects, **{name: Answer(**case[name]) for name in ANSWERS if name in case})
+    facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in ANSWERS if name in case})
     facts = without(facts, *[kind for kind in hidden if kind not in ANSWERS])
     gone = {name: Unread(name, "403 Forbidden", "get on it") for name in ANSWERS if name in hidden}
     return replace(facts, **gone)
 
 
 def lines_of(check, facts):
-    return [told.line for told in examine(facts, RENDER) if told.check == check]
+    return [result for result in examine(facts, RENDER) if result.check == check]
 
 
 @pytest.mark.parametrize("check,case", EACH)
@@ -106,10 +106,10 @@ def test_every_check_has_a_case_that_is_well_one_that_is_sick_and_one_that_is_hi
 
 
 def test_the_healthy_cluster_is_healthy():
-    assert {told.line.status for told in examine(facts_of(healthy()), RENDER)} == {Status.OK}
+    assert {told.status for told in examine(facts_of(healthy()), RENDER)} == {Status.OK}
 
 
 def test_of_a_cluster_in_which_nothing_may_be_read_nothing_is_claimed():
     nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in ANSWERS}
-    facts = replace(without(facts_of(healthy()), *Kind), **nothing)
-    assert {told.line.status for told in examine(facts, RENDER)} == {Status.UNCHECKED}
+    facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
+    assert {told.status for told in examine(facts, RENDER)} == {Status.UNCHECKED}

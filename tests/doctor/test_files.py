@@ -10,8 +10,8 @@ import yaml
 from tests.doctor.cluster import HEALTHY, NOW, RENDER, healthy, secret
 from tests.doctor.test_checks import lines_of
 from webhook.doctor.check import Status
-from webhook.doctor.facts import Kind, Unread
-from webhook.doctor.files import facts_from
+from webhook.doctor.facts import ObjectKind, Unread
+from webhook.doctor.gather import facts_from_files
 from webhook.doctor.registry import examine
 from webhook.errors import ConfigError
 
@@ -19,7 +19,7 @@ from webhook.errors import ConfigError
 @pytest.fixture
 def read(tmp_path):
     def read():
-        facts, complaints = facts_from(tmp_path, NOW, None)
+        facts, complaints = facts_from_files([tmp_path], NOW, None)
         assert complaints == []
         return facts
 
@@ -27,9 +27,7 @@ def read(tmp_path):
 
 
 def lines(facts):
-    return {
-        told.check: told.line for told in examine(facts, RENDER) if told.check not in ("webhook-ready", "failed-open")
-    }
+    return {told.check: told for told in examine(facts, RENDER) if told.check not in ("webhook-ready", "failed-open")}
 
 
 def dump(path, value):
@@ -46,15 +44,16 @@ def test_one_object_a_file_in_folders(read, tmp_path):
     for number, raw in enumerate(healthy().values()):
         dump(tmp_path / raw["kind"] / f"{number}.yml", raw)
     found = lines(read())
-    assert found.pop("other-webhooks").status is Status.UNCHECKED  # nobody said that there are no others
+    for check in ("other-webhooks", "configuration-writers", "secret-readers", "pod-creators"):
+        assert found.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
     assert {line.status for line in found.values()} == {Status.OK}
 
 
 def test_a_list_of_one_kind_says_so_for_its_items(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "NodeList", "items": [{"metadata": {"name": "a"}}, "junk"]})
     facts = read()
-    assert len(facts.all(Kind.NODE)) == 1
-    assert facts.gap(Kind.NODE) is None
+    assert len(facts.all(ObjectKind.NODE)) == 1
+    assert facts.gap(ObjectKind.NODE) is None
 
 
 def test_lists_in_lists_and_streams(read, tmp_path):
@@ -62,7 +61,7 @@ def test_lists_in_lists_and_streams(read, tmp_path):
     (tmp_path / "a.yaml").write_text(
         f"{json.dumps({'kind': 'List', 'items': [{'kind': 'List', 'items': [node]}]})}\n---\n{{}}"
     )
-    assert len(read().all(Kind.NODE)) == 1
+    assert len(read().all(ObjectKind.NODE)) == 1
 
 
 def test_an_absent_object_is_absent_only_where_a_list_of_its_namespace_was_read(read, tmp_path):
@@ -72,12 +71,12 @@ def test_an_absent_object_is_absent_only_where_a_list_of_its_namespace_was_read(
     other = {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "kube-system"}}
     dump(tmp_path / "list.yaml", {"kind": "List", "items": [other]})
     assert lines_of("device-config", read())[0].status is Status.BROKEN
-    assert isinstance(read().find(Kind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
+    assert isinstance(read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
     dump(
         tmp_path / "list.yaml",
         {"kind": "List", "items": [other, {**other, "metadata": {"name": "x", "namespace": "y"}}]},
     )
-    assert read().find(Kind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy") is None
+    assert read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy") is None
 
 
 def test_what_is_missing_is_told_with_the_command_that_prints_it(read, tmp_path):
@@ -91,7 +90,7 @@ def test_private_keys_are_not_kept(read, tmp_path):
     raw["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(raw)}
     raw["stringData"] = {"tls.key": "words"}
     dump(tmp_path / "secret.yaml", raw)
-    (kept,) = read().all(Kind.SECRET)
+    (kept,) = read().all(ObjectKind.SECRET)
     assert raw["data"]["tls.key"] not in json.dumps(kept)
     assert kept["data"].keys() == {"tls.crt"}
     assert kept.keys() == {"metadata", "data"}
@@ -100,35 +99,35 @@ def test_private_keys_are_not_kept(read, tmp_path):
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_looked_at(tmp_path):
     dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     (tmp_path / "b.yaml").write_text("a: [")
-    facts, complaints = facts_from(tmp_path, NOW, None)
-    assert len(facts.all(Kind.NODE)) == 1
+    facts, complaints = facts_from_files([tmp_path], NOW, None)
+    assert len(facts.all(ObjectKind.NODE)) == 1
     assert [complaint.startswith(f"{tmp_path / 'b.yaml'}: ") for complaint in complaints] == [True]
 
 
 def test_other_files_and_pipes_are_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("a: [")
     os.mkfifo(tmp_path / "pipe.yaml")
-    with pytest.raises(ConfigError, match="holds no file"):
-        facts_from(tmp_path, NOW, None)
+    with pytest.raises(ConfigError, match="no file in this directory"):
+        facts_from_files([tmp_path], NOW, None)
 
 
 def test_a_directory_that_is_none(tmp_path):
     with pytest.raises(ConfigError, match="No such file"):
-        facts_from(tmp_path / "absent", NOW, None)
+        facts_from_files([tmp_path / "absent"], NOW, None)
 
 
 def test_more_than_can_be_meant_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("webhook.doctor.files.MAX_FILES", 2)
+    monkeypatch.setattr("webhook.offline.manifests.MAX_FILES", 2)
     for number in range(3):
         dump(tmp_path / f"{number}.yaml", {})
     with pytest.raises(ConfigError, match="more than 2 files"):
-        facts_from(tmp_path, NOW, None)
+        facts_from_files([tmp_path], NOW, None)
 
 
 def test_all_files_together_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr("webhook.doctor.files.MAX_BYTES", 100)
+    monkeypatch.setattr("webhook.doctor.gather.MAX_BYTES", 100)
     dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     dump(tmp_path / "b.yaml", {"kind": "Node", "metadata": {"name": "b" * 60}})
-    facts, complaints = facts_from(tmp_path, NOW, None)
-    assert len(facts.all(Kind.NODE)) == 1
+    facts, complaints = facts_from_files([tmp_path], NOW, None)
+    assert len(facts.all(ObjectKind.NODE)) == 1
     assert "larger than" in complaints[0]

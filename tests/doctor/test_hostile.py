@@ -3,13 +3,14 @@
 import copy
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doctor.cluster import RENDER, facts_of, healthy
+from tests.examples import examples
 from tests.strategies import hostile, json_objects, json_values, mangled
-from webhook.doctor.check import Line
-from webhook.doctor.facts import Answer, Kind
+from webhook.doctor.check import CheckResult
+from webhook.doctor.facts import HttpResponse, ObjectKind
 from webhook.doctor.registry import CHECKS, examine
 
 HEALTHY = healthy()
@@ -19,10 +20,10 @@ TEXTS = ("device-config.yaml", "volcano-scheduler.conf", "policy.yaml")
 def sound(facts):
     found = examine(facts, RENDER)
     assert {told.check for told in found} == {check.id for check in CHECKS}
-    assert all(isinstance(told.line, Line) and told.line.message for told in found)
+    assert all(isinstance(told, CheckResult) and told.message for told in found)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(50)
 @given(st.data())
 def test_one_place_holds_something_else(data):
     objects = copy.deepcopy(HEALTHY)
@@ -32,7 +33,7 @@ def test_one_place_holds_something_else(data):
     sound(facts_of(objects))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(40)
 @given(st.data())
 def test_one_place_of_a_configuration_holds_something_else(data):
     objects = copy.deepcopy(HEALTHY)
@@ -42,16 +43,16 @@ def test_one_place_of_a_configuration_holds_something_else(data):
     sound(facts_of(objects))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(
     st.dictionaries(st.integers(0, 9), json_objects | hostile.filter(lambda value: isinstance(value, dict))), st.data()
 )
 def test_objects_are_anything(found, data):
-    objects = {name: {**raw, "kind": data.draw(st.sampled_from(list(Kind)))} for name, raw in found.items()}
+    objects = {name: {**raw, "kind": data.draw(st.sampled_from(list(ObjectKind)))} for name, raw in found.items()}
     sound(facts_of(objects))
 
 
-@settings(max_examples=50, deadline=None)
+@examples(25)
 @given(
     st.text(max_size=200),
     st.integers(0, 999),
@@ -63,10 +64,10 @@ def test_texts_are_anything(body, status, texts, junk):
     for raw in objects.values():
         raw.get("data", {}).update(texts)
     objects["Node/gpu-a"]["metadata"]["annotations"] = junk
-    sound(facts_of(objects, readiness=Answer(status, body), metrics=Answer(status, body)))
+    sound(facts_of(objects, readiness=HttpResponse(status, body), metrics=HttpResponse(status, body)))
 
 
 def test_counts_are_anything():
     for count in ("1e999", "NaN", "-1", "1e", "+Inf", "0x1"):
         body = f'apiserver_admission_webhook_fail_open_count{{name="pods.vgpu-webhook.svc"}} {count}\n'
-        sound(facts_of(copy.deepcopy(HEALTHY), metrics=Answer(200, body)))
+        sound(facts_of(copy.deepcopy(HEALTHY), metrics=HttpResponse(200, body)))

@@ -8,12 +8,12 @@ from tests.doctor.cluster import NOW, READY, RENDER, facts_of, healthy
 from tests.doctor.test_checks import lines_of
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import drop, status
-from webhook.doctor import live
 from webhook.doctor.check import Status
-from webhook.doctor.facts import Answer, Kind, Unread
-from webhook.doctor.reading import namespace_of
+from webhook.doctor.facts import HttpResponse, ObjectKind, Unread, namespace_of
+from webhook.doctor.gather import api_path, facts_from_cluster
 from webhook.doctor.registry import examine
 from webhook.errors import ClusterError
+from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 
 READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/readyz"
@@ -26,10 +26,10 @@ def text(code, body):
 
 def put(server, objects):
     for raw in objects.values():
-        kind = Kind(raw["kind"])
-        server.put(live._path(kind, namespace_of(raw)), raw)
-        if kind in (Kind.DEPLOYMENT, Kind.DAEMON_SET):
-            server.put(live._path(kind, ""), raw)
+        kind = ObjectKind(raw["kind"])
+        server.put(api_path(kind, namespace_of(raw)), raw)
+        if kind in (ObjectKind.DEPLOYMENT, ObjectKind.DAEMON_SET, ObjectKind.POD):
+            server.put(api_path(kind, ""), raw)
 
 
 @pytest.fixture
@@ -43,16 +43,16 @@ def api():
 
 @pytest.fixture
 def gather(api, tmp_path):
-    return lambda: live.facts_from(Credentials(api.kubeconfig(tmp_path / "kubeconfig")), NOW, None)
+    return lambda: facts_from_cluster(Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig"))), NOW, None)
 
 
 def told(facts):
-    return [(told.check, told.line) for told in examine(facts, RENDER)]
+    return [(told.check, told) for told in examine(facts, RENDER)]
 
 
 def test_a_live_cluster_is_judged_as_its_objects_are(gather):
     facts = gather()
-    assert facts.readiness == Answer(200, READY)
+    assert facts.readiness == HttpResponse(200, READY)
     assert told(facts) == told(replace(facts_of(healthy()), metrics=facts.metrics))
     assert {line.status for _, line in told(facts)} == {Status.OK}
 
@@ -70,7 +70,7 @@ def test_only_the_needed_objects_are_asked_for(gather, api):
 
 
 def test_no_private_key_is_kept(gather):
-    (secret,) = gather().all(Kind.SECRET)
+    (secret,) = gather().all(ObjectKind.SECRET)
     assert secret["data"].keys() == {"tls.crt"}
 
 
@@ -122,8 +122,8 @@ def test_a_secret_that_is_not_there_is_absent(gather, api):
 def test_a_broken_answer_later_on_hides_one_kind_alone(gather, api):
     api.fail("/apis/apps/v1/daemonsets", drop)
     facts = gather()
-    assert isinstance(facts.gap(Kind.DAEMON_SET), Unread)
-    assert facts.gap(Kind.NODE) is None
+    assert isinstance(facts.gap(ObjectKind.DAEMON_SET), Unread)
+    assert facts.gap(ObjectKind.NODE) is None
 
 
 @pytest.mark.parametrize("fault", [status(401), drop])

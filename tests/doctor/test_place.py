@@ -6,7 +6,7 @@ import pytest
 
 from tests.doctor.test_checks import facts_for, lines_of
 from webhook.doctor.check import Status
-from webhook.doctor.ours import service
+from webhook.doctor.setup import service
 
 USUAL = {"it": "is as it should be"}
 

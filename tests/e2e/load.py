@@ -32,7 +32,7 @@ class Load:
         Args:
             cluster: where to.
             namespace: where to.
-            tries: how often a client asks for the same pod while the API server answers 500; a controller goes on for ever.
+            tries: how often a client requests the same pod while the API server answers 500; a controller goes on for ever.
         """
         self._cluster = cluster
         self._namespace = namespace

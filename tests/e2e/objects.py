@@ -20,7 +20,7 @@ def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Ob
 
 
 def device_pod(name: str, **container: Any) -> Object:
-    """A pod that asks for a slice, and for Volcano by nothing."""
+    """A pod that requests a slice, and for Volcano by nothing."""
     return pod(name, SLICE, **container)
 
 

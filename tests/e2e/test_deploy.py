@@ -4,7 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from certs.binding import bound
+from tests.deploy.files import Json, built
 from tests.e2e.api import Api
 from tests.e2e.certificates import bundle, certs
 from tests.e2e.cluster import Cluster
@@ -51,6 +54,39 @@ def test_an_upgrade_leaves_what_the_certificates_need(bare: Cluster):
         assert certs(bare, "ensure").stdout.startswith("in order: ")
         said(bare, "delete", "-k", str(DEPLOY), "--wait=false")
         assert_gone(api)
+
+
+def test_an_upgrade_from_manifests_with_rules_in_the_entries(bare: Cluster, tmp_path: Path):
+    old = tmp_path / "old.yaml"
+    old.write_text(
+        yaml.safe_dump_all([*map(_with_rules, built(DEPLOY)), *map(_old_role, ("kube-system", "volcano-system"))])
+    )
+    said(bare, "apply", "-f", str(old))
+    said(bare, "apply", "-k", str(DEPLOY))
+    with bare.api() as api:
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/vgpu-webhook"
+        without = [entry["name"] for entry in api.get(path).body["webhooks"] if not entry.get("rules")]
+        assert "pods.vgpu-webhook.svc" in without, "until the Job has run"
+        for namespace in ("kube-system", "volcano-system"):
+            roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/vgpu-webhook"
+            assert api.get(roles).status == 200
+            said(bare, "delete", "role,rolebinding", "vgpu-webhook", "-n", namespace, "--ignore-not-found")
+            assert api.get(roles).status == 404
+        said(bare, "delete", "-k", str(DEPLOY), "--wait=false")
+        assert_gone(api)
+
+
+def _with_rules(document: Json) -> Json:
+    """A webhook configuration as it was before its rules were in annotations."""
+    if not document["kind"].endswith("WebhookConfiguration"):
+        return document
+    metadata = {key: value for key, value in document["metadata"].items() if key != "annotations"}
+    return bound(document) | {"metadata": metadata}
+
+
+def _old_role(namespace: str) -> Json:
+    metadata = {"name": "vgpu-webhook", "namespace": namespace}
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": []}
 
 
 def said(cluster: Cluster, *arguments: str) -> list[str]:

@@ -11,11 +11,11 @@ SECONDS = 8.0  # until a change is in use
 DEVICE_CONFIG = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-device-config"
 POLICY = "/api/v1/namespaces/vgpu-webhook/configmaps/vgpu-webhook-policy"
 REGISTER = "volcano.sh/node-vgpu-register"
-TOO_MANY = 'container "main" asks for 9 vGPUs, but the largest node (gpu-a) has 8 cards'
+TOO_MANY = 'container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards'
 
 
 def ask(api: Api, namespace: str, number: int = 9) -> Answer:
-    """Try a pod; the default asks for one vGPU more than any node of the fleet has cards."""
+    """Try a pod; the default requests one vGPU more than any node of the fleet has cards."""
     return api.post(f"{pods(namespace)}?dryRun=All", pod("p", {"volcano.sh/vgpu-number": str(number)}))
 
 

@@ -1,4 +1,4 @@
-"""The webhook is away: pods that ask for devices wait for it, all others do not notice."""
+"""The webhook is away: pods that request devices wait for it, all others do not notice."""
 
 import json
 import os

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.usefixtures("webhook")
 SAMPLES = DATA.parents[1] / "webhook" / "samples"
 
 REFUSAL = r"""Error from server \(Forbidden\): error when creating "FILE": admission webhook "\S+" denied the request: \
-cores-range: container "train" asks for volcano.sh/vgpu-cores 150, but it is a percentage of one card; write 100 or less
+cores-range: container "train" requests volcano.sh/vgpu-cores 150, but it is a percentage of one card; write 100 or less
 mode-invalid: volcano.sh/vgpu-mode is "HAMi-core", which equals no node's mode; did you mean "hami-core"\?
 isolation-env: container "train" sets CUDA_DISABLE_CONTROL, which overrides the isolation of the device; remove it
-card-count: container "train" asks for 9 vGPUs, but the largest hami-core node \(gpu-a\) has 8 cards; ask for 8 or fewer
+card-count: container "train" requests 9 vGPUs, but the largest hami-core node \(gpu-a\) has 8 cards; request 8 or fewer
 \(decision [0-9a-f]{12}\)
 """.replace("\\\n", "")
 

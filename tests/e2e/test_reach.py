@@ -174,7 +174,7 @@ def test_a_workload_is_asked_about_when_its_template_changes(api: Api, namespace
 
 
 def test_a_huge_pod_stays_inside_the_budget_of_the_conditions(api: Api, namespace: str, calls: Calls):
-    """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it asks for."""
+    """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it requests."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
     many = {f"example.org/device-{number}": "1" for number in range(2_000)}
     huge = pod("huge", many, env=env)

@@ -9,7 +9,7 @@ from tests.e2e.objects import device_pod
 
 pytestmark = pytest.mark.usefixtures("webhook")
 
-WARNING = 'container "main" asks for 9 vGPUs, but the largest node (gpu-a) has 8 cards; ask for 8 or fewer\n'
+WARNING = 'container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards; request 8 or fewer\n'
 
 
 def template(number: int) -> dict[str, Any]:
@@ -23,8 +23,9 @@ def deployment(number: int) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, "spec": spec}
 
 
-def volcano_job(number: int) -> dict[str, Any]:
-    spec = {"schedulerName": "volcano", "tasks": [{"name": "train", "replicas": 2, "template": template(number)}]}
+def volcano_job(number: int, replicas: int = 1) -> dict[str, Any]:
+    tasks = [{"name": "train", "replicas": replicas, "template": template(number)}]
+    spec = {"schedulerName": "volcano", "tasks": tasks}
     return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "w"}, "spec": spec}
 
 
@@ -44,3 +45,11 @@ def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: C
     assert apply(8) == (f"{name} configured\n", "")
     scaled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
     assert (scaled.returncode, scaled.stderr) == (0, "")
+
+
+def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
+    done = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=volcano_job(8, replicas=2))
+    assert done.returncode == 0
+    assert (
+        'gang-too-large: task "train" must start 2 pods at once, but the empty fleet holds 1 (gpu-a 1)' in done.stderr
+    )

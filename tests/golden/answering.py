@@ -21,7 +21,7 @@ from webhook.wire.models import Request
 ANSWERS = Path(__file__).parent / "answers"
 DATA = Path(__file__).parents[1] / "data"
 
-# These pods ask for nvidia.com/gpu: also as in a cluster whose device config calls the vGPU count so.
+# These pods request nvidia.com/gpu: also as in a cluster whose device config calls the vGPU count so.
 COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")
 
 

@@ -173,8 +173,8 @@ def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bo
     assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))) == f"{api.url}{NODES}: {said}"
 
 
-def test_nobody_waits_for_ever(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "QUIET_SECONDS", 0.2)
+def test_nobody_waits_for_ever(api: ApiServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch):
+    client = Client(credentials, quiet_seconds=0.2)
     monkeypatch.setattr(module, "WATCH_QUIET_SECONDS", 0.2)
     monkeypatch.setattr(module, "RESPONSE_SECONDS", 0.3)
     api.fail(NODES, hang, watch=False, times=1)
@@ -218,7 +218,7 @@ def test_close_ends_what_is_going_on(api: ApiServer, client: Client, lists: bool
     began = time.monotonic()
     client.close()
     thread.join(5)
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2, "it waits for nothing"
     assert said
     assert str(refusal(ask)).endswith("closed")
 

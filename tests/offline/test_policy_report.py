@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from webhook.offline.policy_reports import LEFT_OUT, MAX_MESSAGE, MAX_RESULTS, policy_reports, renewed
-from webhook.offline.scan import Row, Subject
+from webhook.offline.scan import ScanRow, Subject
 from webhook.outcome import Violation
 from webhook.rules.base import Level
 
@@ -16,8 +16,8 @@ DENIED = Violation("cores-range", Level.DENY, "spec.x", "too many")
 WARNED = Violation("host-access", Level.WARN, "spec.hostPID", "hostPID")
 
 
-def row(finding: Violation | None = DENIED, namespace: str = "team", name: str = "web", pods: int = 2) -> Row:
-    return Row(Subject(namespace, "apps/v1", "Deployment", name, ""), finding, pods, "web-1" if pods else "")
+def row(finding: Violation | None = DENIED, namespace: str = "team", name: str = "web", pods: int = 2) -> ScanRow:
+    return ScanRow(Subject(namespace, "apps/v1", "Deployment", name, ""), finding, pods, "web-1" if pods else "")
 
 
 def test_a_report_says_who_broke_which_rule():

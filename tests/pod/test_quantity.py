@@ -117,7 +117,7 @@ def test_a_suffix_multiplies(number, suffix):
 
 
 def test_time_is_bounded():
-    started = time.perf_counter()
+    started = time.process_time()
     for text in ("9" * 10**6, "1" * 63 + "E", "." * 10**6, "1e999", "1e-999", "0." + "0" * 61 + "1n", "-" * 10**6):
         whole(text)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1

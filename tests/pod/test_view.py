@@ -1,4 +1,4 @@
-"""Reading a pod: lenient about what nobody asks for, exact about what rules read."""
+"""Reading a pod: lenient about what nobody requests, exact about what rules read."""
 
 import contextlib
 import json

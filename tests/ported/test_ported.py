@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.ported.asking import QUESTIONS, REVIEWED, answer
+from tests.ported.engine import QUESTIONS, REVIEWED, answer
 
 Json = dict[str, Any]
 

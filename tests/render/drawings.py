@@ -7,11 +7,11 @@ import yaml
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
-from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
 from webhook.pod.view import PodView
 from webhook.render.explanation import explain_pods
 from webhook.rules.base import Context, Settings
+from webhook.rules.reviewed_pod import ReviewedPod
 
 DATA = Path(__file__).parents[1] / "data"
 TEXT = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def fleet_in(file, config=CONFIG):
 
 def explained(pod, fleet, config=CONFIG):
     context = Context("ns", "CREATE", "user", dry_run=False, config=config, fleet=fleet, settings=SETTINGS, levels={})
-    return explain_pods((("", DevicePod(PodView(pod), config)),), context)
+    return explain_pods((("", ReviewedPod(PodView(pod), context)),))
 
 
 def shapes_explained(pod, fleet, config=CONFIG):

@@ -193,3 +193,35 @@ def test_a_scheduler_that_is_not_trusted(users):
 def test_entries_come_in_the_order_of_their_numbers():
     found = globs(*([f"_{index}"] for index in range(12)))
     assert [path for path, _ in found] == [f"namespaces.{index}.match" for index in range(12)]
+
+
+# --- repairs that are off ---------------------------------------------------------------------------------------------
+
+
+def test_a_repair_that_is_off_while_its_check_does_not_deny():
+    assert warned(repairs={"scheduler-name": "off"}) == [], "foreign-scheduler refuses such pods"
+    found = warned(repairs={"scheduler-name": "off", "default-memory": "off"}, rules={"foreign-scheduler": "warn"})
+    assert found == [
+        (
+            "repairs.scheduler-name",
+            (
+                "the repair scheduler-name is off while foreign-scheduler, the check for pods that need it, is lowered from "
+                "deny to warn: such pods are admitted as they are, and do not run as meant; set foreign-scheduler to deny, or "
+                "switch the repair on"
+            ),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "entry, path",
+    [
+        ({"repairs": {"toleration": "off"}, "rules": {"toleration-missing": "audit"}}, "repairs.toleration"),
+        ({"rules": {"limits-missing": "off"}}, "rules.limits-missing"),
+        ({"rules": {"card-count": "warn"}}, None),
+        ({"repairs": {"limits-from-requests": "on"}, "rules": {"limits-missing": "off"}}, None),
+    ],
+)
+def test_an_entry_that_adds_the_other_half(entry, path):
+    found = warned(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
+    assert [where for where, _ in found] == ([f"namespaces.0.{path}"] if path else [])

@@ -6,7 +6,9 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     deviceConfig, vnpus   keys over tests/data/config/device-config.yaml's `nvidia:` and `vnpus:`
     policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is not known
+    scheduler             the scheduler's plugins; absent: they are not known
     operation, subResource, user
+    workload              the object; each `template` in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
     patch, notices        what the mutating half must answer, exactly; `by` where other rules than this one write, too
     unmutated             true: the validating half sees the pod as it came in
@@ -22,6 +24,7 @@ import pytest
 import yaml
 
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, validate
@@ -33,8 +36,9 @@ from webhook.wire.models import Request
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
-KEYS |= {"patch", "notices", "by", "unmutated", "finds", "also"}
+KEYS |= {"workload", "scheduler", "patch", "notices", "by", "unmutated", "finds", "also"}
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # every process of the tests reads all cases
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
 
 
@@ -42,7 +46,7 @@ def _cases() -> list[Any]:
     return [
         pytest.param(file.stem, case, id=f"{file.stem}: {case['name']}")
         for file in sorted(CASES.glob("*.yaml"))
-        for case in yaml.safe_load(file.read_text())
+        for case in yaml.load(file.read_text(), LOADER)
     ]
 
 
@@ -80,24 +84,37 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     document["vnpus"] = {**document["vnpus"], **case.get("vnpus", {})}
     config = parse_device_config(document, "the case's device config")
     nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config) if "fleet" in case else None
-    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes)
+    tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
+    conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
+    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes, conf)
 
 
 def _request(case: dict[str, Any]) -> Request:
+    new = _templates(case["workload"]) if "workload" in case else _pod(case["pod"])
+    group = new["apiVersion"].rpartition("/")[0].removesuffix("/v1")
     return Request(
         uid="705ab4f5-6393-11e8-b7cc-42010a800002",
         api_version="admission.k8s.io/v1",
         operation=case.get("operation", "CREATE"),
-        group="",
-        kind="Pod",
+        group=group,
+        kind=new["kind"],
         sub_resource=case.get("subResource", ""),
         namespace="team-a",
         name="pod",
         user=case.get("user", "alice"),
         dry_run=False,
-        object=_pod(case["pod"]),
+        object=new,
         old_object=_pod(case["old"]) if "old" in case else None,
     )
+
+
+def _templates(short: Any) -> Any:
+    """A workload with its templates written out."""
+    if isinstance(short, list):
+        return [_templates(each) for each in short]
+    if not isinstance(short, dict):
+        return short
+    return {key: _pod(value) if key == "template" else _templates(value) for key, value in short.items()}
 
 
 def _pod(short: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from webhook.errors import Malformed
 from webhook.pod.view import CONTAINER_FIELDS, OPTIONAL_FIELDS, SPEC_FIELDS, PodView
 from webhook.review import context_of
 from webhook.rules.registry import VALIDATIONS
+from webhook.rules.reviewed_pod import ReviewedPod
 
 CONFIG = _snapshot({}).config
 SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
@@ -20,8 +21,8 @@ SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
 def test_a_finding_needs_one_of_the_rules_fields(_rule: str, case: dict[str, Any]):
     request, snapshot = _request(case), _snapshot(case)
     try:
-        pod = DevicePod(PodView(request.object or {}), snapshot.config)
         context = context_of(request, snapshot)
+        pod = ReviewedPod(PodView(request.object or {}), context)
         loud = {rule.id for rule in SOME_FIELDS if list(rule.check(pod, context))}
     except Malformed:
         return

@@ -68,8 +68,14 @@ LEVELS = {
     "fits-tightly": "warn",
     "gputype-unknown": "warn",
     "node-selector-unmatched": "warn",
+    "gang-never-complete": "warn",
+    "gang-too-large": "deny",
+    "gang-fits-tightly": "warn",
+    "spread-exceeds-cards": "warn",
+    "queue-annotation-misplaced": "warn",
 }
-FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("unknown-resource") :])
+FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("unknown-resource") : list(LEVELS).index("gang-never-complete")])
+FLEET_RULES |= {"gang-too-large", "gang-fits-tightly", "spread-exceeds-cards"}
 
 EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
 
@@ -112,7 +118,7 @@ def test_a_rule_is_told_in_the_fixed_words(room: str, rule: Mutation | Validatio
     words = ["Reads", "Writes" if room == "mutate" else "Refuses", "Why"]
     assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == words
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
-    assert rule.families is EVERY_POD or rule.families
+    assert rule.families is EVERY_POD or rule.families or rule.check_workload is not None
 
 
 def test_every_reason_of_a_refusal_names_the_rule_that_reports_it():

@@ -1,12 +1,14 @@
 """The real program in a process of its own, on a free port of the loopback address."""
 
 import os
+import random
 import socket
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from tests.server.client import Connection, Response, context
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
 START_SECONDS = 10.0
+RANDOM = random.SystemRandom()  # Hypothesis sets the seed of the usual one
 PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
 
@@ -37,10 +40,13 @@ def until(holds: Callable[[], Any], seconds: float = 8.0) -> Any:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port below those of outgoing connections; any, since other processes of the tests look for one, too."""
+    for _ in range(100):
+        port = RANDOM.randrange(20_000, 32_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 class Authority:

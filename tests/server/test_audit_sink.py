@@ -8,8 +8,6 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.server.client import Connection
 from tests.server.conftest import Start
 from tests.server.program import Program, until
@@ -174,10 +172,3 @@ def test_a_file_is_rotated_by_size_and_none_is_lost(start: Start, tmp_path: Path
     assert sorted(found) == sorted(uids)
     assert all(one.stat().st_size <= 32 << 10 for one in files)
     assert program.metric("audit_write_failures_total") == 0
-
-
-@pytest.mark.parametrize("option", [("--audit-max-bytes", "1"), ("--audit-max-bytes", "x"), ("--audit-keep", "0")])
-def test_a_size_or_number_that_cannot_be_meant_is_refused(start: Start, option: tuple[str, str]):
-    program = start(*option, ready=False, stdout=subprocess.DEVNULL)
-    assert program.process.wait(10) == 2
-    assert option[0] in program.log()

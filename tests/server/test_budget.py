@@ -1,4 +1,4 @@
-"""What connections hold together is bounded; above the limit, those that are worth least make room."""
+"""The memory of all connections is limited; above the limit, those with the lowest priority are evicted."""
 
 import contextlib
 import socket
@@ -12,112 +12,112 @@ from tests.server.conftest import Start
 from tests.server.program import PYTHON_PARSER, Program, until
 from tests.server.reviews import answer, refusal, review
 from webhook.server import budget
-from webhook.server.budget import CONNECTION_BYTES, LIMIT_BYTES, Account, Budget
+from webhook.server.budget import CONNECTION_BYTES, LIMIT_BYTES, ConnectionUsage, MemoryBudget
 
 MIB = 1 << 20
 HEAD = spell("POST", "/validate", headers=JSON | {"Content-Length": "8000000"})
 CHUNKED = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
 
-class Held:
-    """A connection that notes that it makes room."""
+class FakeConnection:
+    """A connection that notes whether it was evicted."""
 
     serving = False
 
-    def __init__(self, budget: Budget, *, began: float = 0.0) -> None:
-        self.account = Account(began)
+    def __init__(self, budget: MemoryBudget, *, began: float = 0.0) -> None:
+        self.usage = ConnectionUsage(began)
         self._budget = budget
-        self.made_room = False
+        self.evicted = False
 
     def overdue(self, now: float) -> bool:
         return False
 
     def drop(self) -> None: ...
 
-    def make_room(self) -> None:
-        self.made_room = True
+    def evict(self) -> None:
+        self.evicted = True
         self._budget.close(self)
 
 
-def several(made: Budget, count: int, *, began: float = 0.0) -> list[Held]:
-    connections = [Held(made, began=began) for _ in range(count)]
+def several(made: MemoryBudget, count: int, *, began: float = 0.0) -> list[FakeConnection]:
+    connections = [FakeConnection(made, began=began) for _ in range(count)]
     for connection in connections:
         made.open(connection, began)
     return connections
 
 
-def gone(connections: list[Held]) -> list[bool]:
-    return [connection.made_room for connection in connections]
+def evicted(connections: list[FakeConnection]) -> list[bool]:
+    return [connection.evicted for connection in connections]
 
 
-def test_within_the_limit_nobody_makes_room():
-    made = Budget(100)
+def test_within_the_limit_no_connection_is_evicted():
+    made = MemoryBudget(100)
     connections = several(made, 10)
-    made.read(connections[0].account, LIMIT_BYTES - 10 * CONNECTION_BYTES, 1.0)
-    assert not any(gone(connections))
+    made.read(connections[0].usage, LIMIT_BYTES - 10 * CONNECTION_BYTES, 1.0)
+    assert not any(evicted(connections))
 
 
-def test_what_is_finished_is_counted_out():
-    made = Budget(100)
+def test_the_memory_of_finished_requests_is_freed():
+    made = MemoryBudget(100)
     (connection,) = several(made, 1)
     for _ in range(10):
-        made.read(connection.account, LIMIT_BYTES // 2, 1.0)
-        made.finish(connection.account, 1.0)
-        made.write(connection.account, LIMIT_BYTES // 2, 1.0)
-        made.write(connection.account, 0, 1.0)
-    assert not connection.made_room
+        made.read(connection.usage, LIMIT_BYTES // 2, 1.0)
+        made.finish(connection.usage, 1.0)
+        made.write(connection.usage, LIMIT_BYTES // 2, 1.0)
+        made.write(connection.usage, 0, 1.0)
+    assert not connection.evicted
 
 
-def test_the_slowest_go_first():
-    made = Budget(1000)
+def test_the_slowest_are_evicted_first():
+    made = MemoryBudget(1000)
     slow, fast = several(made, 20, began=0.0), several(made, 20, began=9.0)
     for connection in [*slow, *fast]:
-        made.read(connection.account, LIMIT_BYTES // 40, 10.0)
-    assert not any(gone(fast))
-    assert 0 < sum(gone(slow)) < 10, "no more of them than necessary"
+        made.read(connection.usage, LIMIT_BYTES // 40, 10.0)
+    assert not any(evicted(fast))
+    assert 0 < sum(evicted(slow)) < 10, "no more of them than necessary"
 
 
-def test_the_largest_go_first():
-    made = Budget(1000)
+def test_the_largest_are_evicted_first():
+    made = MemoryBudget(1000)
     small, large = several(made, 20), several(made, 20)
     for connection in [*small, *large]:
-        made.read(connection.account, LIMIT_BYTES // (100 if connection in small else 20), 1.0)
-    assert not any(gone(small))
-    assert any(gone(large))
+        made.read(connection.usage, LIMIT_BYTES // (100 if connection in small else 20), 1.0)
+    assert not any(evicted(small))
+    assert any(evicted(large))
 
 
-def test_those_that_were_answered_reviews_go_last():
-    made = Budget(1000)
+def test_connections_with_answered_reviews_are_evicted_last():
+    made = MemoryBudget(1000)
     kept = several(made, 20, began=0.0)
     for connection in kept:
-        connection.account.reviews = 1
-    strangers = several(made, 50, began=99.0)
-    for connection in strangers:
-        made.read(connection.account, LIMIT_BYTES // 40, 100.0)
-    assert any(gone(strangers))
-    assert not any(gone(kept))
+        connection.usage.reviews = 1
+    untrusted = several(made, 50, began=99.0)
+    for connection in untrusted:
+        made.read(connection.usage, LIMIT_BYTES // 40, 100.0)
+    assert any(evicted(untrusted))
+    assert not any(evicted(kept))
 
 
-def test_a_verified_client_goes_after_those_that_were_answered_reviews():
-    made = Budget(64)
+def test_a_verified_client_is_evicted_after_connections_with_answered_reviews():
+    made = MemoryBudget(64)
     verified, *kept = several(made, 64)
-    verified.account.verified = True
+    verified.usage.verified = True
     for connection in kept:
-        connection.account.reviews = 1000
+        connection.usage.reviews = 1000
     newcomers = several(made, 6, began=100.0)
-    assert not verified.made_room
-    assert not any(gone(newcomers)), "strangers have a share of their own"
-    assert sum(gone(kept)) == 6
+    assert not verified.evicted
+    assert not any(evicted(newcomers)), "a share is reserved for untrusted connections"
+    assert sum(evicted(kept)) == 6
 
 
-def test_a_peer_that_does_not_read_its_answers_is_a_stranger():
-    made = Budget(1000)
+def test_a_peer_that_does_not_read_its_responses_is_untrusted():
+    made = MemoryBudget(1000)
     deaf, kept = several(made, 2)
-    deaf.account.reviews, kept.account.reviews = 1000, 1
-    made.read(kept.account, LIMIT_BYTES // 2, 1.0)
-    made.write(deaf.account, LIMIT_BYTES // 2, 1.0)
-    assert deaf.made_room
-    assert not kept.made_room
+    deaf.usage.reviews, kept.usage.reviews = 1000, 1
+    made.read(kept.usage, LIMIT_BYTES // 2, 1.0)
+    made.write(deaf.usage, LIMIT_BYTES // 2, 1.0)
+    assert deaf.evicted
+    assert not kept.evicted
 
 
 SMALL_CONNECTIONS = (24 << 20) // CONNECTION_BYTES
@@ -137,7 +137,7 @@ def kept(small: Program) -> Iterator[Connection]:
         yield made
 
 
-def test_stalled_bodies_make_room(small: Program, kept: Connection):
+def test_stalled_bodies_are_evicted(small: Program, kept: Connection):
     before = small.memory()
     with contextlib.ExitStack() as held:
         stalled = []
@@ -148,7 +148,7 @@ def test_stalled_bodies_make_room(small: Program, kept: Connection):
             if len(stalled) % 10 == 0:
                 answer(small.post("/validate", review()))
         assert small.memory() - before < 48 * MIB
-        assert "in one go" in refusal(stalled[0].receive(), 429)
+        assert "without pauses" in refusal(stalled[0].receive(), 429)
         assert small.metric("bad_requests_total", endpoint="validate", code="429") > 50
         assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
 
@@ -165,7 +165,7 @@ def test_small_pieces_count_for_what_they_cost(small: Program, kept: Connection)
         assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
 
 
-def test_half_open_handshakes_make_room(small: Program, kept: Connection):
+def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
     with contextlib.ExitStack() as held:
         for count in range(2 * SMALL_CONNECTIONS):
             mute = held.enter_context(socket.create_connection(("127.0.0.1", small.port), timeout=5))
@@ -186,7 +186,7 @@ def test_a_handshake_without_end_is_cut(small: Program):
         assert endless.recv(100) == b"", "cut for its size, not when its time is up"
 
 
-def test_unread_answers_make_room(small: Program, kept: Connection):
+def test_unread_responses_are_evicted(small: Program, kept: Connection):
     before = small.memory()
     tls = context(small.ca)
     with contextlib.ExitStack() as held:

@@ -21,7 +21,7 @@ CONSTANTS = {
     "transport.HANDSHAKE_SECONDS": SECONDS,
     "transport.SHUTDOWN_SECONDS": 0.3,
     "connection.HEAD_SECONDS": SECONDS,
-    "connection.STUCK_SECONDS": SECONDS,
+    "connection.WRITE_BLOCKED_SECONDS": SECONDS,
     "body.READ_SECONDS": SECONDS,
 }
 CLOSED_SECONDS = SECONDS + 6  # the sweep looks once a second, and TLS says goodbye

@@ -37,7 +37,8 @@ def test_the_page_says_where_everything_comes_from(live: Live):
         "device-config: ConfigMap kube-system/volcano-vgpu-device-config",
         "policy: the default policy (there is no ConfigMap vgpu-webhook/vgpu-webhook-policy)",
     ]
-    assert lines[2].startswith("nodes: last news ")
+    assert lines[2].startswith("scheduler-conf: unknown (there is no ConfigMap volcano-system/")
+    assert lines[3].startswith("nodes: last news ")
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     assert 0 <= live.program.metric("fleet_age_seconds") < 60
 
@@ -127,7 +128,8 @@ def test_files_go_over_the_cluster(start: Start, api: ApiServer, tmp_path: Path)
     assert live.refused(9) != ["card-count"]
     policy.write_text("{}")
     until(lambda: "card-count" in live.refused(9))
-    assert len(api.requests) == asked, "there is nothing to ask the cluster for"
+    paths = {seen.path for seen in api.requests[asked:]}
+    assert paths == {config_maps("volcano-system")}, "only the scheduler's configuration has no file"
     assert "fleet_age_seconds" not in {line.split(" ")[0] for line in live.page().splitlines()}
 
 

@@ -18,10 +18,10 @@ def parse(text):
 
 
 def refusal(text):
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(ConfigError) as caught:
         parse(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -134,13 +134,13 @@ def test_an_alias_that_explodes_is_refused_quickly(first, line):
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: *a}", "a: &a {<<: *a}"])
 def test_an_alias_of_itself_ends(text):
-    started = time.perf_counter()
+    started = time.process_time()
     try:
         parse(text)
     except ConfigError as error:
         message = str(error)
         assert message.startswith("the file: ")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "a: [", "? "])

@@ -25,16 +25,16 @@ def nodes(credentials: Credentials) -> Iterator[NodeSource]:
 
 
 def known(nodes: NodeSource) -> list[str]:
-    nodes.settle()
+    nodes.switch()
     return [node.name for node in nodes.read(CONFIG, 600)[1] or []]
 
 
 def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
     assert nodes.line(600) == "not listed yet"
-    assert not nodes.state(600)[-1]
+    assert not nodes.known(600)
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.settle() or nodes.state(600)[-1])
+    until(lambda: nodes.switch() or nodes.known(600))
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 
@@ -52,9 +52,9 @@ def test_a_clock_that_jumps_makes_them_neither_older_nor_younger(
     api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
 ):
     nodes.follow(CONFIG, 600)
-    until(lambda: nodes.settle() or nodes.state(600)[-1])
+    until(lambda: nodes.switch() or nodes.known(600))
     for now in (0.0, 4e9):
         monkeypatch.setattr(time, "time", lambda now=now: now)
-        assert nodes.state(600)[-1]
+        assert nodes.known(600)
         assert 0 <= nodes.age() < 60
-    assert not nodes.state(0)[-1], "yet time goes on"
+    assert not nodes.known(0), "time goes on"

@@ -9,6 +9,7 @@ import pytest
 
 from webhook import names
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import build_snapshot, default_device_config
@@ -90,6 +91,8 @@ def test_a_digest_changes_with_its_part_alone():
         "policy": build_snapshot(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes),
         "fleet": build_snapshot(config, default_policy(), nodes[:2]),
     }
+    known = build_snapshot(config, default_policy(), nodes, SchedulerConf()).digests
+    assert known == {**base, "scheduler": known["scheduler"]}
     for part, snapshot in others.items():
         assert snapshot.digests[part] != base[part]
     assert others["policy"].digests["config"] == base["config"]

@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 
 from certs.pki import replace
-from tests.kube.apiserver import NODES, ApiServer, config_maps
-from tests.kube.faults import hang
+from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
+from tests.kube.faults import hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.errors import ConfigError
 from webhook.kube import reflector
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
-from webhook.settings.files import SettingsFiles
+from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions, SettingStatus
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
+
+SPREAD = "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.SchedulePolicy: spread}}]}]"
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +49,8 @@ def switch_interval() -> Iterator[None]:
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> SettingsFiles:
-    found = SettingsFiles(tmp_path / "config", tmp_path / "policy", tmp_path / "fleet")
+def files(tmp_path: Path) -> SettingsPaths:
+    found = SettingsPaths(tmp_path / "config", tmp_path / "policy", tmp_path / "fleet")
     write(found.device_config, (DATA / "config" / "device-config.yaml").read_text())
     write(found.policy, "{}")
     write(found.fleet, (DATA / "fleets" / "mixed.yaml").read_text())
@@ -86,13 +88,13 @@ def threads() -> list[str]:
 
 
 def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
-    """One of the sources, of which there are always three."""
+    """One of the sources; only a cluster has one of the scheduler's configuration."""
     found = {state.name: state for state in watcher.statuses()}
-    assert list(found) == ["device config", "policy", "fleet"]
+    assert list(found)[:3] == ["device config", "policy", "fleet"]
     return found[name]
 
 
-def test_it_knows_the_files_before_it_runs(files: SettingsFiles):
+def test_it_knows_the_files_before_it_runs(files: SettingsPaths):
     watcher = SettingsWatcher(files, None)
     assert watcher.snapshot.fleet is not None
     assert watcher.snapshot.fleet.nodes == 4
@@ -104,7 +106,7 @@ def test_it_knows_the_files_before_it_runs(files: SettingsFiles):
 
 
 def test_what_nobody_gives_has_an_origin(tmp_path: Path):
-    watcher = SettingsWatcher(SettingsFiles(), None)
+    watcher = SettingsWatcher(SettingsPaths(), None)
     assert [state.source.origin for state in watcher.statuses()] == [
         "Volcano's built-in defaults",
         "the default policy",
@@ -112,17 +114,17 @@ def test_what_nobody_gives_has_an_origin(tmp_path: Path):
     ]
     assert source(watcher, "fleet").digest == "unknown"
     write(tmp_path / "policy", "fleet: {declared: [{name: h100, cards: [{type: H100, memory: 95000}]}]}")
-    declared = SettingsWatcher(SettingsFiles(policy=tmp_path / "policy"), None)
+    declared = SettingsWatcher(SettingsPaths(policy=tmp_path / "policy"), None)
     assert source(declared, "fleet").source.origin == "the shapes that the policy declares"
 
 
-def test_a_bad_file_at_the_start_is_an_error(files: SettingsFiles):
+def test_a_bad_file_at_the_start_is_an_error(files: SettingsPaths):
     write(files.policy, "rules: {no-such-rule: deny}")
     with pytest.raises(ConfigError, match="no-such-rule"):
         SettingsWatcher(files, None)
 
 
-def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsFiles):
+def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsPaths):
     used, read = [], []
     watcher = SettingsWatcher(files, None, used.append, lambda *told: read.append(told))
     before, began = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
@@ -145,7 +147,7 @@ def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsFil
         ("fleet", "fleet", "kind: Secret"),
     ],
 )
-def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsFiles, name: str, field: str, text: str):
+def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsPaths, name: str, field: str, text: str):
     path: Path = getattr(files, field)
     watcher, good = SettingsWatcher(files, None), path.read_text()
     snapshot, before = watcher.snapshot, watcher.statuses()
@@ -161,7 +163,7 @@ def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsFiles, 
     assert watcher.statuses() == before, "it is what it was before"
 
 
-def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsFiles):
+def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsPaths):
     """It is tried again at each look, and nobody who asks meanwhile hears that all is well."""
     watcher = SettingsWatcher(files, None)
     files.policy.unlink()
@@ -173,7 +175,7 @@ def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsFiles):
             assert source(watcher, "policy").source.problem
 
 
-def test_a_pipe_is_read_once(files: SettingsFiles):
+def test_a_pipe_is_read_once(files: SettingsPaths):
     """As a shell makes it of `--policy <(…)`: read again it would be empty, and an empty policy is the default one."""
     assert files.policy is not None
     assert files.fleet is not None
@@ -195,7 +197,7 @@ def test_a_pipe_is_read_once(files: SettingsFiles):
         until(lambda: watcher.snapshot.digests["policy"] != digest)
 
 
-def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOptions):
+def test_parts_are_kept_where_asked(files: SettingsPaths, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_inputs"):
         _ = SettingsWatcher(files, None).inputs
     watcher = SettingsWatcher(files, None, keep_inputs=True)
@@ -205,14 +207,14 @@ def test_parts_are_kept_where_asked(files: SettingsFiles, cluster: ClusterOption
     with running(watcher):
         write(files.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
-    live_one = SettingsWatcher(SettingsFiles(), cluster, keep_inputs=True)
+    live_one = SettingsWatcher(SettingsPaths(), cluster, keep_inputs=True)
     with running(live_one):
         until(lambda: [node.name for node in live_one.inputs.nodes or ()] == ["a"])
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
-    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is not None, "who was patient knows the cluster"
         assert watcher.snapshot.fleet.nodes == 1
@@ -230,8 +232,28 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
         assert source(watcher, "device config").source.origin == f"ConfigMap kube-system/{DEVICE_CONFIG}"
 
 
-def test_files_go_over_the_cluster(files: SettingsFiles, api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher(SettingsFiles(policy=files.policy), cluster)
+def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.settings.target.scheduler is None
+        assert source(watcher, "scheduler configuration").digest == "unknown"
+        api.put(config_maps("volcano-system"), config_map("volcano-scheduler-configmap", {"mine.conf": SPREAD}))
+        until(lambda: watcher.snapshot.settings.target.policies == ("spread",))
+        assert source(watcher, "scheduler configuration").digest == watcher.snapshot.digests["scheduler"]
+
+
+def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions):
+    api.fail(config_maps("volcano-system"), status(403))
+    watcher = SettingsWatcher(SettingsPaths(device_config=DATA / "config" / "device-config.yaml"), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.fleet is not None
+        assert watcher.snapshot.settings.target.scheduler is None
+        assert "volcano-scheduler-configmap" in source(watcher, "scheduler configuration").source.problem
+    assert len(api.asked(config_maps("volcano-system"))) == 1, "it is requested again much later"
+
+
+def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
+    watcher = SettingsWatcher(SettingsPaths(policy=files.policy), cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=8):
         assert source(watcher, "policy").source.origin == str(files.policy)
@@ -242,10 +264,10 @@ def test_files_go_over_the_cluster(files: SettingsFiles, api: ApiServer, cluster
 
 def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterOptions):
     api.stop()
-    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is None
-        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 3)  # all ConfigMaps
+        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 4)  # all ConfigMaps
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
         assert config.source.origin == "Volcano's built-in defaults"
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")
@@ -254,7 +276,7 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
         assert fleet.source.age > 0
         api.start()
         until(lambda: watcher.snapshot.fleet is not None)
-        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 3)
+        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 4)
         api.stop()
         assert "last news" in until(lambda: source(watcher, "fleet").source.problem)
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
@@ -262,7 +284,7 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
 
 def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
-    thread, began = SettingsThread(SettingsWatcher(SettingsFiles(), cluster)), time.monotonic()
+    thread, began = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
     thread.start(patience=0.3)
     assert 0.3 <= time.monotonic() - began < 2
     thread.stop()  # though threads may still wait for the first byte of an answer
@@ -271,13 +293,13 @@ def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: Cluste
     until(lambda: not threads())
 
 
-def test_it_can_be_stopped_at_any_time(files: SettingsFiles, cluster: ClusterOptions):
+def test_it_can_be_stopped_at_any_time(files: SettingsPaths, cluster: ClusterOptions):
     thread = SettingsThread(SettingsWatcher(files, None))
     thread.stop()
     thread.start()
     until(lambda: not threads())
     for _ in range(10):
-        thread = SettingsThread(SettingsWatcher(SettingsFiles(), cluster))
+        thread = SettingsThread(SettingsWatcher(SettingsPaths(), cluster))
         thread.start()
         thread.stop()
         thread.stop()
@@ -285,7 +307,7 @@ def test_it_can_be_stopped_at_any_time(files: SettingsFiles, cluster: ClusterOpt
 
 
 def test_a_bug_is_told_and_the_last_snapshot_stays(
-    files: SettingsFiles, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    files: SettingsPaths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     watcher = SettingsWatcher(files, None)
     monkeypatch.setattr(file_watcher, "POLL_SECONDS", "soon")
@@ -294,11 +316,11 @@ def test_a_bug_is_told_and_the_last_snapshot_stays(
     assert watcher.snapshot.fleet is not None
 
 
-def test_without_a_cluster_no_client_is_loaded(files: SettingsFiles):
+def test_without_a_cluster_no_client_is_loaded(files: SettingsPaths):
     script = (
         "import sys; from webhook.settings.watcher import SettingsThread\n"
-        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsFiles\n"
-        "thread = SettingsThread(SettingsWatcher(SettingsFiles().or_samples(), None)); thread.start(1)\n"
+        "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsPaths\n"
+        "thread = SettingsThread(SettingsWatcher(SettingsPaths().or_samples(), None)); thread.start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
@@ -307,7 +329,7 @@ def test_without_a_cluster_no_client_is_loaded(files: SettingsFiles):
 def test_a_map_that_is_deleted(api: ApiServer, cluster: ClusterOptions):
     """The policy's is a mistake; the device config's brings the default back, and its date is that of the change."""
     put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
-    watcher = SettingsWatcher(SettingsFiles(), cluster)
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         before = source(watcher, "device config")
         api.delete(config_maps("kube-system"), DEVICE_CONFIG)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.ascend.test_explain import CONFIG, WHOLE, node, pod, question
+from tests.devices.ascend.test_explain import CONFIG, WHOLE, node, pod, requested
 from webhook.devices.ascend.feasibility import HAMI_CORES, assign, judge
 from webhook.devices.fleet import build_fleet
 from webhook.devices.target import Target
@@ -18,10 +18,10 @@ asks = st.tuples(st.integers(1, 3), st.sampled_from([None, None, 15, 40, 100]), 
 
 def assigned(raw, found, *, hami_core):
     built = build_fleet([node(*found, hami_core=True)], CONFIG, Target()).ascend
-    (shapes,) = built.shapes.values()
-    wanted = question(raw)
-    fits = isinstance(judge(wanted.asks, None, built, hami_core=hami_core, parts_refused=False), Fits)
-    return wanted.asks, shapes[0], fits, lambda: assign(wanted.asks, shapes[0], hami_core=hami_core)
+    (shape,) = built.shapes
+    requests = requested(raw).requests
+    fits = isinstance(judge(requests, None, built, hami_core=hami_core, parts_refused=False), Fits)
+    return requests, shape, fits, lambda: assign(requests, shape, hami_core=hami_core)
 
 
 @given(npus, st.lists(asks, min_size=1, max_size=5), st.booleans())

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
 from webhook import names
-from webhook.devices.ascend.explain import Question, answers
+from webhook.devices.ascend.explain import AscendExplainer, NpusRequest
 from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -36,7 +37,7 @@ def node(*npus, name="n", offered=40, hami_core=False):
 
 
 def pod(*containers, hami_core=False, **spec):
-    """A pod whose containers ask for (number, memory, cores); None is not written."""
+    """A pod whose containers request (number, memory, cores); None is not written."""
     listed = []
     for at, amounts in enumerate(containers):
         limits = {n: v for n, v in zip((NUMBER, MEMORY, CORES), amounts, strict=False) if v is not None}
@@ -45,42 +46,26 @@ def pod(*containers, hami_core=False, **spec):
     return {"metadata": {"annotations": annotations}, "spec": {"containers": listed, **spec}}
 
 
-def question(raw):
+def requested(raw):
     view = PodView(raw)
-    return Question(npu_requests(DevicePod(view, CONFIG), CONFIG.ascend), read_selector(view), is_hami_core(view))
+    return NpusRequest(npu_requests(DevicePod(view, CONFIG), CONFIG.ascend), is_hami_core(view))
 
 
-def explained(raw, *nodes, oversize_refused=True):
-    fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    return list(answers(question(raw), fleet, oversize_refused=oversize_refused))
+def explained(raw, *nodes, allowed=()):
+    """The verdict and the explanation of each shape."""
+    part = build_fleet(nodes, CONFIG, Target()).ascend
+    request = placement_request(PodView(raw), "ascend", CONFIG, part, allowed=allowed)
+    return explain_all(AscendExplainer, request, requested(raw), part)
 
 
 def fits(raw, *nodes):
     """The engine, beside the rule that refuses memory above an NPU's."""
-    asked = question(raw)
-    if not asked.hami_core and any((ask.memory or 0) > ask.chip.capacity for ask in asked.asks):
+    requests, hami_core = requested(raw)
+    if not hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
         return False
     fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    answer = judge(asked.asks, asked.nodes, fleet, hami_core=asked.hami_core, parts_refused=False)
-    return isinstance(answer, Fits)
-
-
-def said(change):
-    """A change in short."""
-    if change is None or change.container is None:
-        return change and change.word
-    return f"{change.container.name} {change.role} {change.value}"
-
-
-def changed(raw, change):
-    """The pod with a change written into it."""
-    raw = copy.deepcopy(raw)
-    if change.container is not None:
-        name = {"number": NUMBER, "memory": MEMORY, "cores": CORES}[change.role]
-        raw["spec"]["containers"][change.container.index]["resources"]["limits"][name] = change.value
-    else:
-        (raw["spec"] if change.word == "nodeSelector" else raw["metadata"]["annotations"]).pop(change.word)
-    return raw
+    verdict = judge(requests, read_selector(PodView(raw)), fleet, hami_core=hami_core, parts_refused=False)
+    return isinstance(verdict, Fits)
 
 
 @pytest.mark.parametrize(
@@ -95,18 +80,18 @@ def changed(raw, change):
     ],
 )
 def test_what_is_booked(asks, hami_core, gives):
-    (told,) = explained(pod(asks, hami_core=hami_core), node(WHOLE, WHOLE, hami_core=True))
-    assert [(one.number, one.memory, one.whole) for one in told.given] == [gives]
+    ((_, told),) = explained(pod(asks, hami_core=hami_core), node(WHOLE, WHOLE, hami_core=True))
+    assert [(one.npus, one.memory, one.whole) for one in told.slices.containers] == [gives]
 
 
 def test_differing_npus_leave_open_how_much_all_of_one_is():
-    (told,) = explained(pod((1,), hami_core=True), node(WHOLE, (4, 60, 20), hami_core=True))
-    assert [(one.memory, one.whole) for one in told.given] == [(None, True)]
+    ((_, told),) = explained(pod((1,), hami_core=True), node(WHOLE, (4, 60, 20), hami_core=True))
+    assert [(one.memory, one.whole) for one in told.slices.containers] == [(None, True)]
 
 
 def test_memory_above_an_npu_is_given_where_no_rule_refuses_it():
-    (told,) = explained(pod((1, 130)), node(WHOLE), oversize_refused=False)
-    assert [(one.memory, one.whole) for one in told.given] == [(0, False)]
+    ((_, told),) = explained(pod((1, 130)), node(WHOLE), allowed={"ascend-memory-oversize"})
+    assert [(one.memory, one.whole) for one in told.slices.containers] == [(0, False)]
 
 
 TWO = node(WHOLE, WHOLE)
@@ -116,18 +101,23 @@ SELECTED = {"nodeSelector": {"name": "m"}}
 @pytest.mark.parametrize(
     "raw,there,refused,change",
     [
-        (pod((3,)), TWO, (Reason.NPUS, 3, 2), "c0 number 2"),
-        (pod((1,), (2,)), TWO, (Reason.NPUS_TOGETHER, 3, 2), "c1 number 1"),
-        (pod((1, 130)), TWO, (Reason.OVERSIZE, 130, 120), "c0 memory 100"),
-        (pod((2, 130)), TWO, (Reason.OVERSIZE, 130, 120), "c0 memory 100"),
-        (pod((2, 30)), TWO, (Reason.PARTS, 30, 100), "c0 number 1"),
-        (pod((1, 30)), node((4, 40, 20)), (Reason.MEMORY, 50, 40), "c0 memory 20"),
-        (pod((1,)), node((4, 90, 20)), (Reason.MEMORY, 100, 90), "c0 memory 50"),
-        (pod((1, 20, 30)), TWO, (Reason.CORES, 30, 20), "c0 cores 20"),
-        (pod((2,)), node(WHOLE, WHOLE, offered=1), (Reason.TOTALS, 2, 1), "c0 number 1"),
+        (pod((3,)), TWO, (Reason.NPUS, 3, 2), f"c0 {NUMBER} 2"),
+        (pod((1,), (2,)), TWO, (Reason.NPUS_TOGETHER, 3, 2), f"c1 {NUMBER} 1"),
+        (pod((1, 130)), TWO, (Reason.OVERSIZE, 130, 120), f"c0 {MEMORY} 100"),
+        (pod((2, 130)), TWO, (Reason.OVERSIZE, 130, 120), f"c0 {MEMORY} 100"),
+        (pod((2, 30)), TWO, (Reason.PARTS, 30, 100), f"c0 {NUMBER} 1"),
+        (pod((1, 30)), node((4, 40, 20)), (Reason.MEMORY, 50, 40), f"c0 {MEMORY} 20"),
+        (pod((1,)), node((4, 90, 20)), (Reason.MEMORY, 100, 90), f"c0 {MEMORY} 50"),
+        (pod((1, 20, 30)), TWO, (Reason.CORES, 30, 20), f"c0 {CORES} 20"),
+        (pod((2,)), node(WHOLE, WHOLE, offered=1), (Reason.TOTALS, 2, 1), f"c0 {NUMBER} 1"),
         (pod((1,), (1,)), node(WHOLE, (0, 100, 20)), (Reason.LEFT, 1, 0), None),
-        (pod((3,)), node(WHOLE, WHOLE, (0, 100, 20)), (Reason.LEFT, 3, 2), "c0 number 2"),
-        (pod((1, 200), hami_core=True), node((4, 150, 20), hami_core=True), (Reason.MEMORY, 200, 150), "c0 memory 150"),
+        (pod((3,)), node(WHOLE, WHOLE, (0, 100, 20)), (Reason.LEFT, 3, 2), f"c0 {NUMBER} 2"),
+        (
+            pod((1, 200), hami_core=True),
+            node((4, 150, 20), hami_core=True),
+            (Reason.MEMORY, 200, 150),
+            f"c0 {MEMORY} 150",
+        ),
         (pod((1, 30), hami_core=True), TWO, (Reason.MODE, 0, 0), names.VNPU_MODE),
         (pod((2, 30), hami_core=True), TWO, (Reason.MODE, 0, 0), None),
         (pod((1, 30), **SELECTED), TWO, (Reason.NODES, 0, 0), "nodeSelector"),
@@ -135,16 +125,17 @@ SELECTED = {"nodeSelector": {"name": "m"}}
     ],
 )
 def test_what_refuses_and_what_helps(raw, there, refused, change):
-    (told,) = explained(raw, there)
-    assert told.given is None
-    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
-    assert told.searched
-    assert said(told.change) == change
+    ((verdict, told),) = explained(raw, there)
+    assert told.slices is None
+    assert (verdict.reason, verdict.requested, verdict.most) == refused
+    assert not is_cut_short(told)
+    assert spelled(told.change) == change
 
 
 def test_more_kinds_of_npus_than_anybody_has_are_unknown():
-    (told,) = explained(pod((1,)), node(*[(4, 100 + at, 20) for at in range(9)]))
-    assert (told.given, told.refusal, told.unknown) == (None, None, "a node registers too many kinds of NPUs")
+    ((verdict, told),) = explained(pod((1,)), node(*[(4, 100 + at, 20) for at in range(9)]))
+    assert (told.placement, told.slices, told.refusal) == ("unknown", None, None)
+    assert [sentence.text for sentence in told.sentences] == [verdict.why]
 
 
 amounts = st.tuples(
@@ -169,8 +160,9 @@ nodes = st.builds(
 def test_it_says_what_the_engine_says(asks, hami_core, there, wanted):
     raw = pod(*asks, hami_core=hami_core, **wanted)
     told = explained(raw, *there)
-    assert any(one.given is not None for one in told) == fits(raw, *there)
-    for one in told:
-        assert (one.given is None) == (one.refusal is not None)
+    assert any(one.slices is not None for _, one in told) == fits(raw, *there)
+    for _, one in told:
+        assert (one.slices is None) == (one.refusal is not None)
         if one.change is not None:
-            assert fits(changed(raw, one.change), *[node for node in there if node.name in one.shape.names])
+            changed = written(copy.deepcopy(raw), one.change)
+            assert fits(changed, *[node for node in there if node.name in one.shape.names])

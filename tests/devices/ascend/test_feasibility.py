@@ -4,9 +4,10 @@ import time
 from itertools import permutations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.strategies import ascend_node
 from webhook import names
 from webhook.devices.ascend.feasibility import MAX_KINDS, is_hami_core, judge, npu_requests
@@ -39,7 +40,7 @@ CONFIG = parse_device_config(
 
 
 def pod(asks, hami_core=False):
-    """A pod whose containers ask for such (number, memory, cores); None is not written."""
+    """A pod whose containers request such (number, memory, cores); None is not written."""
     written = [dict(zip((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), ask, strict=True)) for ask in asks]
     limits = [{name: amount for name, amount in each.items() if amount is not None} for each in written]
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
@@ -105,7 +106,7 @@ memory_alone = st.tuples(st.none(), memories.filter(lambda memory: memory is not
 SMALL = [(1, 3, 8), (1, 12, 4), (1, 12, 4)]
 
 
-@settings(max_examples=600)
+@examples(150)
 @example([(SMALL, 9)], [(1, 5, 4), (1, 3, 4), (1, None, 8)], False, True).via(
     "the second container takes the first NPU"
 )
@@ -197,7 +198,7 @@ def test_a_selector_leaves_some_nodes():
 
 
 def test_memory_without_a_name_is_no_cause():
-    """A chip may have no memory resource; then all of an NPU is asked for, and nothing can be said of its amount."""
+    """A chip may have no memory resource; then all of an NPU is requested, and nothing can be said of its amount."""
     section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
     config = parse_device_config({"vnpus": [section]}, "test")
     found = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
@@ -210,7 +211,7 @@ def test_memory_without_a_name_is_no_cause():
 def test_large_pods_and_many_shapes_are_answered_at_once(asks):
     nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
     fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).ascend
-    assert len(fleet.every_shape) == 200
+    assert len(fleet.shapes) == 200
     started = time.process_time()
     found = judge(
         npu_requests(DevicePod(pod(asks), CONFIG), CONFIG.ascend), None, fleet, hami_core=False, parts_refused=True

@@ -120,10 +120,11 @@ def test_each_chip_has_its_shapes():
     both["metadata"]["annotations"][names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P"] = register_npus([(7, 21527, 8)])
     both["status"]["allocatable"] = {"huawei.com/Ascend910B3": "4", "huawei.com/Ascend310P": "7"}
     built = fleet(both, ascend_node("n1", [(4, 65536, 20)]), ascend_node("n2", [(4, 65536, 20)] * 2))
-    assert {word: [(s.names, s.kinds, s.offered) for s in shapes] for word, shapes in built.ascend.shapes.items()} == {
-        "Ascend910B3": [(("both", "n1"), ONE, 4), (("n2",), ((Npu(4, 65536, 20), 2),), 8)],
-        "Ascend310P": [(("both",), ((Npu(7, 21527, 8), 1),), 7)],
-    }
+    assert [(shape.word, shape.names, shape.kinds, shape.offered) for shape in built.ascend.shapes] == [
+        ("Ascend910B3", ("both", "n1"), ONE, 4),
+        ("Ascend910B3", ("n2",), ((Npu(4, 65536, 20), 2),), 8),
+        ("Ascend310P", ("both",), ((Npu(7, 21527, 8), 1),), 7),
+    ]
     assert built.nodes == 3
 
 
@@ -132,7 +133,7 @@ def test_each_chip_has_its_shapes():
     [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False), (True, "True", False)],
 )
 def test_a_node_says_whether_software_shares_its_npus(config, mode, shared):
-    (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.every_shape
+    (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.shapes
     assert shape.hami_core is shared
 
 
@@ -142,7 +143,7 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
         device_node("other", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": register_npus([(7, 21527, 8)])}),
         device_node("broken", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": "[{]"}),
     )
-    assert built.ascend.every_shape == ()
+    assert built.ascend.shapes == ()
     assert built.ascend.gated == (("gated", "huawei.com/Ascend910B3"), ("other", "huawei.com/Ascend310P"))
 
 
@@ -160,11 +161,11 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
 )
 def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
     first = ascend_node("n0", [(4, 65536, 20)])
-    assert len(fleet(first, other).ascend.every_shape) == 2
+    assert len(fleet(first, other).ascend.shapes) == 2
     assert fleet(first).digest != fleet(other).digest
 
 
 def test_the_order_of_npus_means_nothing():
     npus = [(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)]
-    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).ascend.every_shape
+    (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).ascend.shapes
     assert (shape.nodes, shape.devices) == (2, 3)

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
 from webhook import names
-from webhook.devices import explanation, nearest
+from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.explanation import MAX_SHAPES
+from webhook.devices.families import Family
 from webhook.devices.fleet import build_fleet
-from webhook.devices.gpushare.explain import Cards, answers
+from webhook.devices.gpushare.explain import GpushareExplainer, GpushareSlices, explain
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
@@ -31,7 +34,7 @@ def node(name, cards, total, unhealthy="", **offered):
 
 
 def pod(*containers, init=(), **spec):
-    """A pod whose containers ask for such roles."""
+    """A pod whose containers request such roles."""
     listed = [
         [
             {"name": f"{kind}{at}", "resources": {"limits": {NAMES[r]: str(v) for r, v in roles.items()}}}
@@ -43,8 +46,10 @@ def pod(*containers, init=(), **spec):
 
 
 def explained(raw, *nodes):
-    view = PodView(raw)
-    return list(answers(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).gpushare))
+    """The verdict and the explanation of each shape."""
+    part = build_fleet(nodes, CONFIG, Target()).gpushare
+    request = placement_request(PodView(raw), "gpushare", CONFIG, part)
+    return explain_all(GpushareExplainer, request, request.pod, part)
 
 
 def fits(raw, *nodes):
@@ -53,65 +58,51 @@ def fits(raw, *nodes):
     return isinstance(judge(DevicePod(view, CONFIG), read_selector(view), fleet), Fits)
 
 
-def said(change):
-    """A change in short."""
-    if change is None or change.container is None:
-        return change and change.word
-    return f"{change.container.name} {change.role} {change.value}"
-
-
-def changed(raw, change):
-    """The pod with a change written into it."""
-    raw = copy.deepcopy(raw)
-    if change.container is None:
-        del raw["spec"][change.word]
-        return raw
-    raw["spec"][change.container.kind][change.container.index]["resources"]["limits"][NAMES[change.role]] = change.value
-    return raw
-
-
 PLAIN = node("n", 4, 400, "1")
 
 
 def test_memory_lies_on_one_card_and_whole_cards_on_the_first():
-    assert [told.given for told in explained(pod({"memory": 60}, {"memory": 40}), PLAIN)] == [Cards(1, 100)]
-    assert [told.given for told in explained(pod({"number": 2}, {"number": 1}), PLAIN)] == [Cards(3, 0)]
-    assert [told.given for told in explained(pod({"number": 2, "memory": 9}), PLAIN)] == [Cards(1, 9)]
+    assert [told.slices for _, told in explained(pod({"memory": 60}, {"memory": 40}), PLAIN)] == [
+        GpushareSlices(1, 100)
+    ]
+    assert [told.slices for _, told in explained(pod({"number": 2}, {"number": 1}), PLAIN)] == [GpushareSlices(3, None)]
+    assert [told.slices for _, told in explained(pod({"number": 2, "memory": 9}), PLAIN)] == [GpushareSlices(1, 9)]
 
 
 @pytest.mark.parametrize(
     "raw,there,refused,change",
     [
-        (pod({"memory": 101}), PLAIN, (Reason.MEMORY, 101, 100), "c0 memory 100"),
-        (pod({"memory": 90}, {"memory": 30}), PLAIN, (Reason.MEMORY, 120, 100), "c0 memory 70"),
-        (pod({"number": 4}), PLAIN, (Reason.CARDS, 4, 3), "c0 number 3"),
+        (pod({"memory": 101}), PLAIN, (Reason.MEMORY, 101, 100), f"c0 {NAMES['memory']} 100"),
+        (pod({"memory": 90}, {"memory": 30}), PLAIN, (Reason.MEMORY, 120, 100), f"c0 {NAMES['memory']} 70"),
+        (pod({"number": 4}), PLAIN, (Reason.CARDS, 4, 3), f"c0 {NAMES['number']} 3"),
         (pod({"memory": 200}, {"memory": 100}), PLAIN, (Reason.MEMORY, 300, 100), None),
         (pod({"number": 1}), node("n", 2, 200, "0,1"), (Reason.HEALTH, 1, 0), None),
-        (pod({"number": 2}), node("n", 4, 400, number=1), (Reason.TOTALS, 2, 1), "c0 number 1"),
-        (pod({"memory": 50}), node("n", 4, 400, memory=40), (Reason.TOTALS, 50, 40), "c0 memory 40"),
+        (pod({"number": 2}), node("n", 4, 400, number=1), (Reason.TOTALS, 2, 1), f"c0 {NAMES['number']} 1"),
+        (pod({"memory": 50}), node("n", 4, 400, memory=40), (Reason.TOTALS, 50, 40), f"c0 {NAMES['memory']} 40"),
         (pod({"number": 1}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), "nodeSelector"),
         (pod({"number": 9}, nodeSelector={"name": "m"}), PLAIN, (Reason.NODES, 0, 0), None),
         (pod({"number": 4}, {"number": 4}), PLAIN, (Reason.CARDS, 8, 3), None),
     ],
 )
 def test_what_refuses_and_what_helps(raw, there, refused, change):
-    (told,) = explained(raw, there)
-    assert told.given is None
-    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
-    assert told.searched
-    assert said(told.change) == change
+    ((verdict, told),) = explained(raw, there)
+    assert told.slices is None
+    assert (verdict.reason, verdict.requested, verdict.most) == refused
+    assert not is_cut_short(told)
+    assert spelled(told.change) == change
 
 
 def test_a_search_that_is_cut_short_says_so(monkeypatch):
     monkeypatch.setattr(nearest, "MAX_LOOKS", 2)
-    (told,) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
-    assert (told.change, told.searched) == (None, False)
+    ((_, told),) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
+    assert told.change is None
+    assert is_cut_short(told)
 
 
 def test_only_so_many_shapes_are_explained():
-    assert (
-        len(explained(pod({"number": 1}), *[node(f"n{at}", 1, at + 1) for at in range(60)])) == explanation.MAX_SHAPES
-    )
+    part = build_fleet([node(f"n{at}", 1, at + 1) for at in range(60)], CONFIG, Target()).gpushare
+    (told,) = explain(placement_request(PodView(pod({"number": 1})), Family.GPUSHARE, CONFIG, part), part)
+    assert (len(told.shapes), told.more) == (MAX_SHAPES, 60 - MAX_SHAPES)
 
 
 roles = st.fixed_dictionaries({}, optional={"number": st.integers(1, 5), "memory": st.integers(1, 70)})
@@ -136,10 +127,10 @@ nodes = st.builds(
 def test_it_says_what_the_engine_says(asks, init, there, wanted):
     raw = pod(*asks, init=init, **wanted)
     told = explained(raw, *there)
-    assert any(one.given is not None for one in told) == fits(raw, *there)
-    for one in told:
-        assert (one.given is None) == (one.refusal is not None)
+    assert any(one.slices is not None for _, one in told) == fits(raw, *there)
+    for _, one in told:
+        assert (one.slices is None) == (one.refusal is not None)
         alone = [node for node in there if node.name in one.shape.names]
-        assert any(fits(raw, node) for node in alone) == (one.given is not None)
+        assert any(fits(raw, node) for node in alone) == (one.slices is not None)
         if one.change is not None:
-            assert any(fits(changed(raw, one.change), node) for node in alone)
+            assert any(fits(written(copy.deepcopy(raw), one.change), node) for node in alone)

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.strategies import gpushare_node
 from webhook import names
 from webhook.devices.config_file import parse_device_config
@@ -23,7 +24,7 @@ NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
 
 def pod(containers, init=()):
-    """A pod whose containers ask for such (number, memory), and whose init containers for such (number, memory, sidecar)."""
+    """A pod whose containers request such (number, memory), and whose init containers for such (number, memory, sidecar)."""
 
     def container(number, memory, sidecar=False):
         written = {NUMBER: number, MEMORY: memory}
@@ -75,7 +76,7 @@ def takes(node, containers, init):
         return False
     cards = healthy(number, total, unhealthy)
     count, memory = served(containers, init, 0), served(containers, init, 1)
-    if memory:  # of the whole pod, on one card; whoever asks for both is given by memory
+    if memory:  # of the whole pod, on one card; whoever requests both is given by memory
         return any(card >= memory for card in cards)
     return count <= len(cards)
 
@@ -93,7 +94,7 @@ wishes = st.tuples(amounts, st.none()) | st.tuples(st.none(), amounts) | st.tupl
 inits = st.builds(lambda wish, sidecar: (*wish, sidecar), wishes, st.booleans())
 
 
-@settings(max_examples=1000)
+@examples(200)
 @example([(4, 12, None, (2, 30))], [(1, None)], [(1, None, True), (2, None, False)]).via(
     "an init container and a sidecar"
 )

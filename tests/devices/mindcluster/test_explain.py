@@ -1,18 +1,15 @@
 """What MindCluster nodes say: templates, whole chips, and changes that help once they are written."""
 
-import copy
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
-from webhook.devices.mindcluster.explain import answers, template
+from webhook.devices.mindcluster.explain import MindclusterExplainer, explain, template
 from webhook.devices.nodes import Node
-from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
 from webhook.devices.verdict import Reason
 from webhook.pod.view import PodView
@@ -31,25 +28,10 @@ def pod(*cores, labels=None, **spec):
 
 
 def explained(raw, *nodes):
-    view = PodView(raw)
-    return list(answers(DevicePod(view, CONFIG), read_selector(view), build_fleet(nodes, CONFIG, Target()).mindcluster))
-
-
-def said(change):
-    """A change in short."""
-    if change is None or change.container is None:
-        return change and change.word
-    return f"{change.container.name} {change.value}"
-
-
-def changed(raw, change):
-    """The pod with a change written into it."""
-    raw = copy.deepcopy(raw)
-    if change.container is not None:
-        raw["spec"]["containers"][change.container.index]["resources"]["limits"][names.NPU_CORE] = change.value
-    else:
-        (raw["spec"] if change.word == "nodeSelector" else raw["metadata"]["labels"]).pop(change.word)
-    return raw
+    """The verdict and the explanation of each shape."""
+    part = build_fleet(nodes, CONFIG, Target()).mindcluster
+    request = placement_request(PodView(raw), "mindcluster", CONFIG, part)
+    return explain_all(MindclusterExplainer, request, request.pod, part)
 
 
 @pytest.mark.parametrize(
@@ -70,50 +52,52 @@ def test_every_template(cores, level, dvpp, name):
     assert template(cores, level, dvpp) == name
 
 
+def given_to(raw):
+    """What the pod's one container gets: its name, cores, chips and template."""
+    ((_, told),) = explained(raw, node(32))
+    (given,) = told.slices.containers
+    return given.container.name, given.cores, given.chips, given.template
+
+
 def test_the_first_request_above_0_counts():
-    (told,) = explained(pod(0, 2, 16), node(32))
-    assert (told.given.container.name, told.given.cores, told.given.chips, told.given.template) == (
-        "c1",
-        2,
-        0,
-        "vir02_1c",
-    )
+    assert given_to(pod(0, 2, 16)) == ("c1", 2, 0, "vir02_1c")
 
 
 def test_labels_choose_the_template():
-    (told,) = explained(pod(4, labels={names.VNPU_LEVEL: "high", names.VNPU_DVPP: "no"}), node(32))
-    assert told.given.template == "vir04_3c_ndvpp"
+    labels = {names.VNPU_LEVEL: "high", names.VNPU_DVPP: "no"}
+    assert given_to(pod(4, labels=labels)) == ("c0", 4, 0, "vir04_3c_ndvpp")
 
 
 def test_whole_chips_have_no_template_and_read_no_label():
-    (told,) = explained(pod(16, labels={names.VNPU_DVPP: ["no", "word"]}), node(32))
-    assert (told.given.chips, told.given.template) == (2, "")
+    assert given_to(pod(16, labels={names.VNPU_DVPP: ["no", "word"]})) == ("c0", 16, 2, None)
 
 
 @pytest.mark.parametrize(
     "raw,there,refused,change",
     [
-        (pod(3), node(32), (Reason.TEMPLATE, 3, 8), "c0 2"),
-        (pod(12), node(32), (Reason.TEMPLATE, 12, 8), "c0 8"),
-        (pod(12), node(20, 10), (Reason.TEMPLATE, 12, 10), "c0 10"),
-        (pod(8), node(20, 10), (Reason.TEMPLATE, 8, 10), "c0 4"),
-        (pod(40), node(32), (Reason.TOTALS, 40, 32), "c0 32"),
-        (pod(2, 31), node(32), (Reason.TOTALS, 33, 32), "c1 30"),
+        (pod(3), node(32), (Reason.TEMPLATE, 3, 8), f"c0 {names.NPU_CORE} 2"),
+        (pod(12), node(32), (Reason.TEMPLATE, 12, 8), f"c0 {names.NPU_CORE} 8"),
+        (pod(12), node(20, 10), (Reason.TEMPLATE, 12, 10), f"c0 {names.NPU_CORE} 10"),
+        (pod(8), node(20, 10), (Reason.TEMPLATE, 8, 10), f"c0 {names.NPU_CORE} 4"),
+        (pod(40), node(32), (Reason.TOTALS, 40, 32), f"c0 {names.NPU_CORE} 32"),
+        (pod(2, 31), node(32), (Reason.TOTALS, 33, 32), f"c1 {names.NPU_CORE} 30"),
         (pod(4, labels={names.VNPU_DVPP: "on"}), node(32), (Reason.LABEL, 0, 0), names.VNPU_DVPP),
         (pod(4, nodeSelector={"name": "m"}), node(32), (Reason.NODES, 0, 0), "nodeSelector"),
         (pod(3, 40), node(32), (Reason.TEMPLATE, 3, 8), None),
     ],
 )
 def test_what_refuses_and_what_helps(raw, there, refused, change):
-    (told,) = explained(raw, there)
-    assert told.given is None
-    assert (told.refusal.reason, told.refusal.requested, told.refusal.most) == refused
-    assert told.searched
-    assert said(told.change) == change
+    ((verdict, told),) = explained(raw, there)
+    assert told.slices is None
+    assert (verdict.reason, verdict.requested, verdict.most) == refused
+    assert not is_cut_short(told)
+    assert spelled(told.change) == change
 
 
-def test_nothing_is_said_to_a_pod_that_asks_for_nothing():
-    assert explained(pod(0), node(32)) == []
+def test_a_pod_that_requests_nothing_is_not_explained():
+    part = build_fleet([node(32)], CONFIG, Target()).mindcluster
+    (told,) = explain(placement_request(PodView(pod(0)), "mindcluster", CONFIG, part), part)
+    assert told.shapes is None
 
 
 def placed(cores, size, chip):
@@ -128,8 +112,8 @@ def placed(cores, size, chip):
     chip=st.sampled_from([8, 10]),
 )
 def test_it_fits_where_the_rule_says_so(cores, size, chip):
-    (told,) = explained(pod(*cores), node(size, chip))
-    assert (told.given is not None) == placed(cores, size, chip)
+    ((_, told),) = explained(pod(*cores), node(size, chip))
+    assert (told.slices is not None) == placed(cores, size, chip)
     if told.change is not None:
-        (again,) = explained(changed(pod(*cores), told.change), node(size, chip))
-        assert again.given is not None
+        ((_, again),) = explained(written(pod(*cores), told.change), node(size, chip))
+        assert again.slices is not None

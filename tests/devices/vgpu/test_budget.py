@@ -5,11 +5,11 @@ import pytest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Budget, Need
+from webhook.devices.vgpu.slices import Need, SearchBudget
 
 
 def decide(cards, wanted):
-    return place(tuple(cards), count_kinds(cards), tuple(wanted), Budget(WORK_LIMIT))
+    return place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT))
 
 
 class Watched(Need):
@@ -29,7 +29,7 @@ def test_work_stays_within_the_budget(containers):
     total = sum(card.memory for card in cards)
     wanted = [Watched(1, total // containers - index % 3, index % 2) for index in range(containers)]
     Watched.looks = 0
-    budget = Budget(WORK_LIMIT)
+    budget = SearchBudget(WORK_LIMIT)
     verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), budget)
     assert verdict in (Placement.FITS, Placement.TIGHT, Placement.NEVER, Placement.UNKNOWN)
     assert Watched.looks <= 2 * WORK_LIMIT
@@ -38,7 +38,7 @@ def test_work_stays_within_the_budget(containers):
 
 def test_work_stays_within_the_budget_of_all_nodes_together():
     """Every node is refused in the end by its total memory, after each container was looked at."""
-    budget = Budget(WORK_LIMIT)
+    budget = SearchBudget(WORK_LIMIT)
     Watched.looks = 0
     for index in range(300):
         cards = tuple(Card("NVIDIA-A", 1000 + index + kind, 1000) for kind in range(16))

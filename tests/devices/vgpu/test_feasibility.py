@@ -18,7 +18,7 @@ from webhook.devices.vgpu.eligibility import (
     eligible,
     read_constraints,
 )
-from webhook.devices.vgpu.feasibility import judge, question
+from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.devices.vgpu.fleet import Card, declared_shape
 from webhook.pod.view import PodView
 
@@ -36,7 +36,7 @@ def fleet(*items, target=MASTER, declared=()):
 def ask(*limits, found=None, target=MASTER):
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     view = PodView({"metadata": {"annotations": found or {}}, "spec": {"containers": containers}})
-    return question(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
+    return slice_request(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
 
 
 def verdict(built, *limits, found=None, target=MASTER):
@@ -76,7 +76,7 @@ def test_the_cause_of_a_refusal(limits, found, cause):
     "limits, found",
     [
         ([{NUMBER: 4}], None),
-        ([{MEMORY: 81920}], None),  # memory alone asks for one
+        ([{MEMORY: 81920}], None),  # memory alone requests one
         ([{NUMBER: 2, MEMORY: 15360}], {names.USE_GPUTYPE: "T4"}),
         ([{NUMBER: 1}], {names.VGPU_MODE: "hami-core"}),
         ([{NUMBER: 1, MEMORY: 0}], {names.USE_GPUTYPE: "T4"}),  # 0 is unset: the whole card

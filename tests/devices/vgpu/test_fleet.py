@@ -71,9 +71,9 @@ def test_the_recorded_fleet():
 
 def test_5000_equal_nodes_are_one_shape():
     items = [node_json(f"n{i}", register([T4] * 8, prefix=f"GPU-{i}")) for i in range(5000)]
-    started = time.perf_counter()
+    started = time.process_time()
     built = fleet(items)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     (shape,) = built.vgpu.shapes
     assert shape.nodes == built.nodes == 5000
     assert shape.names == ("n0", "n1", "n2")
@@ -232,6 +232,6 @@ def test_a_large_fleet_of_many_kinds_stays_quick():
     items = [
         node_json(f"n{i}", register([order.choice([T4, A100]) for _ in range(8)], prefix=f"G{i}")) for i in range(3000)
     ]
-    started = time.perf_counter()
+    started = time.process_time()
     assert 200 < len(fleet(items, MASTER).vgpu.shapes) <= 256
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -12,7 +12,7 @@ from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never
 from webhook.devices.vgpu.eligibility import read_constraints
-from webhook.devices.vgpu.feasibility import judge, question
+from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.pod.view import PodView
 
 CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
@@ -33,5 +33,5 @@ def test_verdicts_are_those_of_the_scheduler(given):
     said = {"allow": Fits, "either": FitsTightly, "deny": Never}
     for case in given["cases"]:
         view = PodView(case["pod"])
-        asked = question(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
+        asked = slice_request(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
         assert type(judge(asked, built)) is said[case["expect"]], case["why"]

@@ -3,21 +3,22 @@
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import Budget, Need, enough_slices
+from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices
 
 PLENTY = 10**7
-thorough = settings(max_examples=1500, deadline=None)
+thorough = examples(300)
 
 
 def decide(cards, wanted, steps=PLENTY):
-    return place(tuple(cards), count_kinds(cards), tuple(wanted), Budget(steps))
+    return place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(steps))
 
 
 def after(card, use, need):

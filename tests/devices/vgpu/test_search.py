@@ -3,20 +3,21 @@
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.devices.vgpu.hard_cases import hard_case
 from tests.devices.vgpu.test_placement import after, exists
+from tests.examples import examples
 from tests.strategies import full_nodes, hami_cards, mig_cards, needs, nodes_of
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import Card, count_kinds
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.search import Covering, groups_of, largest_layouts, placement_exists
-from webhook.devices.vgpu.slices import Budget, Need
+from webhook.devices.vgpu.slices import Need, SearchBudget
 
 PLENTY = 10**7
-thorough = settings(max_examples=1500, deadline=None)
+thorough = examples(300)
 any_nodes = nodes_of(hami_cards) | nodes_of(mig_cards)
 few_needs = st.lists(needs, min_size=1, max_size=4)
 
@@ -37,7 +38,7 @@ def held(card, wanted):
 @given(hami_cards | mig_cards, st.lists(needs, min_size=1, max_size=6))
 def test_layouts_are_what_a_card_can_hold(card, wanted):
     groups = groups_of(wanted, [card])
-    layouts = largest_layouts(card, groups, Budget(PLENTY))
+    layouts = largest_layouts(card, groups, SearchBudget(PLENTY))
     sets = held(card, wanted)
     assert max(map(sum, layouts)) == max(map(len, sets))
     for layout in layouts:
@@ -53,23 +54,23 @@ def test_layouts_are_what_a_card_can_hold(card, wanted):
 @thorough
 @given(any_nodes, few_needs)
 def test_the_search_agrees_with_brute_force(cards, wanted):
-    assert placement_exists(count_kinds(cards), wanted, Budget(PLENTY)) is exists(cards, wanted)
+    assert placement_exists(count_kinds(cards), wanted, SearchBudget(PLENTY)) is exists(cards, wanted)
 
 
 @thorough
 @given(full_nodes())
 def test_the_search_finds_how_a_node_was_filled(node):
     cards, wanted = node
-    assert placement_exists(count_kinds(cards), wanted, Budget(PLENTY)) is True
+    assert placement_exists(count_kinds(cards), wanted, SearchBudget(PLENTY)) is True
 
 
 @thorough
 @given(any_nodes, few_needs, st.data())
 def test_the_bound_is_sound_whatever_the_weights(cards, wanted, data):
     groups = groups_of(wanted, cards)
-    layouts = [largest_layouts(card, groups, Budget(PLENTY)) for card in cards]
+    layouts = [largest_layouts(card, groups, SearchBudget(PLENTY)) for card in cards]
     supply = {each: layouts.count(each) for each in layouts}
-    covering = Covering(supply, tuple(group.slices for group in groups), Budget(PLENTY))
+    covering = Covering(supply, tuple(group.slices for group in groups), SearchBudget(PLENTY))
     weights = tuple(data.draw(st.lists(st.integers(0, 20), min_size=len(groups), max_size=len(groups))))
     if covering._refuses(weights)[0]:
         assert not exists(cards, wanted)
@@ -78,14 +79,14 @@ def test_the_bound_is_sound_whatever_the_weights(cards, wanted, data):
 @thorough
 @given(any_nodes, few_needs, st.integers(1, 300))
 def test_a_small_budget_gives_the_same_answer_or_none(cards, wanted, steps):
-    assert placement_exists(count_kinds(cards), wanted, Budget(steps)) in (exists(cards, wanted), None)
+    assert placement_exists(count_kinds(cards), wanted, SearchBudget(steps)) in (exists(cards, wanted), None)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_eight_containers_on_sixteen_cards_always_get_an_answer(first):
     for seed in range(first, first + 50):
         cards, wanted = hard_case(seed)
-        verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), Budget(WORK_LIMIT))
+        verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT))
         assert verdict is not Placement.UNKNOWN, seed
 
 
@@ -94,13 +95,13 @@ def test_a_case_that_no_single_sum_refuses():
     wanted = [Need(16, 9, 0), Need(1, 19, 0), Need(4, 3, 30), Need(1, 5, 35)]
     card = Card("NVIDIA-A", 20, 10)
     assert sum(need.memory * need.number for need in wanted) < 16 * card.memory
-    assert placement_exists([(card, 16)], wanted, Budget(2_000)) is False
-    assert placement_exists([(card, 17)], wanted, Budget(WORK_LIMIT)) is True
+    assert placement_exists([(card, 16)], wanted, SearchBudget(2_000)) is False
+    assert placement_exists([(card, 17)], wanted, SearchBudget(WORK_LIMIT)) is True
 
 
 def test_equal_containers_are_one_group_and_cost_no_more():
     cards = [(Card("NVIDIA-A", 100, 10), 8)]
-    budget = Budget(WORK_LIMIT)
+    budget = SearchBudget(WORK_LIMIT)
     assert placement_exists(cards, [Need(1, 34, 0)] * 17, budget) is False
     assert placement_exists(cards, [Need(1, 34, 0)] * 16, budget) is True
     assert WORK_LIMIT - budget.left < 1_500

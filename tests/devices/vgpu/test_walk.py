@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import Card
-from webhook.devices.vgpu.placement import ORDERS, Place, Stuck, _greedy, refusal, walk
+from webhook.devices.vgpu.placement import ORDERS, Stuck, _greedy, refusal, walk
 from webhook.devices.vgpu.slices import EMPTY, Need, takes
 
 GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))
@@ -22,9 +22,13 @@ def test_a_refusal_has_a_name_and_only_a_refusal(card, used, need):
     assert (refusal(card, used, need) is None) == (takes(card, used, need) is not None)
 
 
-@given(owned=st.lists(cards, max_size=5), wanted=st.lists(needs, min_size=1, max_size=4), order=st.sampled_from(ORDERS))
+@given(
+    owned=st.lists(cards, max_size=5),
+    wanted=st.lists(needs, min_size=1, max_size=4),
+    order=st.sampled_from([*ORDERS.values()]),
+)
 def test_it_ends_where_the_scheduler_does(owned, wanted, order):
-    found = walk([Place(card) for card in owned], wanted, order)
+    found = walk(owned, wanted, order, [None] * len(owned))
     assert isinstance(found, Stuck) == (not _greedy(owned, wanted, order))
     if not isinstance(found, Stuck):
         assert [len(set(taken)) for taken in found] == [need.number for need in wanted]
@@ -36,9 +40,11 @@ def test_it_ends_where_the_scheduler_does(owned, wanted, order):
     wanted=st.lists(needs, min_size=1, max_size=4),
 )
 def test_excluded_cards_are_as_if_they_were_not_there(owned, excluded, wanted):
-    places = [Place(card, Reason.TYPE if at in excluded else None) for at, card in enumerate(owned)]
+    reasons = [Reason.TYPE if at in excluded else None for at in range(len(owned))]
     left = [card for at, card in enumerate(owned) if at not in excluded]
-    assert isinstance(walk(places, wanted, ORDERS[0]), Stuck) == (not _greedy(left, wanted, ORDERS[0]))
+    assert isinstance(walk(owned, wanted, ORDERS["default"], reasons), Stuck) == (
+        not _greedy(left, wanted, ORDERS["default"])
+    )
 
 
 def test_each_test_can_refuse():

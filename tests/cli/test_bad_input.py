@@ -1,0 +1,286 @@
+"""Every command with input that an impatient newcomer gives: one clear sentence, what to do, and exit 2."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import pod, shell
+from webhook.cli.main import COMMANDS
+
+# Words of Python, of its libraries and of this code: none of them helps whoever wrote the input.
+FOREIGN = re.compile(
+    r"Traceback|Errno|byte string|codec|Expecting |Input should|Value error|while parsing|while scanning|constructor|"
+    r"dictionary|instance of|invalid choice|invalid \S+ value|the following arguments|unrecognized|usage:|pydantic|"
+    r"yaml\.|kube-config|MalformedFraming|https?://|NoneType"
+)
+
+HELM = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {{ .Release.Name }}
+"""
+FILES = {
+    "helm": HELM.encode(),
+    "helm-if": b"{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
+    "binary": bytes(range(256)),
+    "latin-1": "kind: Größe".encode("latin-1"),
+    "gzip": b"\x1f\x8b\x08\x00rest",
+    "tab": b"a: b\n\tc: d\n",
+    "bracket": b"a: [\n",
+    "quote": b'a: "b',
+    "colon": b"a: b: c",
+    "indent": b"a: 1\n  b: 2\n c: 3\n",
+    "alias": b"a: *b",
+    "tag": b"a: !Ref b",
+    "json": b'{"a": [1,}',
+    "directory": None,
+}
+
+
+@pytest.fixture(params=["helm", "latin-1", "bracket", "directory"])
+def bad(request, tmp_path) -> Path:
+    path = tmp_path / "bad"
+    content = FILES[request.param]
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    return path
+
+
+def refused(ran) -> str:
+    """The one sentence."""
+    assert ran.code == 2
+    lines = ran.err.splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("error: ")
+    assert FOREIGN.search(lines[0]) is None, lines[0]
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["review"],
+        ["review", "good", "--policy"],
+        ["review", "good", "--device-config"],
+        ["review", "good", "--fleet"],
+        ["scan"],
+        ["scan", "good", "--policy"],
+        ["scan", "--kubeconfig"],
+        ["policy", "check"],
+        ["manifests", "--policy"],
+        ["manifests", "--device-config"],
+        ["replay", "good", "--policy"],
+        ["doctor", "--from", ".", "--policy"],
+        ["doctor", "--kubeconfig"],
+        ["serve", "--standalone", "--policy"],
+        ["console", "--sample", "--policy"],
+    ],
+    ids=" ".join,
+)
+def test_files_that_cannot_be_read(command, bad, run, write, monkeypatch):
+    monkeypatch.chdir(write("good", pod()).parent)
+    line = refused(run(*command, bad))
+    assert "bad: " in line
+
+
+@pytest.mark.parametrize(
+    "name, says",
+    [
+        ("helm", "a template expression ({{ … }}) in line 4; render it first, for example with `helm template`"),
+        ("helm-if", "a template expression ({{ … }}) in line 1; render it first, for example with `helm template`"),
+        ("binary", "it is not text (control characters, or not UTF-8); give a YAML or JSON file"),
+        ("latin-1", "it is not text (control characters, or not UTF-8); give a YAML or JSON file"),
+        ("gzip", "it is compressed; unpack it first"),
+        ("tab", "a tab; indent with spaces (line 2, column 1)"),
+        ("bracket", "a value is missing, or a bracket is not closed (line 2, column 1)"),
+        ("quote", "a quote is not closed (line 1, column 6)"),
+        (
+            "colon",
+            "a colon that cannot stand here; check the indentation, or put the text in quotes (line 1, column 5)",
+        ),
+        (
+            "indent",
+            "a colon that cannot stand here; check the indentation, or put the text in quotes (line 2, column 4)",
+        ),
+        ("alias", "an alias (*) without its anchor (&) (line 1, column 4)"),
+        ("tag", "a tag (!) that Kubernetes does not have; remove it (line 1, column 4)"),
+        ("json", "'}' cannot stand here (line 1, column 10)"),
+        (
+            "directory",
+            "no file in this directory ends in .yaml, .yml or .json; name a file, or add -R to read the directories below it",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said(name, says, run, tmp_path):
+    path = tmp_path / name
+    path.mkdir() if FILES[name] is None else path.write_bytes(FILES[name])
+    assert refused(run("review", path)).endswith(f": {says}")
+
+
+@pytest.mark.parametrize("command", [["review"], ["policy", "check"], ["scan"]], ids=" ".join)
+def test_a_file_that_may_not_be_opened(command, run, tmp_path, monkeypatch):
+    usual = Path.open
+
+    def refuse(path, *arguments, **more):
+        if path.name == "x":
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual(path, *arguments, **more)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert "x: Permission denied; let this user read it" in refused(run(*command, tmp_path / "x"))
+
+
+# --- options --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def complaint(run):
+    """What a command that ends with 2 writes to standard error."""
+
+    def complaint(*words: str) -> str:
+        ran = run(*words)
+        assert ran.code == 2
+        assert FOREIGN.search(ran.err) is None, ran.err
+        return ran.err
+
+    return complaint
+
+
+def see(command: str) -> str:
+    return f"; see `vgpu-webhook {command} --help`\n"
+
+
+PORT = "99999 is not in the range 0<=x<=65535"
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        ([], "error: missing command; see `vgpu-webhook --help`\n"),
+        (["revew"], "error: no such command 'revew'. (Did you mean one of: 'review', 'serve'?)\n"),
+        (["policy", "chekc"], "error: no such command 'chekc'. Did you mean 'check'?\n"),
+        (["review"], "error: name a file, a directory or - for standard input" + see("review")),
+        (["review", "--explian", "x"], "error: no such option '--explian'. Did you mean '--explain'?\n"),
+        (["review", "--fleet"], "error: option '--fleet' requires an argument" + see("review")),
+        (["review", "x", "--fleet", "-"], "error: standard input cannot be read here; name a file\n"),
+        (
+            ["policy", "check", "x", "-o", "yml"],
+            "'-o' / '--output': 'yml' is not one of 'text', 'json'" + see("policy check"),
+        ),
+        (["rules", "a", "b"], "error: got unexpected extra argument (b)" + see("rules")),
+        (["demo", "--port", "99999"], f"error: invalid value for '--port': {PORT}{see('demo')}"),
+        (["demo", "--console-port", "99999"], f"error: invalid value for '--console-port': {PORT}{see('demo')}"),
+        *(
+            (["serve", "--drain-seconds", text], f"{text!r} is not a duration; write seconds, or amounts with a unit")
+            for text in ("nan", "inf", "-5", "soon", "1h30", "")
+        ),
+        (["serve", "--drain", "2h"], "'2h' is not between 0s and 3600s"),
+    ],
+)
+def test_mistakes_in_a_command_line(words, says, complaint):
+    assert says in complaint(*words)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("word", ["--no-such-option", "--port=99999999999999999999", "--policy", "\x1b[31m"])
+def test_a_mistake_is_one_line_in_every_command(command, word, complaint, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    line = complaint(command, word, "--also")
+    assert line.count("\n") == 1
+    assert "\x1b" not in line
+
+
+# --- policies -------------------------------------------------------------------------------------------------------
+
+
+def test_all_mistakes_of_a_policy_at_once(run, write):
+    policy = write(
+        "policy.yaml",
+        "rulez: {}\nworkloads: maybe\nmemoryAboveCard: 5\nfleet: {autoscaled: 1, staleAfterSeconds: 0}\n"
+        "rules: {card-cuont: off, cores-range: maybe, toleration: off}\n"
+        "namespaces: [{match: team}, {exempt: yes please}]\nschedulerName: ''\n",
+    )
+    ran = run("policy", "check", policy)
+    assert (ran.code, ran.out) == (2, "")
+    assert [line.removeprefix(f"error: {policy}: ") for line in sorted(ran.err.splitlines())] == [
+        "fleet.autoscaled: it must be true or false, not 1",
+        "fleet.staleAfterSeconds: it must be 1 or more, not 0",
+        "memoryAboveCard: it must be 'clamp' or 'deny', not 5",
+        "namespaces.0.match: it must be a list, not 'team'",
+        "namespaces.1.exempt: it must be true or false, not 'yes please'",
+        "namespaces.1.match: it is missing; add it",
+        "rules.cores-range: it must be 'deny', 'warn', 'audit' or 'off', not 'maybe'",
+        "rules: 'toleration' is a repair, which has no level; switch it on or off under `repairs`",
+        "rules: no rule is called 'card-cuont'; did you mean 'card-count'?",
+        "rulez: no such key; did you mean 'rules'?",
+        "schedulerName: it must be at least 1 character long, not ''",
+        "workloads: it must be 'warn', 'deny' or 'off', not 'maybe'",
+    ]
+
+
+def test_a_policy_from_a_config_map_and_from_standard_input(run, write):
+    held = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": "rules: {cores-range: warn}"}}
+    ran = run("policy", "check", "--changed", write("map.yaml", held))
+    assert (ran.code, ran.err) == (0, "")
+    assert "cores-range" in ran.out
+    ran = run("policy", "check", write("other.yaml", held | {"data": {"a": "b"}}))
+    assert refused(ran).endswith("the ConfigMap has no key policy.yaml; name the ConfigMap that has it")
+    piped = shell("policy", "check", "-", stdin=b"rules: {x: deny}")
+    assert piped.returncode == 2
+    assert piped.stderr == b"error: standard input: rules: no rule is called 'x'; `vgpu-webhook rules` lists them\n"
+
+
+def test_all_mistakes_of_a_device_config_at_once(run, write):
+    bad = write("config.yaml", "nvidia: {defaultMemory: 1.5, overwriteEnv: maybe, knownMigGeometries: [{models: 5}]}\n")
+    assert refused(run("manifests", "--device-config", bad)).endswith(
+        "config.yaml: nvidia.overwriteEnv: it must be true or false, not 'maybe'; nvidia.defaultMemory: it must be a whole "
+        "number, not 1.5; nvidia.knownMigGeometries.0.models: it must be a list, not 5; Volcano would fall back to its "
+        "built-in defaults"
+    )
+
+
+# --- streams --------------------------------------------------------------------------------------------------------
+
+SAMPLES = "webhook/samples"
+REPORTS = [
+    f"review {SAMPLES}/pod-refused.yaml",
+    f"scan {SAMPLES}/pod-refused.yaml",
+    f"audit {SAMPLES}/audit.jsonl",
+    f"replay {SAMPLES}/audit.jsonl",
+    "rules",
+    "policy default",
+    f"policy check {SAMPLES}/policy.yaml",
+    "manifests",
+    f"doctor --from {SAMPLES}/cluster",
+]
+
+
+def piped(command: str) -> subprocess.CompletedProcess[bytes]:
+    script = f"{sys.executable} -m webhook.cli.main {command}"
+    return subprocess.run(["bash", "-c", script], capture_output=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("command", REPORTS)
+def test_a_full_disk(command):
+    ran = piped(f"{command} > /dev/full")
+    assert ran.returncode == 2
+    *_, last = ran.stderr.decode().splitlines()
+    assert last == "error: cannot write the report: No space left on device"
+    assert FOREIGN.search(ran.stderr.decode()) is None
+
+
+@pytest.mark.parametrize("command", ["review -", "policy check -", "scan -", "audit -"])
+def test_standard_input_is_closed(command):
+    assert FOREIGN.search(piped(f"{command} <&-").stderr.decode()) is None
+
+
+@pytest.mark.parametrize("streams", [">&-", ">&- 2>&-", "| head -c 1"])
+@pytest.mark.parametrize("command", [f"review {SAMPLES}/pod-repaired.yaml", "rules"])
+def test_standard_output_is_closed(command, streams):
+    assert FOREIGN.search(piped(f"{command} {streams}").stderr.decode()) is None

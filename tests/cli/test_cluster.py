@@ -1,0 +1,87 @@
+"""`--cluster`: each command gives the same answer as with the files that kubectl prints of that cluster."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import pod, vgpus
+from tests.kube.apiserver import ApiServer, config_map
+from webhook import names
+from webhook.settings.files import SAMPLES
+
+FILES = {
+    "--fleet": SAMPLES / "fleet.yaml",
+    "--device-config": SAMPLES / "device-config.yaml",
+    "--policy": SAMPLES / "policy.yaml",
+}
+WITH_FILES = [word for option in FILES.items() for word in option]
+LOG = SAMPLES / "audit.jsonl"
+PODS = sorted(SAMPLES.glob("pod-*.yaml"))
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    """The samples as a cluster, the webhook in a namespace that is not the usual one."""
+    with ApiServer() as server:
+        server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
+        config, policy = (
+            config_map(name, {key: FILES[option].read_text()})
+            for name, key, option in (
+                (names.DEVICE_CONFIG_MAP, names.DEVICE_CONFIG_KEY, "--device-config"),
+                (names.POLICY_MAP, names.POLICY_KEY, "--policy"),
+            )
+        )
+        server.put("/api/v1/namespaces/kube-system/configmaps", config)
+        server.put("/api/v1/namespaces/gpu-system/configmaps", policy)
+        yield server
+
+
+@pytest.fixture
+def cluster(api: ApiServer, tmp_path: Path) -> list[str]:
+    kubeconfig = str(api.kubeconfig(tmp_path / "kubeconfig", "team-speech"))
+    return ["--cluster", "--kubeconfig", kubeconfig, "--webhook-namespace", "gpu-system"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["review", "--explain", "-o", "json", "-n", "team-speech", *PODS],
+        ["review", "--explain", "-n", "team-vision", *PODS],
+        ["replay", "-o", "json", LOG],
+        ["replay", "--what-if", "split=1", "-f", LOG],
+    ],
+    ids=lambda command: " ".join(map(str, command[:4])),
+)
+def test_live_and_offline_are_the_same(command, run, cluster):
+    offline, live = run(*command, *WITH_FILES), run(*command, *cluster)
+    assert offline.out
+    assert live == offline
+
+
+def test_a_file_takes_precedence_over_the_cluster(run, cluster, write):
+    policy = write("policy.yaml", "rules: {cores-range: warn, fits-no-node: warn}")
+    path = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
+    assert run("review", *cluster, path).code == 1
+    assert run("review", *cluster, "--policy", policy, path).code == 0
+
+
+def test_an_object_without_a_namespace_gets_that_of_the_context(run, cluster, write):
+    path = write("pod.yaml", pod("here"), pod("there", metadata={"namespace": "elsewhere"}))
+    for options, expected in (
+        ([], ["team-speech", "elsewhere"]),
+        (["-n", "chosen"], ["chosen", "elsewhere"]),
+    ):
+        assert [line["namespace"] for line in run("review", *cluster, *options, "-o", "json", path).lines] == expected
+
+
+def test_the_policy_is_looked_for_where_the_webhook_is_installed(run, api, tmp_path, write):
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig", "team-speech")
+    path = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
+    weak = config_map(names.POLICY_MAP, {names.POLICY_KEY: "rules: {cores-range: warn, fits-no-node: warn}"})
+    api.put("/api/v1/namespaces/team-speech/configmaps", weak)
+    assert run("review", "--kubeconfig", kubeconfig, path).code == 1, "not that of the context"
+    api.put("/api/v1/namespaces/vgpu-webhook/configmaps", weak)
+    assert run("review", "--kubeconfig", kubeconfig, path).code == 0
+    assert run("review", "--kubeconfig", kubeconfig, "--policy-map", "gpu-system/vgpu-webhook-policy", path).code == 1

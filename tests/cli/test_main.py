@@ -1,0 +1,183 @@
+"""What all commands have in common: names, imports, exit codes, completion."""
+
+import os
+import signal
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import pod
+from webhook.cli.completion import kubectl_complete
+from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, program
+from webhook.cli.program import ExitCode
+
+ROOT = Path(__file__).parents[2]
+# What takes long to import, and only some commands need.
+HEAVY = {
+    "asyncio",
+    "cryptography",
+    "flask",
+    "gunicorn",
+    "jsonpatch",
+    "kubernetes",
+    "pydantic",
+    "sqlite3",
+    "urllib3",
+    "yaml",
+}
+
+
+def python(code: str, *argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code, *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | (env or {}),
+    )
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["--help"], ["revew"], ["review", "--help"]], ids=" ".join)
+def test_a_quick_answer_imports_little(argv: list[str]):
+    code = (
+        "import sys; from webhook.cli.main import main; main(sys.argv[1:]); "
+        f"print(sorted({HEAVY!r} & sys.modules.keys()), sorted(m for m in sys.modules if m.startswith('webhook.cli.')))"
+    )
+    heavy, loaded = python(code, *argv).stdout.splitlines()[-1].split("] [")
+    if argv == ["review", "--help"]:
+        assert not {"flask", "gunicorn", "kubernetes", "sqlite3"} & set(heavy.split("'"))
+    else:
+        assert (heavy, loaded) == ("[", "'webhook.cli.main', 'webhook.cli.program']")
+
+
+def test_the_version(run):
+    assert run("--version").out == f"vgpu-webhook {version('volcano-vgpu-webhook')}\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_explains_itself(name: str, run):
+    ran = run(name, "--help")
+    assert ran.code == 0
+    assert ran.out.startswith(f"Usage: vgpu-webhook {name} ")
+    command = import_module(f"webhook.cli.{name}").command
+    for each in (command, *getattr(command, "commands", {}).values()):
+        assert each.help
+        assert all(option.help for option in each.params if isinstance(option, click.Option)), each.name
+
+
+def test_help_lists_every_command(run):
+    out = run("--help").out
+    assert all(f"\n  {name} " in out for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "path, shown", [("/usr/bin/kubectl-vgpu", "kubectl vgpu"), ("/usr/bin/vgpu-webhook", "vgpu-webhook")]
+)
+def test_usage_names_the_program_that_was_called(path: str, shown: str, run, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [path])
+    assert run("rules", "--help").out.startswith(f"Usage: {shown} rules ")
+    assert run("rules", "--nope").err == f"error: no such option '--nope'; see `{shown} rules --help`\n"
+
+
+def test_kubectl_finds_the_program():
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["kubectl-vgpu"] == scripts["vgpu-webhook"] == "webhook.cli.main:main"
+
+
+def test_python_m_webhook():
+    ran = subprocess.run([sys.executable, "-m", "webhook", "rules", "-h"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("Usage: python -m webhook rules ")
+
+
+def test_a_short_option_may_have_an_equals_sign(run):
+    assert run("rules", "-o=json").out == run("rules", "-o", "json").out
+
+
+def test_ctrl_c(monkeypatch, run):
+    def interrupted(_context: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "invoke", interrupted)
+    assert run("rules").code == ExitCode.INTERRUPTED == 128 + signal.SIGINT
+
+
+def test_files_and_directories(run, write, tmp_path: Path):
+    (tmp_path / "below").mkdir()
+    for name in ("b.yaml", "a.json", "notes.txt", "below/c.yml"):
+        write(name, pod(Path(name).stem))
+
+    def reviewed(*argv: object) -> list[str]:
+        return [line["name"] for line in run("review", "-o", "json", *argv).lines]
+
+    assert reviewed("-f", tmp_path) == ["a", "b"]
+    assert reviewed("-R", "-f", tmp_path) == ["a", "b", "c"]
+    assert reviewed("--filename", tmp_path / "b.yaml", tmp_path / "a.json", tmp_path / "notes.txt") == [
+        "b",
+        "a",
+        "notes",
+    ]
+    (tmp_path / "empty").mkdir()
+    assert run("review", tmp_path / "empty").code == ExitCode.BAD_INPUT
+    ran = run("review", "-f", "https://example.org/pod.yaml")
+    assert (
+        ran.err
+        == "error: https://example.org/pod.yaml: URLs are not read; download it first: curl -LO https://example.org/pod.yaml\n"
+    )
+
+
+# --- completion -----------------------------------------------------------------------------------------------------
+
+
+def complete(*words: str) -> list[str]:
+    """What bash would offer for the last word."""
+    line = ["vgpu-webhook", *words]
+    env = {COMPLETION_VARIABLE: "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(words))}
+    done = python("import sys; from webhook.cli.main import main; sys.exit(main())", env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_tab_offers_commands_options_and_values():
+    assert complete("re") == ["review", "replay"]
+    assert complete("certs", "") == ["ensure", "bind", "show"]
+    assert "--warnings-as-errors" in complete("review", "--wa")
+    assert complete("rules", "-o", "j") == ["json"]
+
+
+@pytest.mark.parametrize(
+    "words, offered, directive",
+    [
+        (["rev"], ["review"], ":4"),
+        (["certs", "sh"], ["show"], ":4"),
+        (["review", "--policy", ""], [], ":0"),
+    ],
+)
+def test_kubectl_completes_the_plugin(words, offered, directive, capsys):
+    assert kubectl_complete(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("\t")[0] for line in lines] == [*offered, directive]
+    assert all("\t" in line for line in lines[:-1]), "each with its help"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell(shell: str, run):
+    ran = run("completion", shell)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"{COMPLETION_VARIABLE}={shell}_complete" in ran.out
+
+
+def test_bash_takes_the_script(run, tmp_path: Path):
+    script = tmp_path / "script"
+    script.write_text(run("completion", "bash").out)
+    done = subprocess.run(
+        ["bash", "-c", f"source {script}; complete -p vgpu-webhook"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.rstrip().endswith(" vgpu-webhook")

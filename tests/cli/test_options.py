@@ -1,0 +1,67 @@
+"""The options that commands share, as a command reads them."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from webhook.cli.options import settings_option
+from webhook.settings.files import SettingsPaths
+from webhook.settings.sources import ClusterOptions
+from webhook.settings.watcher import SettingsWatcher
+
+
+def read(*argv: str) -> Any:
+    @click.command("a-command")
+    @settings_option("Ask the cluster.")
+    def command(settings: Any) -> Any:
+        return settings
+
+    return command.main(list(argv), standalone_mode=False)
+
+
+def test_nothing_is_given():
+    assert read() == (SettingsPaths(), None)
+
+
+def test_files():
+    files, cluster = read("--fleet", "f", "--policy", "p", "--device-config", "c", "--scheduler-conf", "s")
+    assert files == SettingsPaths(device_config=Path("c"), policy=Path("p"), fleet=Path("f"), scheduler_conf=Path("s"))
+    assert files.paths == (Path("c"), Path("p"), Path("f"), Path("s"))
+    assert cluster is None
+
+
+def test_the_cluster_with_its_defaults():
+    assert read("--cluster", "--policy", "p") == (SettingsPaths(policy=Path("p")), ClusterOptions())
+
+
+def test_the_cluster_with_everything():
+    places = ("--device-config-namespace", "a", "--device-config-namespace", "b", "--policy-map", "c/d")
+    _, cluster = read("--cluster", "--kubeconfig", "k", "--context", "x", "--device-config-map", "m", *places)
+    assert cluster == ClusterOptions(Path("k"), "x", "m", ("a", "b"), ("c", "d"))
+
+
+@pytest.mark.parametrize("place", ["", "/", "a/", "/a", "a/b/c"])
+def test_a_place_that_is_none(place: str):
+    with pytest.raises(click.BadParameter, match="is neither NAME nor NAMESPACE/NAME"):
+        read("--policy-map", place)
+
+
+def test_samples_stand_where_no_file_is_given_and_can_be_used():
+    files, _ = read("--sample", "--policy", "p")
+    assert files.policy == Path("p")
+    files, _ = read("--sample")
+    assert SettingsWatcher(files, None).snapshot.fleet.nodes > 0
+    files, _ = read("--sample", "--fleet", "f")
+    assert files.fleet == Path("f")
+    assert files.device_config.is_file()
+
+
+def test_a_cluster_takes_precedence_over_samples():
+    assert read("--sample", "--cluster") == (SettingsPaths(), ClusterOptions())
+
+
+def test_a_kubeconfig_or_a_context_is_enough():
+    assert read("--kubeconfig", "k").cluster == ClusterOptions(kubeconfig=Path("k"))
+    assert read("--context", "x").cluster == ClusterOptions(context="x")

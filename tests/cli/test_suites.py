@@ -1,0 +1,363 @@
+"""`vgpu-webhook test`: suites pass, fail with a diff, are updated in place, and are refused with file and case."""
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "docs" / "examples" / "policy-tests"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "training", "namespace": "team-a"},
+    "spec": {"containers": [{"name": "main", "image": "cuda", "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}]},
+}
+OTHER = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [{"name": "web"}]}}
+POLICY = {"repairs": {"toleration": "off"}, "rules": {"toleration-missing": "deny"}}
+REVIEW = {
+    "apiVersion": "admission.k8s.io/v1",
+    "kind": "AdmissionReview",
+    "request": {
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+        "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "team-b",
+        "operation": "CREATE",
+        "userInfo": {"username": "alice"},
+        "object": POD,
+    },
+}
+
+
+@pytest.fixture
+def suite(tmp_path: Path):
+    """Write a suite with the sample fleet and device config."""
+
+    def suite(*cases: object, **settings: object) -> Path:
+        file = tmp_path / "suite.yaml"
+        document = {"fleet": "sample", "deviceConfig": "sample", **settings, "cases": list(cases)}
+        file.write_text(yaml.safe_dump(document, sort_keys=False))
+        return file
+
+    return suite
+
+
+def case(**fields: object) -> dict[str, object]:
+    return {"name": "a pod", "manifest": POD, "expect": {"outcome": "mutated"}} | fields
+
+
+def test_the_example_of_the_documentation_passes(run):
+    ran = run("test", EXAMPLE)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines()[-1] == "5 cases: 5 passed"
+
+
+def test_the_examples_of_the_rules_pass(run):
+    ran = run("test", ROOT / "webhook" / "rules" / "examples", "-o", "json")
+    assert ran.code == 0
+    assert all(line["passed"] and line["actual"] == line["expected"] for line in ran.lines)
+
+
+@pytest.mark.parametrize("manifest", [POD, REVIEW], ids=["manifest", "AdmissionReview"])
+def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
+    expect = {
+        "outcome": "mutated",
+        "rules": ["toleration", "scheduler-name"],  # in any order
+        "podsRefused": [],
+        "findings": [],
+        "warnings": [],
+        "patch": [
+            {"op": "add", "path": "/spec/schedulerName", "value": "volcano"},
+            {
+                "op": "add",
+                "path": "/spec/tolerations",
+                "value": [{"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"}],
+            },
+        ],
+    }
+    ran = run("test", suite(case(manifest=manifest, expect=expect)), "-o", "json")
+    (line,) = ran.lines
+    assert line["actual"]["findings"] == []
+    assert (ran.code, line["line"], line["case"]) == (0, 4, "a pod")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"outcome": "denied"},
+        {"rules": ["toleration"]},
+        {"podsRefused": ["card-count"]},
+        {"findings": [{"rule": "card-count"}]},
+        {"warnings": ["no"]},
+        {"patch": []},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_every_part_can_fail(wrong, suite, run):
+    ran = run("test", suite(case(expect=wrong)), "-o", "json")
+    assert (ran.code, ran.lines[0]["passed"], ran.lines[0]["expected"]) == (1, False, wrong)
+
+
+def test_a_finding_is_compared_by_the_keys_that_are_written(suite, run):
+    many = json.loads(json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-number": 64'))
+    found = run("test", suite(case(manifest=many, expect={"findings": []})), "-o", "json").lines[0]["actual"][
+        "findings"
+    ]
+    assert found
+    assert set(found[0]) == {"rule", "level", "path", "message"}
+    for key in ("level", "path", "message"):
+        right = [{"rule": each["rule"], key: each[key]} for each in found]
+        assert run("test", suite(case(manifest=many, expect={"findings": right}))).code == 0
+        wrong = [{**right[0], key: "audit"}, *right[1:]]
+        assert run("test", suite(case(manifest=many, expect={"findings": wrong}))).code == 1
+
+
+def test_a_failure_shows_what_differs(suite, run):
+    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "rules": ["card-count"]})
+    file = suite(good, bad)
+    ran = run("test", file)
+    line = file.read_text().splitlines().index("- name: bad") + 1
+    assert ran.code == 1
+    assert [each.strip() for each in ran.out.splitlines()] == [
+        str(file),
+        "pass  good",
+        f"FAIL  bad  ({file}:{line})",
+        "- outcome: denied",
+        "+ outcome: mutated",
+        "rules:",
+        "- - card-count",
+        "+ - scheduler-name",
+        "+ - toleration",
+        "2 cases: 1 passed, 1 failed",
+    ]
+
+
+def test_junit_has_a_suite_for_each_file(suite, run):
+    file = suite(case(name="good"), case(name="bad", expect={"outcome": "denied"}), case(name="empty", expect={}))
+    ran = run("test", "-o", "junit", EXAMPLE, file)
+    assert ran.code == 1
+    first, second = ET.fromstring(ran.out)
+    assert (first.get("tests"), first.get("failures"), first.get("errors")) == ("5", "0", "0")
+    assert (second.get("name"), second.get("tests"), second.get("failures")) == (str(file), "3", "2")
+    good, bad, empty = second
+    assert good.find("failure") is None
+    assert (bad.get("name"), bad.get("classname")) == ("bad", f"{file}:{_line(file, 'bad')}")
+    assert bad.findtext("failure") == "- outcome: denied\n+ outcome: mutated"
+    assert empty.find("failure").get("message") == "the case expects nothing"
+
+
+def _line(file: Path, name: str) -> int:
+    return file.read_text().splitlines().index(f"- name: {name}") + 1
+
+
+def test_settings_of_a_case_are_laid_over_those_of_the_suite(suite, run):
+    expected = {"outcome": "mutated", "rules": ["scheduler-name", "toleration-missing", "default-cores"]}
+    settings = {"policy": {"rules": {"toleration-missing": "warn"}}, "deviceConfig": {"nvidia": {"defaultCores": 25}}}
+    file = suite(case(expect=expected, **settings), case(name="other"), policy=POLICY)
+    assert [line["actual"] for line in run("test", file, "-o", "json").lines] == [expected, {"outcome": "denied"}]
+
+
+def test_without_settings_the_defaults_apply_and_no_node_is_known(tmp_path: Path, run, write):
+    half = json.loads(json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-memory-percentage": 50'))
+    file = write("suite.yaml", {"cases": [case(manifest=half, expect={"findings": []})]})
+    assert [found["rule"] for found in run("test", file, "-o", "json").lines[0]["actual"]["findings"]] == [
+        "percentage-unresolved"
+    ]
+
+
+# --- directories ----------------------------------------------------------------------------------------------------
+
+
+def test_a_directory_is_searched_for_suites_only(tmp_path: Path, run):
+    (tmp_path / "pods.yaml").write_text("not: a suite\n")
+    ran = run("test", tmp_path)
+    assert ran.code == 2
+    assert ran.err == (
+        f"error: {tmp_path}: no suite in this directory; name one suite.yaml or NAME.suite.yaml, "
+        "or add -R to read the directories below it\n"
+    )
+    (tmp_path / "below").mkdir()
+    for name in ("suite.yaml", "below/gpu.suite.yml", "testsuite.yaml"):
+        (tmp_path / name).write_text(yaml.safe_dump({"cases": [case(name=name)]}))
+    assert [line["case"] for line in run("test", tmp_path, "-o", "json").lines] == ["suite.yaml"]
+    both = run("test", "-R", tmp_path, "-o", "json").lines
+    assert [line["case"] for line in both] == ["below/gpu.suite.yml", "suite.yaml"]
+
+
+# --- --update -------------------------------------------------------------------------------------------------------
+
+WRITTEN = """\
+# the team's suite
+fleet: sample
+deviceConfig: sample
+cases:
+- name: wrong   # a comment
+  expect:
+    # why
+    outcome: denied
+    findings:
+    - {rule: card-count}
+
+  # about the manifest
+  manifest: pod.yaml
+- manifest: pod.yaml
+  name: nothing yet
+# about the last one
+- expect: {outcome: denied}
+  name: in braces
+  manifest: pod.yaml
+- name: right
+  manifest: pod.yaml
+  expect: {outcome: mutated}   # stays
+"""
+UPDATED = """\
+# the team's suite
+fleet: sample
+deviceConfig: sample
+cases:
+- name: wrong   # a comment
+  expect:
+    outcome: mutated
+    findings: []
+
+  # about the manifest
+  manifest: pod.yaml
+- manifest: pod.yaml
+  name: nothing yet
+  expect:
+    outcome: mutated
+    rules:
+    - scheduler-name
+    - toleration
+    patch:
+    - op: add
+      path: /spec/schedulerName
+      value: volcano
+    - op: add
+      path: /spec/tolerations
+      value:
+      - key: volcano.sh/vgpu
+        operator: Exists
+        effect: NoSchedule
+# about the last one
+- expect:
+    outcome: mutated
+  name: in braces
+  manifest: pod.yaml
+- name: right
+  manifest: pod.yaml
+  expect: {outcome: mutated}   # stays
+"""
+
+
+def test_update_writes_what_the_cases_expect_and_nothing_else(write, run):
+    write("pod.yaml", POD)
+    file = write("suite.yaml", WRITTEN)
+    ran = run("test", file)
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "4 cases: 1 passed, 3 failed")
+    assert "it expects nothing; add `expect`, or run with --update" in ran.out
+    ran = run("test", "--update", file)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "4 cases: 4 passed")
+    assert file.read_text() == UPDATED
+    assert run("test", "--update", file).code == 0
+    assert file.read_text() == UPDATED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"cases": [case(expect={"outcome": "denied"})]}),
+        f"cases: [{json.dumps(case(expect={'outcome': 'denied'}))}]\n",
+        f"cases:\n- &one {json.dumps(case(expect={'outcome': 'denied'}))}\n",
+        (
+            f"cases:\n- name: a\n  manifest: {json.dumps(OTHER)}\n  expect: &e\n    outcome: mutated\n"
+            f"- name: b\n  manifest: {json.dumps(POD)}\n  expect: *e\n"
+        ),
+    ],
+    ids=["JSON", "braces", "anchored braces", "its anchor is used"],
+)
+def test_update_leaves_alone_what_it_cannot_change_in_place(text, write, run):
+    file = write("suite.yaml", text)
+    ran = run("test", "--update", file)
+    assert ran.code == 2
+    assert ran.err == (
+        f"error: {file}: --update changes `expect` only in block style, without anchors; "
+        "write each key of a case on a line of its own\n"
+    )
+    assert file.read_text() == text
+
+
+def test_update_cannot_write_to_standard_input(run):
+    ran = run("test", "--update", "-")
+    assert (ran.code, ran.err.partition(";")[0]) == (2, "error: --update cannot write to standard input")
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("", "a suite is one document with `cases`, but this file has 0"),
+        ("[]", "the suite: it must be an object, not a list"),
+        ("fleet: sample", "cases: it is missing; add it"),
+        ("cases: []", "cases: it must be a list of at least 1 value, not a list"),
+        ("cases: [1]", "case 1: it must be an object, not 1"),
+        ("cases: [{manifest: a.yaml}]", "case 1: name: it is missing; add it"),
+        ("cases: [{name: a, manifests: b}]", ("case 'a': manifest: it is missing; add it; case 'a': manifests: no such key; "
+         "did you mean 'manifest'?")),
+        ("cases: [{name: a, manifest: [b]}]", "case 'a': manifest: it must be the name of a file, or an object"),
+        ("cases: [{name: a, manifest: b, expect: {outcome: refused}}]", ("case 'a': expect.outcome: no outcome is called "
+         "'refused'; there are denied, would-be-denied, mutated, would-be-mutated, warned, allowed, untouched")),
+        ("cases: [{name: a, manifest: b, expect: {rules: [card-counts]}}]", ("case 'a': expect.rules.0: no rule is called "
+         "'card-counts'; did you mean 'card-count'?")),
+        ("cases: [{name: a, manifest: b, expect: {rules: card-count}}]",
+         "case 'a': expect.rules: it must be a list, not 'card-count'"),
+        ("cases: [{name: a, manifest: b, expect: {findings: [{rule: card-count, levle: deny}]}}]",
+         "case 'a': expect.findings.0.levle: no such key; did you mean 'level'?"),
+        ("cases: [{name: a, manifest: b}, {name: a, manifest: c}]", "two cases are called 'a'; give each a name of its own"),
+        ("policy: {rule: {}}\ncases: [{name: a, manifest: b}]", "policy: rule: no such key; did you mean 'rules'?"),
+        ("cases: [{name: a, manifest: {}}]",
+         "case 'a': this is not a Kubernetes object: it has no apiVersion and no kind"),
+    ],
+)  # fmt: skip
+def test_a_malformed_suite_is_refused_with_file_and_case(text, says, write, run):
+    file = write("suite.yaml", text)
+    ran = run("test", file)
+    assert (ran.code, ran.err) == (2, f"error: {file}: {says}\n")
+
+
+def test_a_case_that_cannot_be_run_does_not_hide_the_others(suite, write, run):
+    two = write("two.yaml", POD, POD)
+    file = suite(
+        case(name="no file", manifest="missing.yaml"),
+        case(name="two objects", manifest="two.yaml"),
+        case(name="policy", policy={"workload": "warn"}),
+        case(name="good"),
+    )
+    ran = run("test", file, "-o", "junit")
+    assert ran.code == 2
+    assert ran.err.splitlines() == [
+        f"error: {file}: case 'no file': {two.parent / 'missing.yaml'}: No such file or directory",
+        f"error: {file}: case 'two objects': two.yaml has 2 objects, but a case tests one; write each into a file of its own",
+        f"error: {file}: case 'policy': policy: workload: no such key; did you mean 'workloads'?",
+    ]
+    (good,), (unread,) = ET.fromstring(ran.out)
+    assert (good.get("name"), unread.find("error") is not None) == ("good", True)
+
+
+def test_a_changed_policy_fails_the_example(tmp_path: Path, run):
+    shutil.copytree(EXAMPLE, tmp_path / "suite")
+    (tmp_path / "suite" / "policy.yaml").write_text("rules: {host-access: warn}\n")
+    ran = run("test", tmp_path / "suite", "-o", "json")
+    assert [line["case"] for line in ran.lines if not line["passed"]] == ["host access is refused"]
+    assert ran.code == 1
+
+
+def test_the_documentation_shows_the_example():
+    suite = (EXAMPLE / "suite.yaml").read_text()
+    assert f"```yaml\n{suite}```\n" in (ROOT / "docs" / "policy-tests.md").read_text()

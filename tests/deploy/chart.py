@@ -1,0 +1,80 @@
+"""The Helm chart, from which the resource files of the kustomization are made: `python -m tests.deploy.chart` writes them.
+
+A template in `templates/base` or `templates/components` stands for the file of the same path in deploy/.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.deploy.files import CHART, DEPLOY, ROOT, Json
+
+NAME = NAMESPACE = "vgpu-webhook"
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+
+# The values that install what an overlay installs.
+VALUES: dict[str, Json] = {
+    "deploy": {},
+    "all-pods": {"allPods": True},
+    "cert-manager": {"certificates": {"source": "cert-manager"}},
+    "client-ca": {"clientCA": "vgpu-webhook-client-ca"},
+    "console": {"console": {"enabled": True}},
+    "high-availability": {"highAvailability": True},
+    "monitoring": {"monitoring": {"enabled": True}},
+    "net": {"net": "isolation"},
+}
+# Files that name the version, and how.
+VERSIONED = [
+    CHART / "Chart.yaml",
+    DEPLOY / "Dockerfile",
+    DEPLOY / "components" / "console" / "deployment.yaml",
+    *sorted(ROOT.glob("README*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+_NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|vgpu-webhook@v|^ +rev: v|^(?:appV|v)ersion: )\d+\.\d+\.\d+")
+
+
+def rendered(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> dict[str, str]:
+    """The texts that Helm makes of the templates, by path.
+
+    Raises:
+        helm_python.HelmError: the values are refused.
+    """
+    from helm_python import Chart
+
+    with Chart.load(CHART) as chart:
+        texts = chart.render(values or {}, name=NAME, namespace=namespace, **release)
+    return {path.removeprefix("vgpu-webhook/templates/"): text for path, text in texts.items()}
+
+
+def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> list[Json]:
+    """What a release with these values consists of."""
+    texts = rendered(values, namespace, **release)
+    return [
+        document
+        for path, text in texts.items()
+        if path.endswith(".yaml")
+        for document in yaml.safe_load_all(text)
+        if document
+    ]
+
+
+def made_files() -> Iterator[tuple[Path, str]]:
+    """What is made: the resource files of the kustomization, and the files that name the version."""
+    for file in VERSIONED:
+        yield file, _NAMED.sub(rf"\g<where>{VERSION}", file.read_text())
+    for template in sorted((CHART / "templates").glob("*/**/*.yaml")):
+        path = template.relative_to(CHART / "templates")
+        overlay = "cert-manager" if path.parts[0] == "base" else path.parts[1]  # base makes no certificates
+        text = rendered(VALUES.get(overlay))[str(path)].strip() + "\n"
+        # kustomize replaces the variables after it has changed names and namespace
+        yield DEPLOY / path, text.replace(f"- {NAME}.{NAMESPACE}.svc", "- $(SERVICE).$(NAMESPACE).svc")
+
+
+if __name__ == "__main__":
+    for _path, _text in made_files():
+        _path.write_text(_text)

@@ -1,0 +1,284 @@
+"""The Helm chart installs what the kustomization installs, and each of its values does what its comment says."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, rendered
+from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
+from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
+
+helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")
+
+CA = "-----BEGIN CERTIFICATE-----\n…\n"
+SECRET = {"certificates": {"source": "secret", "secret": {"name": "team-tls", "caBundle": CA}}}
+EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
+
+
+def comparable(value: Any) -> Any:
+    """Lists of named things by name: kustomize has its own order for what a patch adds."""
+    if isinstance(value, dict):
+        return {key: comparable(one) for key, one in value.items()}
+    if isinstance(value, list):
+        named = all(isinstance(one, dict) and "name" in one for one in value)
+        return sorted(map(comparable, value), key=lambda one: one["name"]) if named else list(map(comparable, value))
+    return value
+
+
+def by_name(documents: list[Json]) -> dict[tuple[str, str], Json]:
+    """All but the Namespace, which Helm creates (--create-namespace): a release cannot hold its own."""
+    return {(d["kind"], d["metadata"]["name"]): comparable(d) for d in documents if d["kind"] != "Namespace"}
+
+
+def entries(documents: list[Json]) -> dict[str, Json]:
+    return {
+        entry["name"].partition(".")[0]: entry for kind in CONFIGURATIONS for entry in one(documents, kind)["webhooks"]
+    }
+
+
+# --- the same as the kustomization ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
+def test_a_release_consists_of_what_the_overlay_builds(overlay: Path):
+    released, wanted = by_name(objects(VALUES[overlay.name])), by_name(built(overlay))
+    assert released.keys() == wanted.keys()
+    for name, document in wanted.items():
+        assert released[name] == document, name
+
+
+def test_what_is_made_from_the_templates_and_the_version_is_up_to_date():
+    outdated = [path for path, text in made_files() if path.read_text() != text]
+    assert outdated == [], "make manifests writes them"
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, SECRET], ids=["defaults", "everything", "secret"])
+def test_helm_lint_finds_nothing(values: Json):
+    report = helm.lint(CHART, values, strict=True, namespace="elsewhere")
+    assert [message for message in report["messages"] if message["severity"] > 1] == []
+
+
+def test_the_package_holds_all_that_the_directory_links_to(tmp_path: Path):
+    with helm.Chart.load(helm.package(CHART, destination=tmp_path)) as packaged:
+        texts = packaged.render(EVERYTHING, name=NAME, namespace="elsewhere")
+    shown = {path.removeprefix("vgpu-webhook/templates/"): text for path, text in texts.items()}
+    assert shown == rendered(EVERYTHING, "elsewhere")
+
+
+# --- versions -------------------------------------------------------------------------------------------------------
+
+
+def test_pyproject_is_the_one_place_for_the_version():
+    metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (metadata["version"], metadata["appVersion"]) == (VERSION, VERSION), "make manifests writes it"
+    images = {
+        container["image"]
+        for documents in (objects(EVERYTHING), built(DEPLOY / "overlays" / "console"))
+        for pod in pod_specs(documents).values()
+        for container in pod["containers"]
+    }
+    assert images == {f"vgpu-webhook:{VERSION}"}
+
+
+# --- elsewhere ------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_names_another_namespace():
+    found = objects(EVERYTHING, "gpu-system")
+    assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {"gpu-system"}
+    assert {e["clientConfig"]["service"]["namespace"] for e in entries(found).values()} == {"gpu-system"}
+    subjects = {subject["namespace"] for d in found for subject in d.get("subjects", [])}
+    assert subjects == {"gpu-system"}
+    certificate = one(found, "Certificate")
+    assert certificate["spec"]["dnsNames"][0] == "vgpu-webhook.gpu-system.svc"
+    for kind in CONFIGURATIONS:
+        annotations = one(found, kind)["metadata"]["annotations"]
+        assert annotations["cert-manager.io/inject-ca-from"] == "gpu-system/vgpu-webhook"
+
+
+def test_each_upgrade_has_a_job_of_its_own():
+    """A Job cannot be changed, and each upgrade may bring rules that are to be made binding."""
+    jobs = [
+        [d["metadata"]["name"] for d in objects({}, revision=revision, is_upgrade=revision > 1) if d["kind"] == "Job"]
+        for revision in (1, 2, 3)
+    ]
+    assert jobs == [["vgpu-webhook-certs"], ["vgpu-webhook-certs-2"], ["vgpu-webhook-certs-3"]]
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def undocumented(schema: Json, values: Json, path: str = "") -> Iterator[str]:
+    """The values of a schema that values.yaml does not show; the schema itself refuses the reverse."""
+    for key, one_schema in schema["properties"].items():
+        if key not in values:
+            yield path + key
+        elif values[key] and "properties" in one_schema:
+            yield from undocumented(one_schema, values[key], f"{path}{key}.")
+
+
+def test_values_yaml_shows_every_value_of_the_schema():
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    jsonschema.Draft7Validator.check_schema(schema)
+    for_parents = ["global"]  # Helm sets it in a chart that others include
+    assert list(undocumented(schema, yaml.safe_load((CHART / "values.yaml").read_text()))) == for_parents
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"certificates": {"source": "magic"}},
+        {"certificates": {"source": "secret"}},
+        {"certificates": {"source": "secret", "secret": {"name": "tls", "caBundle": "no PEM"}}},
+        {"replicas": 0},
+        {"replica": 3},
+        {"enforcement": "off"},
+        {"failurePolicy": "fail"},
+        {"excludedNamespaces": []},
+        {"image": {"digest": "latest"}},
+        {"commonLabels": {"team": 1}},
+    ],
+    ids=json.dumps,
+)
+def test_a_wrong_value_is_refused(values: Json):
+    with pytest.raises(helm.HelmValuesError):
+        rendered(values)
+
+
+def test_the_image():
+    image = {"repository": "registry.example/gpu/webhook", "pullSecrets": [{"name": "key"}], "pullPolicy": "Always"}
+    digest = "sha256:" + 64 * "0"
+    for more, reference in (
+        ({}, f":{VERSION}"),
+        ({"tag": "edge"}, ":edge"),
+        ({"tag": "edge", "digest": digest}, f"@{digest}"),
+    ):
+        for pod in pod_specs(objects(EVERYTHING | {"image": image | more})).values():
+            assert pod["imagePullSecrets"] == [{"name": "key"}]
+            images = {(c["image"], c["imagePullPolicy"]) for c in pod["containers"]}
+            assert images == {(f"registry.example/gpu/webhook{reference}", "Always")}
+
+
+@pytest.mark.parametrize("available", [False, True])
+def test_size_and_priority(available: bool):
+    values = {"replicas": 5, "priorityClassName": "gpu", "resources": {"requests": {"cpu": "2"}}}
+    found = objects(values | {"highAvailability": available})
+    assert one(found, "Deployment")["spec"]["replicas"] == 5
+    pods = pod_specs(found)
+    assert {pod["priorityClassName"] for pod in pods.values()} == {"gpu"}
+    assert pods["Deployment"]["containers"][0]["resources"] == {"requests": {"cpu": "2"}}
+    quotas = [
+        d["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for d in found if d["kind"] == "ResourceQuota"
+    ]
+    assert quotas == ([["gpu"]] if available else [])
+
+
+def test_a_secret_of_ones_own():
+    found = objects(EVERYTHING | SECRET)
+    pod = pod_specs(found)["Deployment"]
+    secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
+    assert secrets == {"tls": "team-tls", "certificate": "team-tls"}
+    assert one(found, "ServiceMonitor")["spec"]["endpoints"][0]["tlsConfig"]["ca"]["secret"]["name"] == "team-tls"
+    bundles = {entry["clientConfig"]["caBundle"] for entry in entries(found).values()}
+    assert bundles == {"LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCuKApgo="}
+    assert {pod_specs(found)[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {"bind"}
+    assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
+
+
+def test_cert_manager_with_an_issuer_of_ones_own():
+    issuer = {"kind": "ClusterIssuer", "name": "company"}
+    found = objects({"certificates": {"source": "cert-manager", "issuerRef": issuer}})
+    assert one(found, "Certificate")["spec"]["issuerRef"] == issuer
+    assert not [d for d in found if d["kind"] == "Issuer"]
+
+
+def test_the_failure_policy_loosens_only():
+    usual, loose = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
+    assert {name for name, entry in usual.items() if entry["failurePolicy"] == "Ignore"} == {
+        "hide-devices",
+        "workloads",
+    }
+    assert {entry["failurePolicy"] for entry in loose.values()} == {"Ignore"}
+
+
+def test_excluded_namespaces():
+    found = entries(objects(EVERYTHING | {"excludedNamespaces": ["kube-system", "infra"]}))
+    selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name != "probe"]
+    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
+    assert selectors == [[wanted]] * len(selectors)
+    assert "namespaceSelector" not in found["probe"]
+
+
+def test_printed_webhook_configurations():
+    printed = (DEPLOY / "base" / "webhook-configurations.yaml").read_text().replace("volcano.sh/", "gpu.example/")
+    found = objects({"webhookConfigurations": printed})
+    assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
+
+
+def test_a_printed_net():
+    printed = (DEPLOY / "components" / "net" / "policies.yaml").read_text().replace("volcano.sh/", "gpu.example/")
+    values = {
+        "net": "isolation",
+        "netPolicies": printed,
+        "excludedNamespaces": ["infra"],
+        "commonLabels": {"team": "a"},
+    }
+    found = [d for d in objects(values) if d["kind"] == "ValidatingAdmissionPolicy"]
+    assert [d["metadata"]["name"].removeprefix("vgpu-webhook-") for d in found] == [
+        "pods",
+        "assignments",
+        "ephemeral-containers",
+    ]
+    assert {d["metadata"]["labels"]["team"] for d in found} == {"a"}
+    for document in found:
+        assert "gpu.example/" in str(document["spec"]["matchConditions"])
+        constraints = document["spec"]["matchConstraints"]
+        assert constraints["namespaceSelector"]["matchExpressions"][0]["values"] == ["infra"]
+
+
+def test_policy_and_enforcement():
+    def policy(**values: str) -> Any:
+        return yaml.safe_load(one(objects(values), "ConfigMap", "vgpu-webhook-policy")["data"]["policy.yaml"])
+
+    assert policy(enforcement="warn") == {"namespaces": [], "enforcement": "warn"}
+    assert policy(policy="schedulerName: gpu\n") == {"schedulerName": "gpu"}
+    assert policy(policy="schedulerName: gpu", enforcement="audit") == {"schedulerName": "gpu", "enforcement": "audit"}
+    with pytest.raises(helm.HelmRenderError, match="set enforcement there"):
+        policy(policy="enforcement: warn", enforcement="audit")
+
+
+def test_the_place_of_the_device_config():
+    found = objects(EVERYTHING | {"deviceConfig": {"name": "gpus", "namespaces": ["infra", "gpu"]}})
+    wanted = ["--device-config-map=gpus", "--device-config-namespace=infra", "--device-config-namespace=gpu"]
+    for container in pod_specs(found)["Deployment"]["containers"]:
+        at = container["args"].index(wanted[0])
+        assert container["args"][at : at + 3] == wanted
+    (rule,) = [rule for rule in one(found, "ClusterRole")["rules"] if rule["resources"] == ["configmaps"]]
+    assert rule["resourceNames"] == ["gpus", "volcano-scheduler-configmap"]
+
+
+def test_labels_and_annotations():
+    common = {"commonLabels": {"team": "gpu"}, "commonAnnotations": {"owner": "infra"}}
+    pods = {"podLabels": {"mesh": "off"}, "podAnnotations": {"scrape": "no"}}
+    found = objects(EVERYTHING | common | pods | {"monitoring": {"enabled": True, "labels": {"release": "prometheus"}}})
+    for document in found:
+        metadata = document["metadata"]
+        assert (metadata["labels"]["team"], metadata["annotations"]["owner"]) == ("gpu", "infra"), document["kind"]
+        watched = document["kind"] in ("ServiceMonitor", "PrometheusRule")
+        assert metadata["labels"].get("release") == ("prometheus" if watched else None), document["kind"]
+    template = one(found, "Deployment")["spec"]["template"]["metadata"]
+    assert template["labels"].items() >= {"team": "gpu", "mesh": "off"}.items()
+    assert template["annotations"].items() >= {"owner": "infra", "scrape": "no"}.items()
+
+
+def test_the_network_policy_can_be_left_out():
+    assert not [d for d in objects({"networkPolicy": {"enabled": False}}) if d["kind"] == "NetworkPolicy"]
+
+
+def test_nothing_is_rendered_as_null():
+    assert not [text for text in rendered(EVERYTHING | SECRET).values() if ": null" in text or "<nil>" in text]

@@ -1,0 +1,179 @@
+"""The net agrees with the engine: it refuses what the engine refuses by the rules that the net holds, and nothing else."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.deploy import drawing
+from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, request
+from tests.deploy.net import Net
+from tests.rules import test_cases as rule_cases
+from tests.rules.test_cases import CASES
+from webhook import names
+from webhook.manifests.net.isolation import BETWEEN, NOT_READ
+from webhook.manifests.net.outside import OUTSIDE
+from webhook.manifests.net.policies import MAX_ENTRIES, NETS
+from webhook.offline.rulebook import rows
+from webhook.pod.quantity import whole
+from webhook.policy.policy import Policy, parse_policy
+from webhook.policy.schema import DEFAULT_TRUSTED_USERS
+from webhook.review import Snapshot, mutate, validate
+from webhook.rules.registry import VALIDATIONS
+from webhook.settings.snapshot import build_snapshot
+
+ALL_DENY = dict.fromkeys(NETS["isolation"], "deny")
+STRICT = {"rules": ALL_DENY}
+MANY = {
+    "rules": ALL_DENY,
+    "enforcement": "warn",
+    "trustedUsers": [],
+    "namespaces": [
+        {"match": ["team-*", "default"], "enforcement": "enforce", "rules": {"isolation-env": "off"}},
+        {"match": ["team-[bc]", "*-free"], "exempt": True},
+        {"match": ["team-?x", "team-[!a-y]"], "enforcement": "enforce", "rules": {"visible-devices": "warn"}},
+    ],
+}
+NAMESPACES = ["default", "team-a", "team-b", "team-c-free", "team-bx", "team-z", "other", "kube-system", "team-"]
+
+
+def canonical(pod: dict[str, Any] | None) -> None:
+    """Write quantities of nothing as the API server does."""
+    for kind in ("containers", "initContainers", "ephemeralContainers"):
+        for container in ((pod or {}).get("spec", {}).get(kind)) or []:
+            for amounts in container.get("resources", {}).values():
+                amounts.update({name: "0" for name, amount in amounts.items() if whole(amount) == 0})
+
+
+class Both:
+    """The engine and the net with the same settings."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, net: str = "isolation") -> None:
+        self._held = NETS[net]
+        self._snapshot = build_snapshot(snapshot.config, policy, None)
+        self.net = Net(net, snapshot.config, policy)
+
+    def assert_agree(self, asked: dict[str, Any]) -> str:
+        """Compare what they say of a request as it came in, and as the webhook repairs it. Returns the last refusal."""
+        for pod in (asked["object"], asked["oldObject"]):
+            canonical(pod)
+        found = self._assert_agree(asked)
+        repaired = answer(mutate, asked, self._snapshot)
+        return self._assert_agree(asked | {"object": dict(repaired.object)}) if repaired.operations else found
+
+    def _assert_agree(self, asked: dict[str, Any]) -> str:
+        outcome = answer(validate, asked, self._snapshot)
+        denials = [] if outcome.allowed else outcome.denials
+        expected = {f"{found.rule}: {found.message}" for found in denials if found.rule in self._held}
+        refusal = self.net.refusal(asked)
+        if NOT_READ in refusal:
+            return refusal  # stricter on purpose
+        assert bool(refusal) == bool(expected), f"net: {refusal!r}, engine: {expected}"
+        if not refusal.endswith("…"):
+            assert refusal.count(BETWEEN) + 1 >= len(expected)
+            assert all(sentence in refusal for sentence in expected), f"net: {refusal!r}, engine: {expected}"
+        return refusal
+
+
+def both(policy: dict[str, Any], where: Cluster = USUAL) -> Both:
+    return Both(where.snapshot, parse_policy(policy, "policy"))
+
+
+STRICTLY, IN_NAMESPACES, DEFAULTS, ELSEWHERE = both(STRICT), both(MANY), both({}), both(STRICT, RENAMED)
+
+
+def case_requests() -> list[Any]:
+    return [
+        pytest.param(case, id=f"{file.stem}: {case['name']}")
+        for file in sorted(CASES.glob("*.yaml"))
+        for case in yaml.safe_load(file.read_text())
+        if "pod" in case
+    ]
+
+
+@pytest.mark.parametrize("case", case_requests())
+def test_cases(case: dict[str, Any]):
+    snapshot = rule_cases._snapshot(case)
+    asked = rule_cases._request(case)
+    document = request(
+        asked.object,
+        asked.operation,
+        subResource=asked.sub_resource,
+        namespace=asked.namespace,
+        oldObject=asked.old_object,
+        userInfo={"username": asked.user},
+    )
+    policy = case.get("policy") or {}
+    Both(snapshot, parse_policy(policy, "policy")).assert_agree(document)
+    if not policy.get("rules"):
+        Both(snapshot, parse_policy(policy | STRICT, "policy")).assert_agree(document)
+
+
+@pytest.mark.parametrize("rule", [row.id for row in rows()])
+def test_examples(rule: str):
+    example = next(row for row in rows() if row.id == rule).example()
+    if example.request.kind == "Pod":
+        refusal = STRICTLY.assert_agree(request(example.request.object))
+        assert (f"{rule}: " in refusal) == (rule in NETS["isolation"])
+
+
+@pytest.mark.parametrize("file", sorted((DATA / "reviews").glob("*.json")), ids=lambda file: file.stem)
+@pytest.mark.parametrize("where", [STRICTLY, DEFAULTS, ELSEWHERE], ids=["strict", "default", "renamed"])
+def test_recorded_reviews(file: Any, where: Both):
+    asked = json.loads(file.read_bytes())["request"]
+    if asked["kind"]["kind"] == "Pod":
+        where.assert_agree(asked)
+
+
+@given(drawing.hazardous_pods(), st.sampled_from([STRICTLY, STRICTLY, ELSEWHERE, DEFAULTS]))
+def test_new_pods(pod: dict[str, Any], where: Both):
+    where.assert_agree(request(pod))
+
+
+@given(drawing.hazardous_pods(), st.sampled_from(NAMESPACES))
+def test_namespaces(pod: dict[str, Any], namespace: str):
+    IN_NAMESPACES.assert_agree(request(pod, namespace=namespace))
+
+
+@given(drawing.hazardous_pods(), drawing.hazardous_pods(), st.sampled_from(["alice", DEFAULT_TRUSTED_USERS[0]]))
+def test_updates(old: dict[str, Any], new: dict[str, Any], user: str):
+    """Of annotations: the API server lets no such update add containers."""
+    new = new | {"spec": old["spec"]}
+    for where in (STRICTLY, IN_NAMESPACES):
+        where.assert_agree(request(new, "UPDATE", oldObject=old, userInfo={"username": user}))
+
+
+@given(drawing.hazardous_pods(), drawing.hazardous_pods())
+def test_ephemeral_containers(old: dict[str, Any], debugging: dict[str, Any]):
+    added = [{**container, "name": f"debug-{i}"} for i, container in enumerate(debugging["spec"]["containers"] or [])]
+    spec = old["spec"] | {"ephemeralContainers": [*old["spec"].get("ephemeralContainers", []), *added]}
+    STRICTLY.assert_agree(request(old | {"spec": spec}, "UPDATE", oldObject=old, subResource="ephemeralcontainers"))
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        {"env": [{"name": "A"}] * (MAX_ENTRIES + 1)},
+        {"volumeMounts": [{"name": "v", "mountPath": "/" + "a" * 900}] * 100},
+    ],
+    ids=["entries", "characters"],
+)
+def test_what_is_too_large_is_refused_unread(container: dict[str, Any]):
+    pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, **container)
+    assert STRICTLY.net.refusal(request(pod)).startswith("pod-too-large: ")
+
+
+def test_nothing_is_refused_where_no_rule_of_the_net_denies():
+    off = both({"rules": dict.fromkeys(ALL_DENY, "warn")})
+    pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, securityContext={"privileged": True})
+    assert off.assert_agree(request(pod)) == ""
+    assert "privileged-device: " in STRICTLY.assert_agree(request(pod))
+
+
+def test_every_rule_is_in_a_net_or_has_a_reason_why_not():
+    held = {rule for rules in NETS.values() for rule in rules}
+    assert held.isdisjoint(OUTSIDE)
+    assert {rule.id for rule in VALIDATIONS} == held | OUTSIDE.keys()

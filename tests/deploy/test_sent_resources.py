@@ -1,0 +1,127 @@
+"""The resources that the API server sends here, pinned: a webhook that is called for a Lease or for an authorization check
+takes the cluster down with it.
+"""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from certs.binding import bound
+from tests.deploy.files import DEPLOY, OVERLAYS, Json, built
+from webhook.manifests.configurations import configurations
+from webhook.policy.policy import default_policy, parse_policy
+from webhook.settings.snapshot import default_device_config
+
+SENT = {
+    ("", "v1", "pods"): {"CREATE", "UPDATE"},
+    ("", "v1", "pods/ephemeralcontainers"): {"UPDATE"},
+    ("", "v1", "configmaps"): {"CREATE"},  # the probe, by name and as a dry run only
+    ("apps", "v1", "daemonsets"): {"CREATE", "UPDATE"},
+    ("apps", "v1", "deployments"): {"CREATE", "UPDATE"},
+    ("apps", "v1", "replicasets"): {"CREATE", "UPDATE"},
+    ("apps", "v1", "statefulsets"): {"CREATE", "UPDATE"},
+    ("", "v1", "podtemplates"): {"CREATE", "UPDATE"},
+    ("", "v1", "replicationcontrollers"): {"CREATE", "UPDATE"},
+    ("batch", "v1", "cronjobs"): {"CREATE", "UPDATE"},
+    ("batch", "v1", "jobs"): {"CREATE", "UPDATE"},
+    ("batch.volcano.sh", "v1alpha1", "jobs"): {"CREATE", "UPDATE"},
+}
+
+# The control plane needs these in order to recover, whatever answers here.
+NEVER = [
+    ("coordination.k8s.io", "v1", "leases"),
+    ("authentication.k8s.io", "v1", "tokenreviews"),
+    ("authentication.k8s.io", "v1", "selfsubjectreviews"),
+    ("authorization.k8s.io", "v1", "subjectaccessreviews"),
+    ("authorization.k8s.io", "v1", "localsubjectaccessreviews"),
+    ("authorization.k8s.io", "v1", "selfsubjectaccessreviews"),
+    ("admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations"),
+    ("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"),
+    ("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
+    ("", "v1", "nodes"),
+    ("", "v1", "nodes/status"),
+    ("", "v1", "pods/status"),
+    ("", "v1", "pods/binding"),
+    ("", "v1", "events"),
+    ("", "v1", "endpoints"),
+    ("", "v1", "namespaces"),
+    ("discovery.k8s.io", "v1", "endpointslices"),
+]
+
+
+def rendered() -> list[Json]:
+    """With everything on that adds an entry."""
+    return configurations(default_device_config(), default_policy(), all_pods=True)
+
+
+def installed(overlay: Path) -> list[Json]:
+    """After `certs bind` has copied the rules into the entries."""
+    return [bound(document) for document in built(overlay) if document["kind"].endswith("WebhookConfiguration")]
+
+
+SOURCES = [pytest.param(rendered, id="manifests")]
+SOURCES += [pytest.param(partial(installed, overlay), id=overlay.name) for overlay in OVERLAYS]
+
+
+def rules(found: list[Json]) -> list[Json]:
+    return [rule for configuration in found for entry in configuration["webhooks"] for rule in entry["rules"]]
+
+
+def takes(rule: Json, group: str, version: str, resource: str) -> bool:
+    """Whether a rule matches a resource, by Kubernetes' own reading of wildcards."""
+    kind, _, sub = resource.partition("/")
+    named = {resource, "*/*"} | ({"*"} if not sub else {f"{kind}/*", f"*/{sub}"})
+    return (
+        not {group, "*"}.isdisjoint(rule["apiGroups"])
+        and not {version, "*"}.isdisjoint(rule["apiVersions"])
+        and not named.isdisjoint(rule["resources"])
+    )
+
+
+@pytest.mark.parametrize("find", SOURCES)
+def test_only_these_are_sent(find):
+    sent: dict[tuple[str, str, str], set[str]] = {}
+    for rule in rules(find()):
+        for group in rule["apiGroups"]:
+            for version in rule["apiVersions"]:
+                for resource in rule["resources"]:
+                    sent.setdefault((group, version, resource), set()).update(rule["operations"])
+        assert rule["scope"] == "Namespaced"
+    assert sent == SENT
+
+
+@pytest.mark.parametrize("find", SOURCES)
+def test_what_the_control_plane_needs_is_never_sent(find):
+    found = rules(find())
+    assert [(rule, resource) for rule in found for resource in NEVER if takes(rule, *resource)] == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"apiGroups": ["*"], "resources": ["*"]},
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]},
+        {"apiGroups": ["authentication.k8s.io"], "resources": ["*/*"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"]},
+    ],
+)
+def test_a_rule_that_matched_them_would_be_found(change):
+    rule = rules(rendered())[0] | {"apiVersions": ["*"]} | change
+    assert any(takes(rule, *resource) for resource in NEVER)
+
+
+def test_without_workloads_only_pods_and_the_probe_are_sent():
+    off = parse_policy({"workloads": "off"}, "the test's policy")
+    found = rules(configurations(default_device_config(), off))
+    assert {name for rule in found for name in rule["resources"]} == {"pods", "pods/ephemeralcontainers", "configmaps"}
+
+
+def test_the_probe_is_sent_by_name_alone():
+    for configuration in yaml.safe_load_all((DEPLOY / "base" / "webhook-configurations.yaml").read_text()):
+        for entry in configuration["webhooks"]:
+            if any("configmaps" in rule["resources"] for rule in entry.get("rules", [])):
+                (condition,) = entry["matchConditions"]
+                assert "request.dryRun" in condition["expression"]
+                assert "vgpu-webhook-probe" in condition["expression"]

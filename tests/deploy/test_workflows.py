@@ -1,0 +1,150 @@
+"""What runs elsewhere: GitHub workflows, the action, the pre-commit hook, the example for GitLab."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.files import ROOT, Json
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTION = ROOT / "action.yml"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SAMPLES = ROOT / "webhook" / "samples"
+
+
+def parsed(name: str) -> Json:
+    return yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text())
+
+
+def test_zizmor_finds_nothing():
+    zizmor = shutil.which("zizmor", path=str(Path(sys.executable).parent))
+    assert zizmor
+    command = [zizmor, "--offline", "--no-progress", "--quiet", *map(str, [*WORKFLOWS, ACTION])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, ACTION], ids=lambda file: file.name)
+def test_actions_are_pinned_by_commit_and_each_to_one(file: Path):
+    pinned: dict[str, set[str]] = {}
+    for name, commit in re.findall(
+        r"uses: ([^@\s]+)@(.*)", "\n".join(path.read_text() for path in [*WORKFLOWS, ACTION])
+    ):
+        pinned.setdefault(name, set()).add(commit)
+    assert all(re.fullmatch(r"[0-9a-f]{40}  # v\d+\.\d+\.\d+", commit) for one in pinned.values() for commit in one)
+    assert {name: commits for name, commits in pinned.items() if len(commits) > 1} == {}
+    assert len(re.findall(r"uses: ", file.read_text())) == len(re.findall(r"uses: [^@\s]+@", file.read_text()))
+
+
+def test_every_python_that_is_promised_is_tested():
+    tested = parsed("ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
+    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert set(promised) <= set(tested)
+    assert tested[0] == PROJECT["requires-python"].removeprefix(">=")
+
+
+def test_the_oldest_kubernetes_that_the_chart_installs_on_is_tested():
+    oldest = parsed("ci.yml")["jobs"]["e2e"]["strategy"]["matrix"]["kubernetes"][0]
+    chart = yaml.safe_load((ROOT / "deploy" / "chart" / "Chart.yaml").read_text())
+    assert chart["kubeVersion"] == f">={oldest}.0-0"
+
+
+def test_make_targets_of_the_workflows_exist():
+    targets = re.findall(r"run: make ([\w./-]+)", "\n".join(path.read_text() for path in WORKFLOWS))
+    makefile = (ROOT / "Makefile").read_text()
+    assert targets
+    assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
+
+
+def test_a_release_names_its_version_once():
+    """In pyproject.toml; the chart and the image get it from the job that compares it with the tag."""
+    (build,) = [step for step in parsed("release.yml")["jobs"]["image"]["steps"] if step.get("id") == "build"]
+    arguments = dict(line.split("=", 1) for line in build["with"]["build-args"].splitlines())
+    assert arguments.keys() == {"VERSION", "REVISION", "SOURCE"}
+    assert arguments["VERSION"] == "${{ needs.wheel.outputs.version }}"
+    assert set(build["with"]["platforms"].split(",")) == {"linux/amd64", "linux/arm64"}
+    assert "repository: vgpu-webhook\n" in (ROOT / "deploy" / "chart" / "values.yaml").read_text(), (
+        "the release replaces it"
+    )
+
+
+# --- the action -----------------------------------------------------------------------------------------------------
+
+
+def review(tmp_path: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
+    """Run the last step of the action as a runner does, with the command of this environment."""
+    action = yaml.safe_load(ACTION.read_text())
+    step = action["runs"]["steps"][-1]
+    defaults = {name: one.get("default", "") for name, one in action["inputs"].items()} | {"output": "text"}
+    given = defaults | {name.replace("_", "-"): value for name, value in inputs.items()}
+    environment = {
+        name: given[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", expression)[1]]
+        for name, expression in step["env"].items()
+    }
+    (tmp_path / "vgpu-webhook").symlink_to(sys.prefix)
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env=environment | {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path)},
+        cwd=SAMPLES,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_action_reviews_what_its_globs_match(tmp_path: Path):
+    settings = {"fleet": "fleet.yaml", "device_config": "device-config.yaml", "policy": "policy.yaml"}
+    done = review(tmp_path, files="pod-*.yaml\n**/pod-refused.yaml", output="json", **settings)
+    assert (done.returncode, len(done.stdout.splitlines())) == (1, 4), done.stderr
+
+
+def test_the_action_fails_on_warnings_if_told_to_and_writes_a_report(tmp_path: Path):
+    report = tmp_path / "a report"
+    spaced = tmp_path / "a pod.yaml"
+    spaced.write_text((SAMPLES / "pod-warned.yaml").read_text())
+    done = review(tmp_path, files=str(spaced), fleet="fleet.yaml", warnings_as_errors="true", report=str(report))
+    assert (done.returncode, done.stdout) == (3, ""), done.stderr
+    assert "a pod.yaml" in report.read_text()
+
+
+def test_the_action_says_that_nothing_matches(tmp_path: Path):
+    done = review(tmp_path, files="nowhere/*.yaml")
+    assert (done.returncode, done.stdout) == (2, "::error::no file matches the input files: nowhere/*.yaml\n")
+
+
+@pytest.mark.parametrize("output", ["github", "sarif", "junit", "text", "json"])
+def test_the_action_offers_what_the_command_writes(output: str, tmp_path: Path):
+    assert output in yaml.safe_load(ACTION.read_text())["inputs"]["output"]["description"]
+    done = review(tmp_path, files="pod-refused.yaml", output=output)
+    assert (done.returncode, "cores-range" in done.stdout, done.stderr) == (1, True, "")
+
+
+# --- the others -----------------------------------------------------------------------------------------------------
+
+
+def test_the_pre_commit_hook_runs_a_command_on_the_changed_files():
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert (hook["language"], hook["types"], hook.get("pass_filenames", True)) == ("python", ["yaml"], True)
+    command, *options = hook["entry"].split()
+    assert command in PROJECT["scripts"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name(command), *options, SAMPLES / "pod-refused.yaml"],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+
+
+def test_the_example_for_gitlab_keeps_its_report_even_if_pods_are_refused():
+    (job,) = yaml.safe_load((ROOT / "docs" / "examples" / "gitlab-ci.yml").read_text()).values()
+    assert job["artifacts"]["when"] == "always"
+    assert job["script"][-1].endswith(f"> {job['artifacts']['reports']['junit']}")
+    assert job["script"][0].split()[-1] == PROJECT["name"]
+    assert "vgpu-webhook review --output junit" in job["script"][-1]

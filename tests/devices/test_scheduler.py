@@ -1,0 +1,57 @@
+"""The scheduler's configuration, as Volcano reads it."""
+
+from typing import Any
+
+import pytest
+
+from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
+from webhook.devices.target import Target
+from webhook.errors import ConfigError
+
+
+def conf(*plugins: Any) -> SchedulerConf:
+    return parse_scheduler_conf({"tiers": [{"plugins": list(plugins)}]}, "test")
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"tiers": []}, {"tiers": "x"}, {"tiers": [1]}, "tiers"])
+def test_what_has_no_tiers_is_refused(document: Any):
+    with pytest.raises(ConfigError, match="test: it has no tiers"):
+        parse_scheduler_conf(document, "test")
+
+
+def test_odd_values_count_as_absent():
+    found = conf(
+        1, {"name": 7, "arguments": []}, {"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": 1}}
+    )
+    assert found.schedule_policy == "default"
+    assert found.facts == ("default", False, False, False, False)
+
+
+@pytest.mark.parametrize(
+    "written, policies",
+    [("binpack", ("binpack",)), ("spread", ("spread",)), ("", ("default",)), ("Binpack", ("default",))],
+)
+def test_one_policy_is_in_use(written: str, policies: tuple[str, ...]):
+    found = conf({"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": written}})
+    assert Target(scheduler=found).policies == policies
+    assert Target((1, 14, 0), scheduler=found).policies == ("default",)
+
+
+def test_without_the_configuration_any_policy_may_be():
+    assert Target().policies == Target(scheduler=conf({"name": "gang"})).policies == ("default", "binpack", "spread")
+    assert Target((1, 14, 0)).policies == ("default",)
+
+
+def test_plugins_of_all_tiers_count():
+    found = parse_scheduler_conf(
+        {"tiers": [{"plugins": [{"name": "gang"}]}, {"plugins": [{"name": "capacity"}]}]}, "test"
+    )
+    assert (found.starts_gangs, found.limits_queues, found.nests_queues) == (True, True, False)
+
+
+def test_switches_of_plugins():
+    assert not conf({"name": "gang", "enableJobReady": False}).starts_gangs
+    assert conf({"name": "gang", "enablePreemptable": False}).starts_gangs
+    assert conf({"name": "capacity", "enableHierarchy": True}).nests_queues
+    assert not conf({"name": "drf", "enableHierarchy": True}).nests_queues
+    assert conf({"name": "deviceshare", "arguments": {"deviceshare.NodeLockEnable": True}}).locks_nodes

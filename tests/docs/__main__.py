@@ -1,0 +1,29 @@
+"""Writes the generated parts of the documentation, and the outputs of its commands: `python -m tests.docs`.
+
+With `--bench FILE` it also puts the output of `make bench` into docs/performance.md.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from tests.docs.commands import PAGES, make_checkout, renew_outputs, run
+from tests.docs.console import as_shown, curl
+from tests.docs.generated import DOCS, renew, set_part
+
+parser = argparse.ArgumentParser(prog="python -m tests.docs", description=__doc__)
+parser.add_argument("--bench", type=Path, metavar="FILE", help="the output of `make bench`")
+chosen = parser.parse_args()
+
+with tempfile.TemporaryDirectory() as directory, as_shown() as port:
+    checkout = make_checkout(Path(directory))
+
+    def output(command: str) -> str:
+        """What a command prints; curl is sent to the running console."""
+        return f"{curl(command, port)}\n" if command.startswith("curl ") else run(command, checkout).stdout
+
+    for file in PAGES:
+        file.write_text(renew_outputs(renew(file.read_text()), output))
+if chosen.bench:
+    page = DOCS / "performance.md"
+    page.write_text(set_part(page.read_text(), "bench", f"```text\n{chosen.bench.read_text().strip()}\n```\n"))

@@ -1,0 +1,70 @@
+"""A console that is started as the documentation shows it, at a free port."""
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+
+from tests.docs.commands import ROOT
+from tests.docs.generated import DOCS
+from tests.docs.markdown import blocks
+from tests.server.program import COMMAND, free_port, until
+
+USUAL = "localhost:8480"
+
+
+@contextmanager
+def started(*options: str) -> Iterator[int]:
+    """A console; gives its port."""
+    port = free_port()
+    process = subprocess.Popen(
+        [COMMAND, "console", "--bind", f"127.0.0.1:{port}", *options], cwd=ROOT, stderr=subprocess.DEVNULL
+    )
+
+    def has_read_the_log() -> bool:
+        assert process.poll() is None
+        try:
+            return '"caughtUp":true' in get(port, "/api/v1/decisions?limit=1")
+        except OSError:
+            return False
+
+    try:
+        until(has_read_the_log, 20)
+        yield port
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+@contextmanager
+def as_shown() -> Iterator[int]:
+    """The console of the samples, by the command that docs/console.md shows; gives its port."""
+    lines = [line for block in blocks((DOCS / "console.md").read_text(), "sh") for line in block.text.splitlines()]
+    (command,) = [line for line in lines if line.startswith("vgpu-webhook console --sample")]
+    with started(*shlex.split(command)[2:]) as port:
+        yield port
+
+
+def get(port: int, path: str, **headers: str) -> str:
+    """The status and body of an answer."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path, headers=headers)
+        answer = connection.getresponse()
+        return f"{answer.status}: {answer.read().decode()}"
+    finally:
+        connection.close()
+
+
+def curl(command: str, port: int) -> str:
+    """What a shown curl command prints, sent to another port; without curl, what it would print."""
+    *words, address = shlex.split(command)
+    assert words == ["curl", "-s"]
+    host, _, path = address.partition("/")
+    assert host == USUAL
+    if shutil.which("curl") is None:
+        return get(port, f"/{path}").removeprefix("200: ")
+    done = [*words, "--noproxy", "*", f"localhost:{port}/{path}"]
+    return subprocess.run(done, capture_output=True, text=True, timeout=20, check=True).stdout

@@ -1,0 +1,143 @@
+"""The parts of the documentation that are generated from code, each between two markers."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from webhook.cli.main import program
+from webhook.console.api import PREFIX, openapi_document
+from webhook.console.app import OPERATIONS
+from webhook.offline.rulebook import rows
+from webhook.render.policy import json_schema
+from webhook.render.rules import cell, markdown
+from webhook.render.yaml import to_json
+from webhook.server import metrics
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+WIDTH = 100  # columns of help texts
+
+_MARKED = re.compile(r"(<!-- (?P<name>[a-z]+): [^>]* -->\n)(?P<text>.*?)(<!-- end of (?P=name) -->\n)", re.DOTALL)
+
+
+@cache
+def parts() -> dict[str, str]:
+    """Every generated part by the name in its markers."""
+    return {
+        "rules": "\n".join(markdown(list(rows()))) + "\n",
+        "settings": _table(("key", "default", "what"), _settings()),
+        "commands": "\n".join(_commands()),
+        "operations": _table(("method", "path", "what it answers"), _operations()),
+        "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
+    }
+
+
+def shown(page: str) -> dict[str, str]:
+    """The parts between the markers of a page, by name."""
+    return {match["name"]: match["text"] for match in _MARKED.finditer(page)}
+
+
+def set_part(page: str, name: str, text: str) -> str:
+    """The page with another text between the markers of one part."""
+    return _MARKED.sub(lambda match: match[1] + text + match[4] if match["name"] == name else match[0], page)
+
+
+def renew(page: str) -> str:
+    """The page with its generated parts as the code has them."""
+    for name in shown(page).keys() & parts().keys():
+        page = set_part(page, name, parts()[name])
+    return page
+
+
+@cache
+def help_texts() -> dict[str, str]:
+    """What `--help` prints, by command, such as `policy check`; a group comes before its commands."""
+    context = program.make_context("vgpu-webhook", [], resilient_parsing=True, terminal_width=WIDTH)
+    return dict(_help_texts(context))
+
+
+def _help_texts(context: click.Context) -> Iterator[tuple[str, str]]:
+    if context.parent is not None:
+        yield context.command_path.partition(" ")[2], context.get_help()
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            _, command, _ = context.command.resolve_command(context, [name])
+            assert command is not None
+            yield from _help_texts(click.Context(command, context, name, **command.context_settings))
+
+
+def _commands() -> Iterator[str]:
+    for command, text in help_texts().items():
+        yield f"## {command}\n\n```text\n{text.strip()}\n```\n"
+
+
+def _table(head: tuple[str, ...], body: Iterator[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *body]
+    ruled = [f"| {' | '.join(line)} |" for line in lines]
+    ruled[1] = ruled[1].replace(" ", "")
+    return "\n".join(ruled) + "\n"
+
+
+def _settings() -> Iterator[tuple[str, str, str]]:
+    """Every key of the policy file; the keys of a list or map follow it."""
+    schema = json_schema()
+    return _keys("", schema, schema["$defs"])
+
+
+def _keys(prefix: str, schema: dict[str, Any], known: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for name, node in schema["properties"].items():
+        key = prefix + name
+        described = _resolved(node, known)
+        items = _resolved(described.get("items", {}), known)
+        if "properties" in described and node.get("default"):
+            yield f"`{key}`", "", cell(node["description"])
+            yield from _keys(f"{key}.", described, known)
+            continue
+        yield f"`{key}`", _default(node), cell(node["description"]) + _choices(node, described)
+        if "properties" in items:
+            yield from _keys(f"{key}[].", items, known)
+
+
+def _resolved(node: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    node = node.get("anyOf", [node])[0]  # the other one is null
+    found: dict[str, Any] = known[node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    return found
+
+
+def _default(node: dict[str, Any]) -> str:
+    if "default" not in node:
+        return "required"
+    value = node["default"]
+    if isinstance(value, list) and len(value) > 1:
+        return f"{len(value)} entries; `vgpu-webhook policy default` prints them"
+    value = value[0] if isinstance(value, list) and value else value
+    return f"`{value if isinstance(value, str) and value else to_json(value)}`"
+
+
+def _choices(node: dict[str, Any], described: dict[str, Any]) -> str:
+    """The allowed values, where the description does not list them."""
+    words = [choice or '""' for choice in described.get("enum", ()) if choice is not False]
+    listed = all(word in node["description"] for word in words)
+    return "" if listed else f" One of {', '.join(f'`{word}`' for word in words)}."
+
+
+def _metrics() -> Iterator[tuple[str, str, str, str]]:
+    kinds = (
+        ("counter", "_total", metrics.COUNTERS),
+        ("histogram", "", metrics.HISTOGRAMS),
+        ("gauge", "", metrics.GAUGES),
+    )
+    for kind, suffix, known in kinds:
+        for name, (text, labels) in known.items():
+            spelled = ", ".join(f"`{label}`" for label in labels)
+            yield f"`{metrics.PREFIX}{name}{suffix}`", kind, spelled, text.removesuffix(".")
+
+
+def _operations() -> Iterator[tuple[str, str, str]]:
+    for path, methods in openapi_document(OPERATIONS)["paths"].items():
+        for method, operation in methods.items():
+            yield f"`{method.upper()}`", f"`{PREFIX}{path}`", cell(operation["summary"])

@@ -1,0 +1,118 @@
+"""Every command that the documentation shows works as printed, and prints the shown output."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+
+from tests.deploy.files import CHART
+from tests.docs.commands import PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
+from tests.docs.generated import help_texts
+from tests.docs.markdown import Block, blocks, prose, spans
+from tests.docs.test_generated import RENEW
+
+
+class Shown(NamedTuple):
+    page: str
+    block: Block
+
+    @property
+    def name(self) -> str:
+        return f"{self.page}: {self.block.text.partition(chr(10))[0]}"
+
+
+ENGLISH = [file for file in PAGES if file.name != "README.zh-CN.md"]  # whose blocks are the same
+ALL = [Shown(file.name, block) for file in ENGLISH for block in blocks(file.read_text())]
+CONSOLE = [shown for shown in ALL if shown.block.language == "console" and not is_curl(shown.block)]
+SCRIPTS = [shown for shown in ALL if shown.block.language == "sh" and not elsewhere(shown.block)]
+MARKED = [shown for shown in ALL if elsewhere(shown.block)]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return make_checkout(tmp_path)
+
+
+@pytest.mark.parametrize("shown", CONSOLE, ids=lambda shown: shown.name)
+def test_a_command_prints_the_shown_output(shown: Shown, checkout: Path):
+    command, _, output = shown.block.text.removeprefix("$ ").partition("\n")
+    done = run(command, checkout)
+    assert done.stdout == output, RENEW
+    assert done.returncode == exit_code(shown.block), done.stderr
+
+
+@pytest.mark.parametrize("shown", SCRIPTS, ids=lambda shown: shown.name)
+def test_a_script_works(shown: Shown, checkout: Path):
+    if "make " in shown.block.text:
+        pytest.skip("tried below without its work")
+    done = run(shown.block.text, checkout)
+    assert done.returncode == exit_code(shown.block), done.stdout + done.stderr
+
+
+def test_the_targets_of_make_exist():
+    lines = [line for shown in ALL for line in shown.block.text.splitlines() if line.startswith("make ")]
+    targets = {line.split()[1] for line in lines} | {
+        span.split()[1] for file in PAGES for span in spans(prose(file.read_text())) if span.startswith("make ")
+    }
+    assert {"run", "test", "e2e", "bench"} <= targets
+    for target in targets:
+        assert run(f"make -n {target}", ROOT).returncode == 0, target
+
+
+@pytest.mark.parametrize("shown", MARKED, ids=lambda shown: shown.name)
+def test_a_command_that_needs_a_cluster_names_the_tests_that_run_it(shown: Shown):
+    kind, _, named = shown.block.comment.partition(": ")
+    if kind == "not run here":
+        assert named
+        return
+    for test in named.split():
+        file, _, function = test.partition("::")
+        tree = ast.parse((ROOT / file).read_text())
+        assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, test
+
+
+def test_the_chart_has_the_values_that_helm_is_given():
+    lines = [line for shown in ALL for line in shown.block.text.replace("\\\n", "").splitlines()]
+    named = {
+        name for line in lines if line.startswith("helm ") for name in re.findall(r"--set(?:-file)? ([\w.]+)=", line)
+    }
+    named |= {name for file in ENGLISH for name in re.findall(r"--set-file ([\w.]+)=", file.read_text())}
+    assert {"image.repository", "policy", "enforcement"} <= named
+    for name in named:
+        value = yaml.safe_load((CHART / "values.yaml").read_text())
+        for key in name.split("."):
+            value = value[key]
+
+
+def invocations(text: str) -> list[list[str]]:
+    """The words of each `vgpu-webhook …` in a text, up to a pipe or redirection."""
+    found = re.findall(r"(?:^|[|$] |bin/)vgpu-webhook ([a-z].*)", text.replace("\\\n", ""), re.MULTILINE)
+    return [shlex.split(re.split(r" [|>]|#|`|\)", rest)[0]) for rest in found]
+
+
+def all_invocations() -> dict[str, list[str]]:
+    """From commands and code spans of all pages, generated parts left out."""
+    found = {}
+    for file in ENGLISH:
+        page = re.sub(r"<!-- (\w+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
+        scripts = [block.text for block in blocks(page) if block.language == "sh"]
+        scripts += [block.text.partition("\n")[0] for block in blocks(page) if block.language == "console"]
+        for text in [*scripts, *spans(prose(page))]:
+            for words in invocations(text):
+                found[f"{file.name}: {shlex.join(words)}"] = words
+    return found
+
+
+INVOCATIONS = all_invocations()
+
+
+@pytest.mark.parametrize("words", INVOCATIONS.values(), ids=INVOCATIONS)
+def test_a_command_and_its_options_exist(words: list[str]):
+    nested = " ".join(words[:2])
+    text = help_texts()[nested if nested in help_texts() else words[0]]
+    options = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
+    assert [option for option in options if not re.search(rf"(?<![\w-]){option}\b", text)] == []

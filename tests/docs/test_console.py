@@ -1,0 +1,85 @@
+"""What docs/console.md says of the console is true of a console that is started as the page shows."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.commands import PAGES, ROOT, is_curl
+from tests.docs.console import as_shown, curl, get, started
+from tests.docs.generated import DOCS
+from tests.docs.markdown import blocks, prose, spans, tables, targets
+from tests.docs.test_generated import RENEW
+from webhook.audit import store
+from webhook.console import guard
+from webhook.console.review import MAX_MANIFEST
+
+PAGE = (DOCS / "console.md").read_text()
+UNTRIED = {
+    "connection refused",
+    "the console is busy with other requests",
+}  # kubectl's; and what takes seconds to bring about
+
+
+@pytest.fixture(scope="module")
+def console() -> Iterator[int]:
+    with as_shown() as port:
+        yield port
+
+
+def test_curl_prints_the_shown_output(console: int):
+    shown = [block for block in blocks(PAGE, "console") if is_curl(block)]
+    assert shown
+    for block in shown:
+        command, _, output = block.text.removeprefix("$ ").partition("\n")
+        assert f"{curl(command, console)}\n" == output, RENEW
+
+
+def test_the_description_of_the_api_is_at_the_shown_path(console: int):
+    (path,) = {span for span in spans(prose(PAGE)) if span.endswith("/openapi.json")}
+    status, _, described = get(console, path).partition(": ")
+    assert (status, json.loads(described)["openapi"][:2]) == ("200", "3.")
+
+
+def quoted() -> dict[str, str]:
+    """The messages that the page quotes, each with the text before it."""
+    (table,) = [table for table in tables(PAGE) if table[0][0] == "message"]
+    cells = [row[0].split('"') for row in table[1:]]
+    return {cell[1]: cell[0] for cell in cells if len(cell) > 1}
+
+
+def test_its_messages_are_quoted_as_they_are(console: int, tmp_path: Path):
+    found = {
+        "this console answers only as localhost": get(console, "/", Host="elsewhere.example"),
+        "a page of another site must not send requests to this console": get(
+            console, "/api/v1/fleet", Origin="http://elsewhere.example"
+        ),
+        "No decision matches": get(console, "/decisions?name=nobody"),
+        "not checked": get(console, "/health?wait=20"),
+    }
+    with started() as port:
+        found |= {
+            "The console reads no audit log": get(port, "/decisions"),
+            "The fleet is not known": get(port, "/fleet"),
+        }
+    with started("--audit-log", str(tmp_path / "audit.jsonl")) as port:
+        found["is not there yet"] = found["No decision is recorded yet"] = get(port, "/decisions")
+    assert quoted().keys() - UNTRIED == found.keys()
+    for words, answer in found.items():
+        assert words in answer.replace("&#39;", "'")
+        status = quoted()[words].partition(":")[0]
+        assert answer.startswith(status if status.isdigit() else "200")
+
+
+def test_its_limits_are_the_real_ones():
+    text = " ".join(PAGE.split())
+    assert f"latest {store.MOST:,} decisions, at most {store.MOST_BYTES >> 20} MiB" in text
+    assert f"at most {MAX_MANIFEST >> 10} KiB, a request at most {guard.MAX_BODY >> 20} MiB" in text
+    assert guard.MAX_COMPUTING == 2
+
+
+def test_every_picture_is_shown():
+    pictures = {path.name for path in (ROOT / "docs" / "images").iterdir()}
+    shown = {Path(target).name for file in PAGES for target in targets(prose(file.read_text())) if "images/" in target}
+    assert shown == pictures != set()

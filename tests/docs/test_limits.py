@@ -1,0 +1,33 @@
+"""The limits that the documentation states are those of the code."""
+
+import pytest
+
+from tests.docs.generated import DOCS
+from webhook.audit import writer
+from webhook.manifests.configurations import TIMEOUT_SECONDS
+from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
+from webhook.server.admission import MAX_WAITING
+from webhook.server.body import MAX_BODY
+from webhook.server.budget import LIMIT_BYTES
+from webhook.wire.codec import MAX_MARKS
+
+STATED = [
+    ("operations", f"| request body | {MAX_BODY >> 20} MiB |"),
+    ("operations", f"| containers of a pod | {MAX_CONTAINERS:,} |"),
+    ("operations", f"| environment variables, mounts and similar entries of a pod | {MAX_ENTRIES:,} |"),
+    ("operations", f"| commas, colons and brackets of a pod, without `managedFields` | {MAX_MARKS:,} |"),
+    ("operations", f"| pod templates of a workload | {MAX_TEMPLATES} |"),
+    ("operations", f"| large bodies that wait for a review | {MAX_WAITING} |"),
+    ("operations", f"| memory for connections: handshakes, bodies, unread answers | {LIMIT_BYTES >> 20} MiB |"),
+    ("operations", f"| an audit line | {writer.MAX_LINE >> 10} KiB |"),
+    ("audit", f"A line has at most {writer.MAX_LINE >> 10} KiB"),
+    ("audit", f"before it grows beyond {writer.MAX_BYTES >> 20} MiB (`--audit-max-bytes`)"),
+    ("audit", "Five full files are kept (`--audit-keep`)" if writer.KEEP == 5 else ""),
+    ("troubleshooting", f"no answer within {TIMEOUT_SECONDS} s"),
+]
+
+
+@pytest.mark.parametrize("page,text", STATED, ids=[text for _, text in STATED])
+def test_a_stated_limit_is_the_real_one(page: str, text: str):
+    assert text
+    assert text in " ".join((DOCS / f"{page}.md").read_text().split())

@@ -1,0 +1,187 @@
+"""What the documentation names exists: pages, files, rules, checks and alerts; and the site can be built."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.files import DEPLOY
+from tests.docs.commands import BIN, CHINESE, PAGES, README, ROOT, make_checkout, run
+from tests.docs.generated import DOCS
+from tests.docs.markdown import blocks, headings, prose, slug, spans, tables, targets
+from webhook.offline.rulebook import rows
+from webhook.policy.policy import parse_policy
+
+GUIDES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
+PATH = re.compile(r"(?<![\w/.-])(?:webhook|tests|deploy|certs|docs)/[\w./<>-]*[\w/>]")
+RULES = {row.id for row in rows()}
+FOREIGN_MESSAGES = {"hami-vgpuDeviceSharing error", "cannot get valid pod", "device number not matched"}  # Volcano's
+INVENTED = "cores_exclusive"  # the rule that docs/add-a-rule.md adds
+
+
+def build_site(project: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Strict: a dead link, a missing anchor or a page outside of the navigation fails. `--quiet` would let them pass."""
+    command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_the_site_can_be_built(tmp_path: Path):
+    done = build_site(ROOT, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "architecture" / "index.html").is_file()
+
+
+def test_a_dead_link_fails_the_site(tmp_path: Path):
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with (tmp_path / "docs" / "index.md").open("a") as page:
+        page.write("\n[dead](no-such-page.md) [dead](rules.md#no-such-section)\n")
+    done = build_site(tmp_path, tmp_path / "site")
+    assert done.returncode == 1
+    assert "no-such-page.md" in done.stderr
+    assert "no-such-section" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "file", [README, CHINESE, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda file: file.name
+)
+def test_links_lead_somewhere(file: Path):
+    for target in targets(prose(file.read_text())):
+        name, _, anchor = target.partition("#")
+        if "://" in target:
+            continue
+        linked = ROOT / name if name else file
+        assert linked.is_file(), target
+        assert not anchor or anchor in [slug(words) for _, words in headings(linked.read_text())], target
+
+
+def test_the_architecture_names_every_package():
+    listed = spans("\n".join(row[0] for row in tables((DOCS / "architecture.md").read_text())[0]))
+    found = {
+        f"webhook/{entry.name}{'/' * entry.is_dir()}"
+        for entry in (ROOT / "webhook").iterdir()
+        if is_source(entry) and entry.name != "__pycache__"
+    }
+    assert set(listed) == found | {"certs/"}
+
+
+def is_source(entry: Path) -> bool:
+    return entry.is_dir() if entry.suffix != ".py" else not entry.name.startswith("__")
+
+
+@pytest.mark.parametrize("file", GUIDES, ids=lambda file: file.name)
+def test_the_files_that_it_names_exist(file: Path):
+    page = re.sub(r"<!-- (\w+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
+    texts = [*spans(prose(page)), *(block.text for block in blocks(page) if block.language in ("", "sh", "text"))]
+    named = {name.partition("<")[0] for text in texts for name in PATH.findall(text)}
+    assert [name for name in named if not (ROOT / name).exists() and INVENTED not in name.replace("-", "_")] == []
+
+
+def test_the_rules_that_it_names_exist():
+    for file in PAGES:
+        first = [row[0] for table in tables(file.read_text()) if table[0][0] == "rule" for row in table[1:]]
+        named = {word for cell in first for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", cell)}
+        assert named <= RULES, file
+    scanned = re.findall(
+        r"(?:`scan`|the rules?)(?: of the manifest)?:? ((?:`[a-z-]+`(?:, | and )?)+)",
+        "\n".join(map(Path.read_text, PAGES)),
+    )
+    named = {rule for run_ in scanned for rule in spans(run_) if "-" in rule}
+    assert len(named) > 5
+    assert named <= RULES
+
+
+def test_the_checks_of_the_doctor_that_it_names_exist(tmp_path: Path):
+    printed = run("vgpu-webhook doctor --from webhook/samples/cluster || true", make_checkout(tmp_path)).stdout
+    known = set(re.findall(r"^\S+ +([a-z-]+) ", printed, re.MULTILINE))
+    found = re.findall(r"`doctor`: ((?:`[a-z-]+`(?:, )?)+)", (DOCS / "troubleshooting.md").read_text())
+    named = {check for cell in found for check in spans(cell)}
+    assert len(named) > 10
+    assert named <= known
+
+
+def test_quoted_messages_are_those_of_the_program():
+    page = prose((DOCS / "troubleshooting.md").read_text())
+    quoted = set(re.findall(r'"([^"\n]*(?:\n[^"\n]*)?)"', re.sub(r"`[^`]*`", "", page)))
+    quoted |= {
+        span.removesuffix(", …").removeprefix("vgpu-webhook: ")
+        for span in spans(page)
+        if re.match(r"vgpu-webhook: |fleet: ", span)
+    }
+    source = "\n".join(file.read_text() for file in (ROOT / "webhook").rglob("*.py"))
+    assert {" ".join(text.split()) for text in quoted if text not in source} == FOREIGN_MESSAGES
+    assert len(quoted) > len(FOREIGN_MESSAGES) + 3
+
+
+def test_every_alert_has_a_section():
+    (rules,) = yaml.safe_load_all((DEPLOY / "components" / "monitoring" / "alerts.yaml").read_text())
+    alerts = [rule["alert"] for group in rules["spec"]["groups"] for rule in group["rules"]]
+    assert [words for level, words in headings((DOCS / "alerts.md").read_text()) if level == 2] == alerts
+
+
+@pytest.mark.parametrize("file", PAGES, ids=lambda file: file.name)
+def test_a_shown_policy_can_be_used(file: Path):
+    keys = {"rules", "namespaces", "enforcement", "fleet", "repairs"}
+    for block in blocks(file.read_text(), "yaml"):
+        value = yaml.safe_load(block.text)
+        if isinstance(value, dict) and keys & value.keys() and "cases" not in value:  # a suite has its own test
+            parse_policy(value, file.name)
+
+
+def test_the_shown_ci_configuration_can_be_used():
+    workflow, hooks = [yaml.safe_load(block.text) for block in blocks((DOCS / "ci.md").read_text(), "yaml")]
+    (action,) = [step for step in workflow["jobs"]["vgpu"]["steps"] if "with" in step]
+    assert action["with"].keys() <= yaml.safe_load((ROOT / "action.yml").read_text())["inputs"].keys()
+    (repository,) = hooks["repos"]
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Source"]
+    assert (repository["repo"], f"https://github.com/{action['uses'].partition('@')[0]}") == (source, source)
+    offered = {hook["id"] for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    assert {hook["id"] for hook in repository["hooks"]} <= offered
+
+
+def test_the_shown_small_policy_is_the_sample():
+    shown = [block.text for block in blocks((DOCS / "policy.md").read_text(), "yaml")]
+    assert (ROOT / "webhook" / "samples" / "policy.yaml").read_text() in shown
+
+
+def test_the_shown_refusal_is_what_the_webhook_answers(tmp_path: Path):
+    text = next(
+        block.text for block in blocks(README.read_text(), "text") if block.text.startswith("Error from server")
+    )
+    printed = run("vgpu-webhook demo --once --port 0", make_checkout(tmp_path)).stdout
+    _, _, message = text.partition("denied the request: ")  # kubectl continues in the same line
+    sentences = message.splitlines()[:-1]
+    assert len(sentences) == 4
+    assert all(sentence in printed for sentence in sentences)
+
+
+def test_the_rule_to_add_works(tmp_path: Path):
+    """Added to a copy of the project as the page describes: its case passes, and fails with another message."""
+    page = (DOCS / "add-a-rule.md").read_text()
+    (source,) = blocks(page, "python")
+    (case,) = blocks(page, "yaml")
+    for part in ("webhook", "tests/rules", "tests/data/fleets", "tests/data/config"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "webhook/rules/validate" / f"{INVENTED}.py").write_text(source.text)
+    registry = tmp_path / "webhook/rules/registry.py"
+    text = registry.read_text().replace("    cores_range,\n", f"    {INVENTED},\n    cores_range,\n", 1)
+    text = text.replace("    cores_range.RULE,\n", f"    cores_range.RULE,\n    {INVENTED}.RULE,\n", 1)
+    registry.write_text(text)
+    for written, code in ((case.text, 0), (case.text.replace("no other container", "another container"), 1)):
+        (tmp_path / "tests/rules/cases/cores-exclusive.yaml").write_text(written)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "cores-exclusive"]
+        done = subprocess.run(
+            [*command, "tests/rules/test_cases.py"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(tmp_path), "PATH": str(BIN)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, "1 passed" in done.stdout) == (code, code == 0), done.stdout + done.stderr

@@ -1,0 +1,124 @@
+"""Points for good practices: all of them for what we install, fewer for what somebody changed."""
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.doctor.cluster import RENDER, facts_of, healthy, without
+from webhook.doctor.facts import HttpResponse, ObjectKind, Unread
+from webhook.doctor.score import MOST, PRACTICES, score
+from webhook.render.doctor import score_as_json, show_score
+from webhook.render.terminal import Terminal
+
+OURS = ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfiguration/vgpu-webhook")
+
+
+def points(objects):
+    return {found.practice: found.points for found in score(facts_of(objects), RENDER)}
+
+
+def test_what_we_install_has_every_point():
+    assert points(healthy()) == {practice.id: MOST for practice in PRACTICES}
+
+
+RULE = {"apiGroups": ["*"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["*"]}
+
+# What is changed in every entry, the practice that it breaks, and the points that are left.
+CHANGES = [
+    ("small-timeout", {"timeoutSeconds": 10}, 1),
+    ("small-timeout", {"timeoutSeconds": 30}, 0),
+    ("limited-scope", {"rules": [RULE]}, 0),
+    ("limited-scope", {"rules": [RULE | {"apiGroups": [""], "resources": ["pods"], "operations": ["*"]}]}, 1),
+    ("control-plane-excluded", {"rules": [RULE | {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}]}, 0),
+    ("match-conditions", {"matchConditions": []}, 0),
+    ("all-versions", {"matchPolicy": "Exact"}, 0),
+    ("no-side-effects", {"sideEffects": "NoneOnDryRun"}, 1),
+    ("no-side-effects", {"sideEffects": "Some"}, 0),
+    ("system-namespaces-excluded", {"namespaceSelector": {}}, 0),
+    ("no-opt-out", {"objectSelector": {"matchLabels": {"skip": "no"}}}, 0),
+    ("no-opt-out", {"namespaceSelector": {"matchLabels": {"gpu": "yes"}}}, 1),
+    ("fail-closed-narrowly", {"matchConditions": [], "failurePolicy": "Fail"}, 0),
+    ("order-independent", {"reinvocationPolicy": "Never"}, 1),
+    ("rules-as-rendered", {"rules": []}, 0),
+    ("trusted-certificate", {"clientConfig": {"caBundle": ""}}, 0),
+]
+
+
+@pytest.mark.parametrize("practice, change, left", CHANGES)
+def test_a_change_costs_points(practice, change, left):
+    objects = healthy()
+    for place in OURS:
+        for entry in objects[place]["webhooks"]:
+            entry.update(change)
+    found = {each.practice: each for each in score(facts_of(objects), RENDER)}
+    assert found[practice].points == left
+    assert found[practice].remedy
+
+
+def test_a_repair_that_nothing_checks():
+    objects = healthy()
+    objects[OURS[1]]["webhooks"] = [e for e in objects[OURS[1]]["webhooks"] if not e["name"].startswith("pods.")]
+    assert points(objects)["final-state-validated"] == 0 or points(objects)["final-state-validated"] == MOST
+    for entry in objects[OURS[1]]["webhooks"]:
+        entry["failurePolicy"] = "Ignore"
+    assert points(objects)["final-state-validated"] == 0
+
+
+def test_without_a_configuration_nothing_is_reached():
+    objects = {place: raw for place, raw in healthy().items() if place not in OURS}
+    assert points(objects)["match-conditions"] == 0
+
+
+def test_what_cannot_be_read_is_not_counted():
+    facts = replace(
+        without(facts_of(healthy()), ObjectKind.ROLE, ObjectKind.ENDPOINT_SLICE),
+        metrics=Unread("metrics of the API server", "403 Forbidden", "get on the URL /metrics"),
+    )
+    found = score(facts, RENDER)
+    unread = {each.practice for each in found if each.points is None}
+    expected = {
+        "high-availability",
+        "failures-counted",
+        "configurations-protected",
+        "keys-protected",
+        "namespace-protected",
+    }
+    assert unread == expected
+    total = json.loads(score_as_json(found))
+    assert (total["score"], total["of"]) == (MOST * (len(PRACTICES) - len(unread)),) * 2
+
+
+def test_requests_that_passed_cost_a_point():
+    body = 'apiserver_admission_webhook_fail_open_count{name="pods.vgpu-webhook.svc"} 3\n'
+    facts = facts_of(healthy(), metrics=HttpResponse(200, body))
+    assert {each.practice: each.points for each in score(facts, RENDER)}["failures-counted"] == 1
+
+
+def test_every_practice_can_lose_points():
+    by_check = {"high-availability", "repairs-stay", "certificate-renewed", "failures-counted"}
+    by_check |= {
+        "configurations-protected",
+        "keys-protected",
+        "namespace-protected",
+    }  # the checks have cases of their own
+    assert {name for name, _, _ in CHANGES} | by_check | {"final-state-validated"} == {each.id for each in PRACTICES}
+
+
+def test_the_documentation_lists_every_practice():
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    assert re.findall(r"^\| `([a-z-]+)` \|", page[page.index("### Score") :], re.MULTILINE) == [p.id for p in PRACTICES]
+
+
+def test_the_score_reads_well(capsys):
+    terminal = Terminal(sys.stdout, {})
+    found = score(without(facts_of(healthy()), ObjectKind.ENDPOINT_SLICE), RENDER)
+    show_score([replace(found[0], points=1, remedy="a remedy"), found[1]], terminal)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("1  small-timeout ")
+    assert printed[1].strip() == "do a remedy"
+    assert "not read: endpointslices" in printed[2]
+    assert printed[-1] == "1 of 2 points"

@@ -1,0 +1,193 @@
+"""The net on a real API server: it refuses what the engine refuses, while the webhook is away and beside it."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.deploy.asking import DATA, answer, request
+from tests.deploy.drawing import pod_with
+from tests.e2e.api import Answer, Api
+from tests.e2e.changes import DEVICE_CONFIG, attach, changed
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import Serve
+from tests.e2e.objects import ORDINARY, Object, device_pod, furnished_namespace, pod, pods, service_account
+from tests.e2e.shipped import is_configuration, render
+from tests.e2e.test_live import POLICY
+from tests.server.program import Authority, until
+from webhook.devices.config_file import as_read_by, parse_device_config
+from webhook.manifests.net.policies import NETS, admission_policies
+from webhook.offline.rulebook import rows
+from webhook.policy.policy import parse_policy
+from webhook.review import validate
+from webhook.settings.snapshot import build_snapshot
+
+SECONDS = 20.0
+NAMESPACE, EXEMPT = "net-held", "net-free"
+EXCLUDED = "kube-system"  # for which the API server evaluates no net
+DENYING = {
+    "rules": dict.fromkeys(NETS["isolation"], "deny"),
+    "namespaces": [{"match": ["net-f*"], "exempt": True}],
+}
+PRIVILEGED = device_pod("privileged", securityContext={"privileged": True})
+SENTENCE = 'privileged-device: container "main" is privileged and so sees every card of the node, not its slice; '
+CONFIGURATIONS = "/apis/admissionregistration.k8s.io/v1"
+REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
+
+
+@pytest.fixture(scope="module")
+def net(cluster: Cluster) -> Iterator[list[Object]]:
+    """The net of that policy, in force, and no webhook: those of other tests have ended, and would refuse every pod."""
+    for configuration in filter(is_configuration, render(cluster)):
+        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
+    policy = parse_policy(DENYING, "policy")
+    config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+    found = admission_policies(as_read_by(config, policy.settings.target), policy, "isolation")
+    cluster.apply(*furnished_namespace(NAMESPACE), *furnished_namespace(EXEMPT), service_account(EXCLUDED), *found)
+    with cluster.api() as api:
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+    yield found
+    for document in found:
+        cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
+
+
+def dry_run(api: Api, manifest: Object, namespace: str = NAMESPACE) -> Answer:
+    return api.post(f"{pods(namespace)}?dryRun=All", manifest)
+
+
+def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float, Answer]:
+    start = time.perf_counter()
+    got = dry_run(api, manifest, namespace)
+    return time.perf_counter() - start, got
+
+
+def corpus() -> Iterator[Object]:
+    """Every pod of the recorded reviews and of the examples of the rules."""
+    for file in sorted((DATA / "reviews").glob("*.json")):
+        asked = json.loads(file.read_bytes())["request"]
+        if asked["kind"]["kind"] == "Pod" and asked["operation"] == "CREATE":
+            yield as_written(asked["object"])
+    for row in rows():
+        example = row.example().request
+        if example.kind == "Pod" and example.object:
+            yield as_written(dict(example.object))
+
+
+def as_written(manifest: Object) -> Object:
+    """A pod to be created in the namespace of the test."""
+    metadata = {key: value for key, value in manifest["metadata"].items() if key in ("labels", "annotations")}
+    return manifest | {"metadata": metadata | {"name": "tried"}}
+
+
+def denials(manifest: Object) -> list[str]:
+    """What the engine refuses a pod for, by the rules of the net."""
+    config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
+    outcome = answer(validate, request(manifest), build_snapshot(config, parse_policy(DENYING, "policy"), None))
+    return [f"{found.rule}: {found.message}" for found in outcome.denials if found.rule in NETS["isolation"]]
+
+
+def test_it_agrees_with_the_engine(api: Api, net: list[Object]):
+    refused = passed = elsewhere = 0
+    for manifest in corpus():
+        got, expected = dry_run(api, manifest), denials(manifest)
+        if got.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY) and not expected:
+            elsewhere += 1  # the API server refuses it for itself
+            continue
+        assert (REFUSES in got.message) == bool(expected), (got.message, expected)
+        assert all(sentence in got.message for sentence in expected), (got.message, expected)
+        assert got.status == (HTTPStatus.FORBIDDEN if expected else HTTPStatus.CREATED), got.message
+        refused, passed = refused + bool(expected), passed + (not expected)
+    assert refused >= 8
+    assert passed >= 40
+
+
+def test_where_the_namespace_is_exempt_nothing_is_refused(api: Api, net: list[Object]):
+    assert dry_run(api, PRIVILEGED, EXEMPT).status == HTTPStatus.CREATED
+
+
+def test_updates_and_ephemeral_containers(cluster: Cluster, api: Api, net: list[Object]):
+    assert api.post(pods(NAMESPACE), device_pod("old")).status == HTTPStatus.CREATED
+    forged = {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
+    with cluster.api(ORDINARY) as ordinary:
+        got = ordinary.merge(pods(NAMESPACE, "old"), forged)
+        assert got.status == HTTPStatus.FORBIDDEN
+        assert 'reserved-annotation: user "alice" may not add, change or remove the annotation' in got.message
+        harmless = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
+        assert harmless.status == HTTPStatus.OK, harmless.message
+    debugging = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
+    spec = {"spec": {"ephemeralContainers": debugging}}
+    got = api.send(
+        "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), spec, "application/strategic-merge-patch+json"
+    )
+    assert got.status == HTTPStatus.FORBIDDEN
+    assert 'isolation-env: ephemeral container "debug" sets LD_PRELOAD' in got.message
+
+
+LIMITS = {"resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
+LARGE = {
+    "12,000 containers": [{"name": f"c{i}", "image": "x", **LIMITS} for i in range(12_000)],
+    "20,000 variables": [{"name": "c", "image": "x", "env": [{"name": "A"}] * 20_000, **LIMITS}],
+    "4,000 variables": [{"name": "c", "image": "x", "env": [{"name": "A"}] * 4_000, **LIMITS}],
+    "45,000 characters of paths": [
+        {"name": "c", "image": "x", "volumeMounts": [{"name": "v", "mountPath": "/" + "a" * 900}] * 50, **LIMITS}
+    ],
+    "900 containers": [{"name": f"c{i}", "image": "x", **LIMITS} for i in range(900)],
+}
+
+
+@pytest.mark.parametrize("containers", LARGE.values(), ids=LARGE)
+def test_large_pods_are_answered_in_time(api: Api, net: list[Object], containers: list[Any]):
+    manifest = pod_with() | {"spec": {"containers": containers}}
+    without, _ = timed(api, manifest, EXCLUDED)
+    seconds, got = timed(api, manifest)
+    assert "cost" not in got.message, got.message
+    assert seconds < without + 1, f"{seconds:.2f} s, and {without:.2f} s without the net"
+
+
+def test_a_long_annotation_is_answered_in_time(api: Api, net: list[Object]):
+    manifest = device_pod("long")
+    manifest["metadata"]["annotations"] = {"nvidia.com/use-gputype": "a," * 125_000}
+    seconds, got = timed(api, manifest)
+    assert got.status == HTTPStatus.CREATED, got.message
+    assert seconds < 1
+
+
+def test_beside_the_webhook_no_verdict_differs(
+    cluster: Cluster, api: Api, net: list[Object], serve: Serve, authority: Authority
+):
+    with changed(api, POLICY, "policy.yaml", yaml.safe_dump(DENYING)):
+        program = serve("--audit-log", "")
+        attach(cluster, program.port, authority.ca.certificate, program)
+        both = [dry_run(api, manifest) for manifest in corpus()]
+        bindings = [document for document in net if document["kind"] == "ValidatingAdmissionPolicyBinding"]
+        cluster.apply(*(audits(binding) for binding in bindings))
+        until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message, SECONDS)
+        for manifest, beside in zip(corpus(), both, strict=True):
+            alone = dry_run(api, manifest)
+            assert alone.status == beside.status, (alone.message, beside.message)
+            if REFUSES not in beside.message:
+                assert undated(alone) == undated(beside)
+        cluster.apply(*bindings)
+        until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
+        program.close()
+        for document in filter(is_configuration, render(cluster)):
+            entries = api.get(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook").body["webhooks"]
+            ignoring = {"webhooks": [entry | {"failurePolicy": "Ignore"} for entry in entries]}
+            assert api.merge(f"{CONFIGURATIONS}/{document['kind'].lower()}s/vgpu-webhook", ignoring).status == 200
+        until(lambda: dry_run(api, pod("plain", {"volcano.sh/vgpu-number": "99"})).status == 201, SECONDS)
+        assert SENTENCE in dry_run(api, PRIVILEGED).message
+
+
+def undated(got: Answer) -> tuple[str, tuple[str, ...]]:
+    """Message and warnings without the id of the decision."""
+    return re.sub(r"\(decision \w+\)", "", got.message), got.warnings
+
+
+def audits(binding: Object) -> Object:
+    """The binding, switched off."""
+    return binding | {"spec": binding["spec"] | {"validationActions": ["Audit"]}}

@@ -1,0 +1,163 @@
+"""Volcano's own scheduler and controllers against the test cluster. No kubelet: a pod that gets a node is bound."""
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.e2e.api import Api
+from tests.e2e.cluster import ADMIN_TOKEN, Cluster
+from tests.e2e.process import Daemon
+
+BINARIES = ("vc-scheduler", "vc-controller-manager")
+HOW_TO_GET_THEM = (
+    "VOLCANO_ASSETS names no directory with vc-scheduler, vc-controller-manager and crd/*.yaml; build them from a release "
+    "of volcano-sh/volcano, and give its version in VOLCANO_VERSION"
+)
+PERIOD = 0.2  # seconds between two scheduling cycles
+CYCLES = 10  # what is not bound after so many is never bound
+START_SECONDS = 60.0
+
+# Volcano's device code reads its own credentials from the files of a pod, wherever it runs.
+_IN_POD = (
+    "mount -t tmpfs none /var/run && mkdir -p /var/run/secrets/kubernetes.io/serviceaccount && "
+    'printf %s "$1" > /var/run/secrets/kubernetes.io/serviceaccount/token && '
+    'cp "$2" /var/run/secrets/kubernetes.io/serviceaccount/ca.crt && shift 2 && exec "$@"'
+)
+
+CONF = """\
+actions: "allocate"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+- plugins:
+  - name: deviceshare
+    arguments: {deviceshare.VGPUEnable: true}
+  - name: predicates
+  - name: proportion
+  - name: nodeorder
+"""
+
+
+def assets() -> Path | None:
+    """The directory of Volcano's binaries and CRDs; None if they are not all there."""
+    directory = Path(os.environ.get("VOLCANO_ASSETS") or "/nonexistent")
+    return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
+
+
+def version() -> str:
+    """The release that the binaries were built from."""
+    found = re.search(r"\d+\.\d+\.\d+", os.environ.get("VOLCANO_VERSION") or str(assets()))
+    assert found, "VOLCANO_VERSION: write the release like 1.15.1"
+    return found[0]
+
+
+class Volcano:
+    """Started by its making; ends with `close`."""
+
+    def __init__(self, cluster: Cluster, directory: Path) -> None:
+        self._daemons: list[Daemon] = []
+        binaries = assets()
+        assert binaries is not None
+        cluster.apply(*(yaml.safe_load(file.read_text()) for file in sorted((binaries / "crd").glob("*.yaml"))))
+        established = cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        assert established.returncode == 0, established.stderr
+        queue = {
+            "apiVersion": "scheduling.volcano.sh/v1beta1",
+            "kind": "Queue",
+            "spec": {"weight": 1, "reclaimable": True},
+        }
+        cluster.apply(*(queue | {"metadata": {"name": name}} for name in ("root", "default")))
+        self._directory = directory
+        conf = directory / "volcano-scheduler.conf"
+        conf.write_text(CONF)
+        common = [f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false", "--scheduler-name=volcano"]
+        period = f"--schedule-period={int(PERIOD * 1000)}ms"
+        scheduler = [f"--scheduler-conf={conf}", "--csi-storage=false", period, "--listen-address=127.0.0.1:0"]
+        environment = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(cluster.port)}
+        inside = ["/usr/bin/env", *(f"{key}={value}" for key, value in environment.items())]
+        inside += ["unshare", "--mount", "sh", "-c", _IN_POD, "sh", ADMIN_TOKEN, str(cluster.ca)]
+        try:
+            for name, flags in (("vc-controller-manager", ["--enable-healthz=false"]), ("vc-scheduler", scheduler)):
+                self._command = [*inside, str(binaries / name), *common, *flags]
+                self._daemons.append(Daemon(self._command, directory / f"{name}.log"))
+        except BaseException:
+            self.close()
+            raise
+
+    def restart_scheduler(self) -> None:
+        """Start the scheduler again, with nothing remembered."""
+        self._daemons.pop().close()
+        self._daemons.append(Daemon(self._command, self._directory / f"{BINARIES[0]}.log"))
+
+    def wait(self, api: Api, pod: dict[str, Any], namespace: str) -> None:
+        """Touch the nodes until a pod that fits gets cards: a fresh scheduler has no devices before each node's next event."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            for daemon in self._daemons:
+                code = daemon.process.poll()
+                assert code is None, f"{daemon.log.stem} ended with {code}:\n{daemon.tail()}"
+            for node in api.get("/api/v1/nodes").body["items"]:
+                path = f"/api/v1/nodes/{node['metadata']['name']}"
+                api.merge(path, {"metadata": {"annotations": {"touched": str(time.monotonic())}}})
+            found = place(api, namespace, [pod], PERIOD * CYCLES)[0]
+            clear(api, namespace)
+            if found and "volcano.sh/vgpu-ids-new" in found["metadata"]["annotations"]:
+                return
+            assert time.monotonic() < deadline, "\n".join(daemon.tail() for daemon in self._daemons)
+
+    def close(self) -> None:
+        for daemon in reversed(self._daemons):
+            daemon.close()
+
+
+def bound(api: Api, namespace: str) -> dict[str, dict[str, Any]]:
+    """The pods of a namespace that have a node, by name."""
+    pods = api.get(f"/api/v1/namespaces/{namespace}/pods").body["items"]
+    return {pod["metadata"]["name"]: pod for pod in pods if pod["spec"].get("nodeName")}
+
+
+def wait_bound(api: Api, namespace: str, count: int, seconds: float) -> dict[str, dict[str, Any]]:
+    """Wait until so many pods of a namespace have a node, or for so long; those that have one then."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = bound(api, namespace)
+        if len(found) >= count or time.monotonic() > deadline:
+            return found
+        time.sleep(PERIOD / 4)
+
+
+def place(api: Api, namespace: str, pods: list[dict[str, Any]], seconds: float) -> list[dict[str, Any] | None]:
+    """Create pods, and wait until all have a node, or for so long: each with its node, or None."""
+    for pod in pods:
+        created = api.post(f"/api/v1/namespaces/{namespace}/pods", pod)
+        assert created.status == 201, created.message
+    found = wait_bound(api, namespace, len(pods), seconds)
+    return [found.get(pod["metadata"]["name"]) for pod in pods]
+
+
+def starts(api: Api, namespace: str, job: dict[str, Any], seconds: float) -> bool:
+    """Create a Volcano Job, and wait until as many of its pods have a node as its gang needs, or for so long."""
+    created = api.post(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs", job)
+    assert created.status == 201, created.message
+    needed = job["spec"]["minAvailable"]
+    return len(wait_bound(api, namespace, needed, seconds)) >= needed
+
+
+def clear(api: Api, namespace: str) -> None:
+    """Delete all jobs, pods and PodGroups; without a controller for garbage, PodGroups would stay."""
+    for path in (
+        f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
+        f"/api/v1/namespaces/{namespace}/pods",
+        f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{namespace}/podgroups",
+    ):
+        now = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+        deadline = time.monotonic() + START_SECONDS
+        while api.get(path).body["items"]:
+            api.send("DELETE", path, now)
+            assert time.monotonic() < deadline, f"{path} is not empty"
+            time.sleep(PERIOD / 4)

@@ -1,0 +1,302 @@
+"""The engine's verdicts against Volcano's own scheduler: seeded random pods and gangs on the nodes of a sample fleet.
+
+What the engine admits is bound on the empty fleet; what it refuses because of the nodes, created past the webhook, is not bound
+within ten scheduling cycles. A difference is printed as an object that can be applied.
+"""
+
+import json
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.audit.recording import request, snapshot
+from tests.e2e.api import Api
+from tests.e2e.changes import DEVICE_CONFIG, create_node
+from tests.e2e.cluster import Cluster
+from tests.e2e.conftest import start_cluster
+from tests.e2e.objects import config_map, load_nodes, service_account
+from tests.e2e.volcano.scheduler import (
+    CYCLES,
+    HOW_TO_GET_THEM,
+    PERIOD,
+    Volcano,
+    assets,
+    bound,
+    clear,
+    place,
+    starts,
+    version,
+)
+from webhook.devices.nodes import read_node
+from webhook.devices.verdict import Reason
+from webhook.outcome import Outcome
+from webhook.review import Snapshot, review
+from webhook.rules.base import Level
+
+pytestmark = [pytest.mark.volcano, pytest.mark.skipif(assets() is None, reason=HOW_TO_GET_THEM)]
+
+SEED = int(os.environ.get("PROOF_SEED", "1"))
+PODS = int(os.environ.get("PROOF_PODS", "60"))
+GANGS = int(os.environ.get("PROOF_GANGS", "24"))
+FLEETS = os.environ.get("PROOF_FLEETS", "mixed").split(",")
+NAMESPACE = "default"
+NEVER = PERIOD * CYCLES
+JOB_SECONDS = 1.0  # until the controllers have made the pods of a job
+SOON = 4 * NEVER  # for what is to be bound; most needs two cycles
+TOLERATED = {"tolerations": [{"operator": "Exists"}]}
+
+# What the nodes decide. Other refusals concern what happens after a pod is bound.
+NODES_DECIDE = {reason.rule for reason in Reason} | {
+    "mode-invalid",
+    "cores-range",
+    "gang-too-large",
+    "gang-never-complete",
+}
+MAY_WAIT = {"fits-tightly", "gang-fits-tightly"}
+
+
+def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    containers = [
+        {
+            "name": f"c{index}",
+            "image": "cuda",
+            "resources": {part: {key: str(value) for key, value in each.items()} for part in ("limits", "requests")},
+        }
+        for index, each in enumerate(limits)
+    ]
+    metadata = {"name": name, "annotations": annotations or {}}
+    spec = {"schedulerName": "volcano", "containers": containers, **TOLERATED}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}])
+
+
+@pytest.fixture(scope="module", params=FLEETS)
+def fleet(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def used(fleet: str) -> Snapshot:
+    policy = {"target": {"volcano": version()}, "workloads": "deny"}
+    config = snapshot().config
+    nodes = [node for raw in load_nodes(fleet) if (node := read_node(raw, config)) is not None]
+    return snapshot(policy, nodes)
+
+
+@pytest.fixture(scope="module")
+def volcano(fleet: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Volcano]]:
+    with start_cluster(tmp_path_factory) as made:
+        made.apply(
+            service_account(NAMESPACE),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
+        )
+        with made.api() as api:
+            for node in load_nodes(fleet):
+                create_node(api, {**node, "spec": {}})
+                api.merge(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
+            started = Volcano(made, tmp_path_factory.mktemp("volcano"))
+            try:
+                started.wait(api, FIRST, NAMESPACE)
+                yield made, started
+            finally:
+                started.close()
+
+
+@pytest.fixture
+def admin(volcano: tuple[Cluster, Volcano]) -> Iterator[Api]:
+    with volcano[0].api() as api:
+        clear(api, NAMESPACE)
+        yield api
+        clear(api, NAMESPACE)
+
+
+def amounts(chosen: random.Random, most: int) -> dict[str, int]:
+    """What one container requests: near the limits of the nodes, where verdicts differ."""
+    found = {"volcano.sh/vgpu-number": chosen.choice([1, 1, 2, 3, 4, 7, 8, 9, chosen.randint(1, most)])}
+    memory = chosen.choice(
+        [None, 1000, 4864, 5000, 9856, 10240, 15360, 15361, 20000, 24564, 24565, 40960, 81920, 81921]
+    )
+    if memory is not None:
+        found["volcano.sh/vgpu-memory"] = memory
+    if chosen.random() < 0.5:
+        found["volcano.sh/vgpu-cores"] = chosen.choice([0, 20, 30, 50, 60, 100])
+    return found
+
+
+def random_pod(chosen: random.Random, name: str) -> dict[str, Any]:
+    annotations = {}
+    if chosen.random() < 0.25:
+        annotations["volcano.sh/vgpu-mode"] = chosen.choice(["hami-core", "hami-core", "mig", "mps", "HAMi-core"])
+    if chosen.random() < 0.25:
+        annotations["nvidia.com/use-gputype"] = chosen.choice(["A100", "T4", "4090", "A100,T4", "H800"])
+    containers = [amounts(chosen, 10) for _ in range(chosen.choice([1, 1, 1, 2, 3]))]
+    return manifest(name, containers, annotations)
+
+
+def random_job(chosen: random.Random, name: str) -> dict[str, Any]:
+    tasks = []
+    for index in range(chosen.choice([1, 1, 2])):
+        template = manifest(name, [amounts(chosen, 8)])
+        task = {"name": f"task{index}", "replicas": chosen.randint(1, 6), "template": {"spec": template["spec"]}}
+        task["template"]["spec"]["restartPolicy"] = "Never"
+        tasks.append(task)
+    metadata = {"name": name, "namespace": NAMESPACE}
+    spec = {"schedulerName": "volcano", "queue": "default", "tasks": tasks}
+    replicas = sum(task["replicas"] for task in tasks)
+    spec["minAvailable"] = replicas if chosen.random() < 0.7 else chosen.randint(1, replicas)
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def refusals(outcome: Outcome) -> set[str]:
+    return {violation.rule for violation in outcome.violations if violation.level is Level.DENY}
+
+
+def waits(outcome: Outcome) -> set[str]:
+    return {violation.rule for violation in outcome.violations} & (MAY_WAIT | {"gang-never-complete"})
+
+
+def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
+    print(f"\n{title}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
+    for each in differences:
+        print(json.dumps(each))
+    assert not differences
+
+
+def test_pods(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
+    chosen = random.Random(f"{SEED} {fleet}")
+    counts: Counter[str] = Counter()
+    differences: list[Any] = []
+    refused: list[dict[str, Any]] = []
+    for number in range(PODS):
+        pod = random_pod(chosen, f"pod-{number}")
+        outcome = review(request(pod), used)
+        denied = refusals(outcome)
+        if denied & NODES_DECIDE:
+            refused.append(pod)
+            continue
+        if denied:
+            counts["refused for another reason"] += 1
+            continue
+        (found,) = place(admin, NAMESPACE, [dict(outcome.object)], NEVER if waits(outcome) else SOON)
+        clear(admin, NAMESPACE)
+        if waits(outcome):
+            counts["fits tightly, bound" if found else "fits tightly, not bound"] += 1
+        else:
+            word = "bound" if found else "NOT BOUND"
+            if not found:
+                fresh(admin, volcano[1])
+                if place(admin, NAMESPACE, [dict(outcome.object)], SOON) != [None]:
+                    word = "bound by a fresh scheduler"
+                clear(admin, NAMESPACE)
+            counts[f"admitted, {word}"] += 1
+            differences += [dict(outcome.object)] if word == "NOT BOUND" else []
+    for start in range(0, len(refused), 50):
+        some = refused[start : start + 50]
+        for pod, found in zip(some, place(admin, NAMESPACE, some, NEVER), strict=True):
+            counts["refused, BOUND" if found else "refused, never bound"] += 1
+            differences += [pod] if found else []
+        clear(admin, NAMESPACE)
+    report(f"pods on {fleet}", counts, differences)
+
+
+def fresh(api: Api, volcano: Volcano) -> None:
+    """Start the scheduler again: one that has run may hold on to bookings and MIG geometries of pods that are gone."""
+    clear(api, NAMESPACE)
+    volcano.restart_scheduler()
+    volcano.wait(api, FIRST, NAMESPACE)
+
+
+def refused_tasks(outcome: Outcome) -> set[str]:
+    """The tasks whose pods are refused, by their place: `task0`."""
+    denied = [violation.path for violation in outcome.violations if violation.level is Level.DENY]
+    return {f"task{found[1]}" for path in denied if (found := re.match(r"spec\.tasks\[(\d+)\]", path))}
+
+
+def tasks_bound(api: Api) -> set[str]:
+    return {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in bound(api, NAMESPACE).values()}
+
+
+def test_gangs(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
+    chosen = random.Random(f"gangs {SEED} {fleet}")
+    counts: Counter[str] = Counter()
+    differences: list[Any] = []
+    for number in range(GANGS):
+        job = random_job(chosen, f"job-{number}")
+        outcome = review(request(job), used)
+        for task, (_, pod) in zip(job["spec"]["tasks"], outcome.pods, strict=True):
+            task["template"]["spec"] = pod.view.raw["spec"]  # as the webhook repairs the pods when they are created
+        denied = refusals(outcome)
+        never = denied & NODES_DECIDE
+        if denied and not never:
+            counts["refused for another reason"] += 1
+            continue
+        found = starts(admin, NAMESPACE, job, NEVER + JOB_SECONDS if never or waits(outcome) else SOON + JOB_SECONDS)
+        why = "gang-too-large" if "gang-too-large" in never else "a pod"
+        if never and why == "a pod":  # the gang may start without the pods of a task that never run
+            found = not refused_tasks(outcome).isdisjoint(tasks_bound(admin))
+        clear(admin, NAMESPACE)
+        if never:
+            counts[f"refused for {why}, {'STARTED' if found else 'never started'}"] += 1
+            differences += [job] if found else []
+        elif waits(outcome):
+            counts[f"warned of {', '.join(sorted(waits(outcome)))}, {'started' if found else 'not started'}"] += 1
+        elif len(job["spec"]["tasks"]) > 1 and not found:
+            counts["several tasks, admitted, not started"] += 1  # the order of the tasks between nodes is not judged
+        else:
+            word = "started" if found else "NOT STARTED"
+            if not found:
+                fresh(admin, volcano[1])
+                if starts(admin, NAMESPACE, job, SOON + JOB_SECONDS):
+                    word = "started by a fresh scheduler"
+                clear(admin, NAMESPACE)
+            counts[f"admitted, {word}"] += 1
+            differences += [job] if word == "NOT STARTED" else []
+    report(f"gangs on {fleet}", counts, differences)
+
+
+@pytest.mark.skipif("PROOF_REPLAY" not in os.environ, reason="PROOF_REPLAY names no file of printed objects")
+def test_replay(admin: Api):
+    """Try the objects that an earlier run printed, each on the empty fleet of a fresh scheduler if it stands alone."""
+    for line in Path(os.environ["PROOF_REPLAY"]).read_text().splitlines():
+        document = json.loads(line)
+        if document["kind"] == "Pod":
+            found = place(admin, NAMESPACE, [document], SOON) != [None]
+        else:
+            found = starts(admin, NAMESPACE, document, SOON + JOB_SECONDS)
+        print(document["metadata"]["name"], "bound" if found else "not bound")
+        clear(admin, NAMESPACE)
+
+
+WHOLE_NODES = [{"volcano.sh/vgpu-number": 8}]
+
+
+def job_of(limits: list[dict[str, int]], replicas: int, minimum: int | None = None, **task: Any) -> dict[str, Any]:
+    template = {"spec": manifest("x", limits)["spec"] | {"restartPolicy": "Never"}}
+    tasks = [{"name": "worker", "replicas": replicas, "template": template, **task}]
+    spec = {"schedulerName": "volcano", "queue": "default", "minAvailable": minimum or replicas, "tasks": tasks}
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "known", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def test_an_elastic_gang_starts_with_its_minimum(admin: Api, used: Snapshot, fleet: str):
+    if fleet != "mixed":
+        pytest.skip("the figures are those of one fleet")
+    too_large, elastic = job_of(WHOLE_NODES, 4), job_of(WHOLE_NODES, 4, 1)
+    assert refusals(review(request(too_large), used)) == {"gang-too-large"}
+    assert not starts(admin, NAMESPACE, too_large, NEVER + JOB_SECONDS)
+    clear(admin, NAMESPACE)
+    assert refusals(review(request(elastic), used)) == set()
+    assert starts(admin, NAMESPACE, elastic, SOON + JOB_SECONDS)

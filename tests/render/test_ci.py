@@ -1,0 +1,173 @@
+"""What CI systems read of a review: SARIF, JUnit XML and GitHub's workflow commands."""
+
+import io
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from tests.audit.recording import snapshot
+from webhook.offline.documents import parse_documents
+from webhook.offline.reviewed import Reviewed, review_document
+from webhook.render.review import FORMATS
+
+MANIFEST = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: fine}
+spec: {containers: [{name: c, resources: {limits: {volcano.sh/vgpu-number: 1}}}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "web%", namespace: team}
+spec:
+  template:
+    spec:
+      hostPID: true
+      containers:
+        - name: "a,b:\\u202e"
+          resources:
+            limits:
+              volcano.sh/vgpu-number: 1
+              volcano.sh/vgpu-cores: 300
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: system, namespace: kube-system}
+spec: {containers: []}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: nothing}
+"""
+
+# What the published schema demands of the parts that are written; the whole schema has 3,000 lines.
+TEXT = {
+    "type": "object",
+    "required": ["text"],
+    "properties": {"text": {"type": "string"}},
+    "additionalProperties": False,
+}
+LEVEL = {"enum": ["none", "note", "warning", "error"]}
+POSITIVE = {"type": "integer", "minimum": 1}
+
+
+def closed(required: str = "", **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required.split(),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def array(items: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+STRING = {"type": "string"}
+RULE = closed("id", id=STRING, shortDescription=TEXT, fullDescription=TEXT)
+PHYSICAL = closed(
+    artifactLocation=closed(uri={"type": "string", "pattern": r"^[\w.~!$&'()*+,;=:@/%-]+$"}),
+    region=closed(startLine=POSITIVE, startColumn=POSITIVE),
+)
+LOGICAL = closed(name=STRING, fullyQualifiedName=STRING, kind=STRING)
+RESULT = closed(
+    "message",
+    ruleId=STRING,
+    ruleIndex={"type": "integer", "minimum": -1},
+    level=LEVEL,
+    message=TEXT,
+    locations=array(closed(physicalLocation=PHYSICAL, logicalLocations=array(LOGICAL))),
+)
+INVOCATION = closed(
+    "executionSuccessful",
+    executionSuccessful={"type": "boolean"},
+    toolExecutionNotifications=array(closed("message", level=LEVEL, message=TEXT)),
+)
+RUN = closed(
+    "tool",
+    tool=closed(
+        "driver", driver=closed("name", name=STRING, version=STRING, rules=array(RULE) | {"uniqueItems": True})
+    ),
+    invocations=array(INVOCATION),
+    columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
+    results=array(RESULT),
+)
+SARIF = closed("version runs", version={"const": "2.1.0"}, runs=array(RUN)) | {
+    "properties": {"$schema": STRING, "version": {"const": "2.1.0"}, "runs": array(RUN)}
+}
+
+
+def reviews(policy: Any = None) -> list[Reviewed]:
+    used = snapshot(policy)
+    return [review_document(document, used) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
+
+
+def written(form: str, unread: int = 0, policy: Any = None) -> str:
+    stream = io.StringIO()
+    report = FORMATS[form](stream)
+    for reviewed in reviews(policy):
+        report.add(reviewed, None)
+    report.finish(unread)
+    return stream.getvalue()
+
+
+def test_sarif_has_every_finding_with_its_place():
+    found = json.loads(written("sarif"))
+    jsonschema.Draft7Validator(SARIF).validate(found)
+    (run,) = found["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in rules)
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
+        each["ruleId"] for each in run["results"]
+    ]
+    places = {(each["ruleId"], each["level"]): each["locations"][0]["physicalLocation"] for each in run["results"]}
+    uri = {"uri": "my%20pods.yaml"}
+    assert places["cores-range", "error"] == {"artifactLocation": uri, "region": {"startLine": 18, "startColumn": 15}}
+    assert places["host-access", "warning"] == {"artifactLocation": uri, "region": {"startLine": 12, "startColumn": 7}}
+    assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
+
+
+@pytest.mark.parametrize("form", ["sarif", "junit", "github"])
+def test_what_could_not_be_read_is_reported(form: str):
+    assert "2 files or documents could not be read" in written(form, unread=2)
+    assert "could not be read" not in written(form)
+
+
+def test_sarif_says_that_not_all_was_read():
+    found = json.loads(written("sarif", unread=1))
+    jsonschema.Draft7Validator(SARIF).validate(found)
+    assert found["runs"][0]["invocations"][0]["executionSuccessful"] is False
+
+
+def test_a_policy_that_only_warns_makes_no_error():
+    levels = {
+        each["level"] for each in json.loads(written("sarif", policy={"enforcement": "audit"}))["runs"][0]["results"]
+    }
+    assert levels == {"note"}
+    assert "::error" not in written("github", policy={"enforcement": "audit"})
+
+
+def test_junit_has_a_case_for_each_object_with_pods():
+    root = ET.fromstring(written("junit", unread=1))
+    suite, unreadable = root
+    assert suite.attrib == {"name": "my pods.yaml", "tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
+    assert (unreadable.get("errors"), unreadable.get("tests")) == ("1", "1")
+    cases = {case.get("name"): case for case in suite}
+    assert list(cases) == ["default/Pod/fine", "team/Deployment/web%", "kube-system/Pod/system"]
+    failure = cases["team/Deployment/web%"].find("failure")
+    assert failure.get("type") == "cores-range"
+    assert failure.text.startswith("line 18, column 15: spec.template.spec.containers[0]")
+    assert "host-access" in cases["team/Deployment/web%"].find("system-out").text
+
+
+def test_github_commands_cannot_be_ended_by_a_text():
+    lines = written("github").splitlines()
+    assert lines[0].startswith("::error file=my pods.yaml,line=18,col=15,title=cores-range in team/Deployment/web%25::")
+    for line in lines:
+        assert re.fullmatch(r"::(error|warning|notice) (\w+=[^,:]*)(,\w+=[^,:]*)*::.*", line)
+        assert line.isprintable()

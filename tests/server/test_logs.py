@@ -1,0 +1,64 @@
+"""The server's own log: as text or as JSON, from a level on, gunicorn's lines among them."""
+
+import json
+import logging
+import signal
+
+import pytest
+
+from tests.server.conftest import SETTINGS, Start
+from webhook.server.logs import JsonFormatter, configure_logging
+
+
+@pytest.fixture
+def restored():
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+def logged(capsys, *settings, **exc):
+    configure_logging(*settings)
+    logging.getLogger("webhook.x").warning("a\n%s", "\x1b", **exc)
+    logging.getLogger("webhook.x").info("b")
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("restored")
+def test_json_is_one_object_a_line(capsys):
+    try:
+        int("no")
+    except ValueError:
+        first, second = map(json.loads, logged(capsys, "info", "json", exc_info=True).splitlines())
+    assert first.keys() == {"time", "level", "logger", "message", "exception"}
+    assert (first["level"], first["logger"], first["message"]) == ("warning", "webhook.x", "a\n\x1b")
+    assert first["exception"].endswith("'no'")
+    assert second.keys() == {"time", "level", "logger", "message"}
+
+
+@pytest.mark.usefixtures("restored")
+def test_the_level_drops_what_is_less_important(capsys):
+    assert "INFO b" in logged(capsys)
+    assert "INFO b" not in logged(capsys, "warning")
+
+
+def test_the_time_is_utc():
+    record = logging.LogRecord("x", logging.INFO, "", 0, "m", (), None)
+    record.created = 1_800_000_000.5
+    assert json.loads(JsonFormatter().format(record))["time"] == "2027-01-15T08:00:00.500Z"
+
+
+def test_every_line_of_a_server_is_json(start: Start):
+    program = start(*SETTINGS, "--log-format", "json", "--log-level", "debug")
+    program.process.send_signal(signal.SIGTERM)
+    assert program.process.wait(20) == 0
+    lines = [json.loads(line) for line in program.log_path.read_text().splitlines()]
+    assert any(line["message"].startswith("serving on https://") for line in lines)
+
+
+def test_a_quiet_server_says_nothing_that_is_well(start: Start):
+    program = start(*SETTINGS, "--log-level", "error")
+    assert program.log_path.read_text() == ""
+    with program.connect() as connection:
+        assert 'vgpu_webhook_build_info{python="' in connection.request("GET", "/metrics").body.decode()

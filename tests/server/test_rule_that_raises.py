@@ -1,0 +1,71 @@
+"""A rule that raises is a bug: HTTP 500, so that the failurePolicy decides, and the metric and the log show it."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.server.reviews import review
+from tests.test_review import USUAL
+from webhook.rules.base import Level
+from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.server.admission import Admission
+from webhook.server.metrics import Metrics
+from webhook.server.state import ServerState
+
+
+class Collected:
+    """An audit log that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+
+    def write(self, line: bytes) -> None:
+        self.lines.append(line)
+
+
+def fail(*_):
+    raise ZeroDivisionError("a mistake in a rule")
+
+
+@pytest.fixture
+def broken():
+    """A snapshot in which one repair and one check of every pod raise."""
+    repair = replace(next(rule for rule in MUTATIONS if rule.id == "scheduler-name"), propose=fail)
+    check = replace(next(rule for rule in VALIDATIONS if rule.id == "quantity-invalid"), check=fail)
+    effective = USUAL.levels.of("default")
+    found = replace(USUAL)
+    object.__setattr__(found, "mutations", (repair,))
+    levels = replace(USUAL.levels)
+    levels._known["default"] = replace(effective, active=((check, Level.DENY),))
+    object.__setattr__(found, "levels", levels)
+    return found
+
+
+@pytest.mark.parametrize("path", ["/mutate", "/validate"])
+def test_a_rule_that_raises(path, broken, caplog):
+    metrics, audit_log = Metrics(), Collected()
+    admission = Admission(ServerState(broken), [audit_log], metrics)
+    status, response = admission.answer(path, json.dumps(review()).encode(), client_verified=True)
+    assert status == 500
+    found = json.loads(response)
+    assert (found["kind"], found["code"], found["reason"]) == ("Status", 500, "InternalError")
+    assert "allowed" not in response.decode(), "no verdict: never a silent allow"
+    assert "ZeroDivisionError" not in response.decode(), "the caller gets no internals"
+    line = f'vgpu_webhook_bad_requests_total{{code="500",endpoint="{path[1:]}"}} 1.0'
+    assert line in metrics.exposition().decode()
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.exc_info is not None
+    assert "a mistake in a rule" in caplog.text
+    assert audit_log.lines == [], "no decision was made"
+
+
+def test_the_next_review_is_answered_again(broken):
+    metrics = Metrics()
+    state = ServerState(broken)
+    admission = Admission(state, [], metrics)
+    body = json.dumps(review()).encode()
+    assert admission.answer("/mutate", body, client_verified=True)[0] == 500
+    state.snapshot = USUAL
+    assert admission.answer("/mutate", body, client_verified=True)[0] == 200

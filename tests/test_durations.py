@@ -1,0 +1,36 @@
+"""Durations as people write them."""
+
+from datetime import timedelta
+
+import pytest
+
+from webhook.durations import parse_duration
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("0", 0),
+        ("90", 90),
+        ("1.5", 1.5),
+        ("30s", 30),
+        ("1h30m", 5400),
+        ("250ms", 0.25),
+        ("1m0.5s", 60.5),
+        ("2d", 172800),
+        ("1w", 604800),
+    ],
+)
+def test_amounts_with_units_and_bare_seconds(text: str, seconds: float):
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+def test_what_is_too_long():
+    with pytest.raises(ValueError, match="is too long a duration"):
+        parse_duration("999999999w")
+
+
+@pytest.mark.parametrize("text", ["", "h", "1y", "1h30", "-1s", "1 h", "nan", "inf", "1e3", "٣s", "9999999999s"])
+def test_what_is_no_duration(text: str):
+    with pytest.raises(ValueError, match="is not a duration; write seconds"):
+        parse_duration(text)

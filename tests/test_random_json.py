@@ -1,0 +1,89 @@
+"""Random JSON, sent to the server and given to the command: a verdict, or a reason why there is none; never a crash."""
+
+import json
+import os
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import json_values, mangled, pods
+from webhook.audit.writer import AuditLogWriter
+from webhook.cli.main import main
+from webhook.policy.policy import default_policy
+from webhook.server.admission import ENDPOINTS, Admission
+from webhook.server.metrics import Metrics
+from webhook.server.state import ServerState
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import build_snapshot
+
+DATA = Path(__file__).parent / "data"
+FLEET, CONFIG = DATA / "fleets" / "every-family.yaml", DATA / "config" / "device-config.yaml"
+RECORDED = [json.loads(path.read_bytes()) for path in sorted((DATA / "reviews").glob("*.json"))]
+
+
+@pytest.fixture(scope="module")
+def admission():
+    config = load_device_config(CONFIG)
+    metrics = Metrics()
+    snapshot = build_snapshot(config, default_policy(), load_nodes(FLEET, config))
+    return Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
+
+
+def review_of(pod):
+    """A pod as the API server asks about it."""
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    asked = {"uid": "uid", "kind": kind, "operation": "CREATE", "namespace": "a", "userInfo": {}, "object": pod}
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+
+
+reviews = mangled(st.sampled_from(RECORDED)) | mangled(pods()).map(review_of)
+
+
+def check(admission, path, body):
+    """A verdict with the uid echoed, or a Status that says why there is none."""
+    code, answer = admission.answer(path, body, client_verified=False)
+    answer = orjson.loads(answer)
+    if code == 200:
+        request = orjson.loads(body)["request"]
+        assert answer["response"]["uid"] == request["uid"]
+        assert isinstance(answer["response"]["allowed"], bool)
+    else:
+        assert code == 400
+        assert answer["kind"] == "Status"
+        assert answer["message"]
+        assert "response" not in answer
+
+
+@given(review=reviews, path=st.sampled_from(sorted(ENDPOINTS)))
+def test_a_mangled_review_gets_a_verdict_or_a_reason(admission, review, path):
+    check(admission, path, json.dumps(review).encode())
+
+
+@given(document=json_values | st.dictionaries(st.sampled_from(["apiVersion", "kind", "request"]), json_values))
+def test_json_that_is_no_review_gets_no_verdict(admission, document):
+    code, answer = admission.answer("/validate", json.dumps(document).encode(), client_verified=False)
+    assert code == 400
+    assert b"allowed" not in answer
+
+
+@given(body=st.binary(max_size=200))
+def test_bytes_get_no_verdict(admission, body):
+    code, answer = admission.answer("/mutate", body, client_verified=False)
+    assert code == 400
+    assert b'"allowed"' not in answer
+
+
+@given(document=reviews | pods() | json_values, output=st.sampled_from(["text", "json", "yaml", "patch"]))
+def test_the_command_ends_with_a_code(tmp_path_factory, document, output):
+    path = tmp_path_factory.getbasetemp() / "document.json"
+    path.write_text(json.dumps(document))
+    arguments = ["review", "--fleet", str(FLEET), "--device-config", str(CONFIG), "-o", output, str(path)]
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as complaints:
+        code = main(arguments)
+    assert code in (0, 1, 2)
+    assert (code == 2) == bool(complaints.getvalue())
