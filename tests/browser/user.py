@@ -64,7 +64,7 @@ class User:
     def focused(self) -> WebElement:
         return self.driver.switch_to.active_element
 
-    def until(self, holds: Callable[[], Any], seconds: float = 8.0) -> Any:
+    def until(self, holds: Callable[[], Any], seconds: float = 30.0) -> Any:
         """Wait for it, while elements come and go."""
 
         def looked() -> Any:

@@ -1,11 +1,11 @@
 """Misspelt resource names: what is found, what was meant, and how long it takes."""
 
-import time
 from typing import Any
 
 import pytest
 
 from tests.rules.test_cases import DATA
+from tests.timing import least_cpu_seconds
 from webhook.devices.config import MAX_NAME
 from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
@@ -58,6 +58,5 @@ def test_a_name_that_the_api_server_refuses_is_left_to_it():
 
 def test_thousands_of_names_take_little_time():
     hostile = pod({f"volcano.sh/vgpu-numb{i}": "1" for i in range(20_000)})
-    began = time.process_time()
     assert len(unknown_names(hostile, CONFIG, SNAPSHOT.fleet)) == MAX_UNKNOWN
-    assert time.process_time() - began < 0.1
+    assert least_cpu_seconds(lambda: unknown_names(hostile, CONFIG, SNAPSHOT.fleet), enough=0.1) < 0.1

@@ -19,12 +19,12 @@ from tests.server.client import Connection, Response, context
 
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
-START_SECONDS = 10.0
+START_SECONDS = 30.0
 RANDOM = random.SystemRandom()  # Hypothesis sets the seed of the usual one
 PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
 
-def until(holds: Callable[[], Any], seconds: float = 8.0) -> Any:
+def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
     """Wait until something holds, and return it.
 
     Raises:
