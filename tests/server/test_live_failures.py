@@ -40,11 +40,11 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
 
 
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
-    put_policy(api, "fleet: {staleAfterSeconds: 2}")
+    put_policy(api, "fleet: {staleAfterSeconds: 4}")
     # Only changes within the fleet may wait for their turn.
     live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": 60})
     until(lambda: live.refused(5) == ["card-count"])
-    time.sleep(3)
+    time.sleep(5)
     assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"
     api.stop()
     died = time.monotonic()
@@ -52,12 +52,12 @@ def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_pat
     assert time.monotonic() - died > 0.5
     page = live.page()
     assert "fleet: unknown" in page
-    assert "more than the 2 s after which they count as unknown" in page
+    assert "more than the 4 s after which they count as unknown" in page
     assert live.program.metric("fleet_nodes") == 0
-    assert live.program.metric("fleet_age_seconds") > 2
+    assert live.program.metric("fleet_age_seconds") > 4
     api.start()
     until(lambda: live.refused(5) == ["card-count"])
-    assert live.program.metric("fleet_age_seconds") < 2
+    assert live.program.metric("fleet_age_seconds") < 4
     assert "Traceback" not in live.program.log()
 
 

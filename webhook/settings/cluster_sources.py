@@ -126,6 +126,11 @@ class ConfigMapSource(Generic[Setting]):
             return f"{self.kind.source}: {self.problem}; {self._origin} stays in use"
         return f"{self.kind.source}: {self._origin}"
 
+    @property
+    def unreachable(self) -> bool:
+        """Whether a ConfigMap cannot be read at the moment."""
+        return any(reflector.problem for reflector in self.reflectors)
+
     def status(self) -> SourceStatus:
         """The same as a value, with the problems of the connection. Safe in any thread."""
         problems = [] if self.settled else ["not read yet"]
@@ -220,8 +225,9 @@ class NodeSource:
                 self._next.reflector.stop()
             reflector = Reflector("nodes", NODES, self._connect, partial(read_node, config=config))
             self._next = newest = _NodeCache(config, reflector)
-            reflector.start()
         newest.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
+        if not newest.reflector.running:
+            newest.reflector.start()
 
     def switch(self) -> None:
         """Use the newer copy of the nodes once its list is complete."""
@@ -341,7 +347,8 @@ class ClusterSources:
         config, policy = files.config or self._config.value, self._policy_in_use
         nodes = files.nodes(config)
         if nodes is None:
-            if files.config or self._config.settled:  # the device config determines what to keep of nodes
+            # The device config determines what to keep of nodes, the policy how long a watch of them may last.
+            if (files.config or self._config.settled) and (files.policy or self._policy.settled or self._policy.unreachable):
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
         return ClusterReading(SnapshotInputs(config, policy, nodes, files.scheduler or self._scheduler.value), reloaded)
