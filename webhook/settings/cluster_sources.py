@@ -348,7 +348,9 @@ class ClusterSources:
         nodes = files.nodes(config)
         if nodes is None:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
-            if (files.config or self._config.settled) and (files.policy or self._policy.settled or self._policy.unreachable):
+            if (files.config or self._config.settled) and (
+                files.policy or self._policy.settled or self._policy.unreachable
+            ):
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
         return ClusterReading(SnapshotInputs(config, policy, nodes, files.scheduler or self._scheduler.value), reloaded)
