@@ -1,6 +1,6 @@
 """The environment variables that disable the isolation of a device, or set its limits: a pod's own override the plugin's."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cache
 
 from webhook import names
@@ -45,10 +45,15 @@ def overriding(families: frozenset[Family]) -> tuple[frozenset[str], tuple[str, 
     )
 
 
-def first_behind(prefix: str, families: Iterable[str]) -> str | None:
+def examples(family: str) -> tuple[str, ...]:
+    """The variables that override the isolation of a family's devices; where there are more, what they begin with and `…`."""
+    return (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family]))
+
+
+def first_behind(prefix: str, families: Collection[str]) -> str | None:
     """A variable that overrides the isolation and consists of a prefix and at least one character; None if there is none."""
-    for family in families:
-        if family in ISOLATED:
+    for family in _NAMES:
+        if family in families:
             found = _BEHIND[family].get(prefix)
             if found is None and prefix.startswith(_PREFIXES[family]):
                 found = f"{next(start for start in _PREFIXES[family] if prefix.startswith(start))}…"
@@ -60,7 +65,7 @@ def first_behind(prefix: str, families: Iterable[str]) -> str | None:
 def _behind(family: str) -> dict[str, str]:
     """For each proper prefix of a variable, the first variable that begins with it."""
     found: dict[str, str] = {}
-    for name in (*_NAMES[family], *(f"{start}…" for start in _PREFIXES[family])):
+    for name in examples(family):
         for length in range(len(name)):
             found.setdefault(name[:length], name)
     return found

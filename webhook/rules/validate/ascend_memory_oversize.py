@@ -13,6 +13,11 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
+DETAIL = (
+    "{who} requests {resource} {memory}, but an NPU has {capacity} MiB and the scheduler would book the smallest template; "
+    "write {allocatable} or less"
+)
+
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find memory above the capacity."""
@@ -23,8 +28,13 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         if request.memory is not None and request.memory > chip.capacity:
             yield Finding(
                 wording.resource_path(request.container, chip.memory_name),
-                f"{wording.container(request.container)} requests {chip.memory_name} {request.memory}, but an NPU has "
-                f"{chip.capacity} MiB and the scheduler would book the smallest template; write {chip.allocatable} or less",
+                DETAIL.format(
+                    who=wording.container(request.container),
+                    resource=chip.memory_name,
+                    memory=request.memory,
+                    capacity=chip.capacity,
+                    allocatable=chip.allocatable,
+                ),
             )
 
 

@@ -16,6 +16,8 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a misspelt hami-core."""
@@ -23,8 +25,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if written is not None and near_mode(written) == names.MODE_HAMI_CORE and not is_hami_core(pod.view):
         yield Finding(
             wording.annotation_path(names.VNPU_MODE),
-            f"{names.VNPU_MODE} is {wording.quoted(written)}, which is read as a hard split; did you mean "
-            f'"{names.MODE_HAMI_CORE}"?',
+            DETAIL.format(mode=wording.quoted(written)),
         )
 
 

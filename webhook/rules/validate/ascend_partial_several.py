@@ -13,6 +13,11 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
+DETAIL = (
+    "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "
+    "{allocatable}, or request 1"
+)
+
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find parts of several NPUs."""
@@ -25,8 +30,14 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         if chip.booked(request.memory) != chip.allocatable:
             yield Finding(
                 wording.resource_path(request.container, chip.memory_name),
-                f"{wording.container(request.container)} requests {request.number} {chip.number_name} with {chip.memory_name} "
-                f"{request.memory} each, but several NPUs are given whole only; write {chip.allocatable}, or request 1",
+                DETAIL.format(
+                    who=wording.container(request.container),
+                    number=request.number,
+                    count=chip.number_name,
+                    resource=chip.memory_name,
+                    memory=request.memory,
+                    allocatable=chip.allocatable,
+                ),
             )
 
 

@@ -11,16 +11,18 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+MOST = 100
+DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {MOST} or less"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find cores above 100."""
     name = context.config.vgpu.cores_name
     for request in pod.vgpu:
-        if request.cores is not None and request.cores > 100:
+        if request.cores is not None and request.cores > MOST:
             yield Finding(
                 wording.resource_path(request.container, name),
-                f"{wording.container(request.container)} requests {name} {request.cores}, but it is a percentage of one card; "
-                "write 100 or less",
+                DETAIL.format(who=wording.container(request.container), resource=name, cores=request.cores),
             )
 
 

@@ -15,6 +15,8 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
+DETAIL = "{who} requests {resource} without {count}, so no device is allocated to it; write {count}: 1{setting}"
+
 
 def check(pod: ReviewedPod, context: Context) -> Iterable[Finding]:
     """Find containers that lack a count, each device once."""
@@ -29,7 +31,7 @@ def _find(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     for request in pod.vgpu:
         if Role.NUMBER not in request.written and not _is_misspelt(vgpu.number_name, request.container, pod, context):
             resource = vgpu.role_names[next(iter(request.written))]
-            yield _finding(request.container, resource, vgpu.number_name, _setting(vgpu.default_number))
+            yield _finding(request.container, resource, vgpu.number_name, setting_of(vgpu.default_number))
     if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
             if not _is_misspelt(chip.number_name, amount.container, pod, context):
@@ -47,12 +49,12 @@ def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Co
 def _finding(container: Container, resource: str, count: str, setting: str) -> Finding:
     return Finding(
         wording.resource_path(container, resource),
-        f"{wording.container(container)} requests {resource} without {count}, so no device is allocated to it; "
-        f"write {count}: 1{setting}",
+        DETAIL.format(who=wording.container(container), resource=resource, count=count, setting=setting),
     )
 
 
-def _setting(default_number: int) -> str:
+def setting_of(default_number: int) -> str:
+    """What the device config has to do with a vGPU count that is missing."""
     if default_number:
         return f" (the mutating webhook did not add the device config's defaultGPUNum: {default_number})"
     return ", or set defaultGPUNum in the device config"

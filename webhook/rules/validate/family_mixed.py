@@ -14,6 +14,8 @@ from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = "{first} requests a vGPU and {second} requests {other}, but no node offers both; use one of them"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the other family beside the first vgpu container."""
@@ -29,9 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 def _finding(path: str, pod: DevicePod, container: Container, other: str) -> Finding:
     first, second = wording.container(pod.requested[Family.VGPU][0]), wording.container(container)
-    return Finding(
-        path, f"{first} requests a vGPU and {second} requests {other}, but no node offers both; use one of them"
-    )
+    return Finding(path, DETAIL.format(first=first, second=second, other=other))
 
 
 RULE = Validation(

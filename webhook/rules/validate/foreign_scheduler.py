@@ -1,6 +1,6 @@
 """Only Volcano's scheduler assigns cards.
 
-Reads:    spec.schedulerName, after all mutations; policy schedulerNames
+Reads:    spec.schedulerName, after all mutations; policy schedulerNames and repairs
 Refuses:  a scheduler that the policy does not list
 Why:      another scheduler writes no assignment, and the pod fails with UnexpectedAdmissionError.
 """
@@ -12,17 +12,24 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = "schedulerName is {scheduler}, but only {allowed} assigns devices; {advice}"
+NAME_IT = "name it"
+NAME_IT_OR_NONE = "name it, or leave schedulerName out"  # where the webhook fills it in
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find another scheduler."""
     allowed = context.settings.scheduler_names
     scheduler = pod.view.scheduler or names.DEFAULT_SCHEDULER
     if scheduler not in allowed:
-        advice = "name it" if "scheduler-name" in context.repairs_off else "name it, or leave schedulerName out"
+        unrepaired = scheduler == names.DEFAULT_SCHEDULER or "scheduler-name" in context.repairs_off
         yield Finding(
             "spec.schedulerName",
-            f"schedulerName is {wording.quoted(scheduler)}, but only {' or '.join(map(wording.quoted, allowed))} assigns "
-            f"devices; {advice}",
+            DETAIL.format(
+                scheduler=wording.quoted(scheduler),
+                allowed=" or ".join(map(wording.quoted, allowed)),
+                advice=NAME_IT if unrepaired else NAME_IT_OR_NONE,
+            ),
         )
 
 

@@ -13,13 +13,15 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
+DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the annotation."""
     if names.GPU_UNHEALTHY_IDS in pod.view.annotations:
         yield Finding(
             wording.annotation_path(names.GPU_UNHEALTHY_IDS),
-            f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pods, and excludes no card here; remove it",
+            DETAIL,
         )
 
 

@@ -14,26 +14,31 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-_EFFECT = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
+EFFECTS = {names.USE_GPUTYPE: "allows", names.NOUSE_GPUTYPE: "excludes"}
+
+DETAIL = "{key} is {value}, {problem}; {advice}"
+EMPTY = '{key} is "", which {effect} every card; {advice}'
+EMPTY_ELEMENT = "whose empty element {effect} every card"
+SPACES = "whose spaces are taken literally"
+NAME_TYPE = "name a card type or remove the annotation"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find lists that the scheduler reads differently from what the author meant."""
-    for key, effect in _EFFECT.items():
+    for key, effect in EFFECTS.items():
         text = pod.view.annotation(key)
         if text is None:
             continue
         meant = ",".join(clean_words(text))
         if text != meant:
             empty = any(not word for word in text.split(","))
-            problem = f"whose empty element {effect} every card" if empty else "whose spaces are taken literally"
-            advice = f"write {wording.quoted(meant)}" if meant else "name a card type or remove the annotation"
-            yield Finding(wording.annotation_path(key), f"{key} is {wording.quoted(text)}, {problem}; {advice}")
+            problem = EMPTY_ELEMENT.format(effect=effect) if empty else SPACES
+            advice = f"write {wording.quoted(meant)}" if meant else NAME_TYPE
+            detail = DETAIL.format(key=key, value=wording.quoted(text), problem=problem, advice=advice)
+            yield Finding(wording.annotation_path(key), detail)
         elif not meant:
-            yield Finding(
-                wording.annotation_path(key),
-                f'{key} is "", which {effect} every card; name a card type or remove the annotation',
-            )
+            detail = EMPTY.format(key=key, effect=effect, advice=NAME_TYPE)
+            yield Finding(wording.annotation_path(key), detail)
 
 
 RULE = Validation(

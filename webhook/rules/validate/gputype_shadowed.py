@@ -13,6 +13,8 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find pods with both keys."""
@@ -20,7 +22,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if names.USE_GPUTYPE in annotations and names.NOUSE_GPUTYPE in annotations:
         yield Finding(
             wording.annotation_path(names.NOUSE_GPUTYPE),
-            f"{names.NOUSE_GPUTYPE} is never read beside {names.USE_GPUTYPE}; keep one of them",
+            DETAIL,
         )
 
 

@@ -12,16 +12,20 @@ from webhook.pod.view import INIT
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = (
+    "{who}{sidecar} requests a device, but Volcano allocates devices to regular containers only; move the request there"
+)
+SIDECAR = " (a sidecar)"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find init containers that request a device."""
     for container in pod.view.init_containers:
         if families_of(container, pod.roles):
-            sidecar = " (a sidecar)" if container.raw.get("restartPolicy") == "Always" else ""
+            sidecar = SIDECAR if container.raw.get("restartPolicy") == "Always" else ""
             yield Finding(
                 f"{container.where}.resources",
-                f"{wording.container(container)}{sidecar} requests a device, but Volcano allocates devices to regular "
-                "containers only; move the request there",
+                DETAIL.format(who=wording.container(container), sidecar=sidecar),
             )
 
 

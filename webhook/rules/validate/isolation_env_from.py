@@ -12,6 +12,8 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.isolation import ISOLATED, first_behind
 
+DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys in env, or set a prefix such as APP_"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find sources of variables that may override the isolation."""
@@ -22,8 +24,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             if name is not None:
                 yield Finding(
                     f"{container.where}.envFrom[{index}]",
-                    f"{wording.container(container)} takes variables by envFrom, which can set {name}; list the keys in env, "
-                    "or set a prefix such as APP_",
+                    DETAIL.format(who=wording.container(container), name=name),
                 )
 
 

@@ -14,11 +14,12 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-_EFFECTS = {
+EFFECTS = {
     "CUDA_TASK_PRIORITY": "sets the priority of its kernels over those of the card's other tenants",
     "ACTIVE_OOM_KILLER": "decides whether a process above the memory limit is killed",
     "RECORD_KERNEL_INTERVAL": "hides kernels from the monitor that shares the card out",
 }
+DETAIL = "{who} sets {name}, which {effect}; remove it"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -26,11 +27,11 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.judged:
         for index, env in container.env():
             name = env.get("name")
-            effect = _EFFECTS.get(name) if isinstance(name, str) else None
+            effect = EFFECTS.get(name) if isinstance(name, str) else None
             if effect:
                 yield Finding(
                     f"{container.where}.env[{index}]",
-                    f"{wording.container(container)} sets {name}, which {effect}; remove it",
+                    DETAIL.format(who=wording.container(container), name=name, effect=effect),
                 )
 
 

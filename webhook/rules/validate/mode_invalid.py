@@ -14,16 +14,19 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = f"{names.VGPU_MODE} is {{mode}}, which equals no node's mode; {{advice}}"
+WRITE_ONE = f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find unknown modes."""
     mode = pod.view.annotation(names.VGPU_MODE)
     if mode is not None and mode not in MODES:
         meant = near_mode(mode)
-        advice = f"did you mean {wording.quoted(meant)}?" if meant else f"write {', '.join(MODES[:-1])} or {MODES[-1]}"
+        advice = f"did you mean {wording.quoted(meant)}?" if meant else WRITE_ONE
         yield Finding(
             wording.annotation_path(names.VGPU_MODE),
-            f"{names.VGPU_MODE} is {wording.quoted(mode)}, which equals no node's mode; {advice}",
+            DETAIL.format(mode=wording.quoted(mode), advice=advice),
         )
 
 

@@ -11,6 +11,8 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = "nodeName is preset to {node}, so no scheduler assigns a card; use nodeSelector: {{kubernetes.io/hostname: …}} instead"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a preset node."""
@@ -18,8 +20,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if node:
         yield Finding(
             "spec.nodeName",
-            f"nodeName is preset to {wording.quoted(node)}, so no scheduler assigns a card; "
-            "use nodeSelector: {kubernetes.io/hostname: …} instead",
+            DETAIL.format(node=wording.quoted(node)),
         )
 
 

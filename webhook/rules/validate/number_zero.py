@@ -13,6 +13,11 @@ from webhook.pod.view import REGULAR
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = (
+    "{who} requests {resource} 0, for which the scheduler books a card that nobody gets; write 1 or more, or remove every "
+    "device resource of the container"
+)
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find counts of 0."""
@@ -20,8 +25,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if amount.value == 0 and amount.role is Role.NUMBER and amount.container.kind == REGULAR:
             yield Finding(
                 wording.resource_path(amount.container, amount.resource),
-                f"{wording.container(amount.container)} requests {amount.resource} 0, for which the scheduler books a card "
-                "that nobody gets; write 1 or more, or remove every device resource of the container",
+                DETAIL.format(who=wording.container(amount.container), resource=amount.resource),
             )
 
 

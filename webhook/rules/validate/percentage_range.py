@@ -11,6 +11,10 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = "{who} requests {resource} {percentage}, {why}; write 1 to 100"
+ABOVE = "but a card has 100 percent"
+ZERO = "which the isolation reads as unlimited"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find percentages out of range."""
@@ -19,13 +23,13 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
             yield Finding(
                 wording.resource_path(request.container, name),
-                f"{wording.container(request.container)} requests {name} {request.percentage}, "
-                f"{_why(request.percentage)}; write 1 to 100",
+                DETAIL.format(
+                    who=wording.container(request.container),
+                    resource=name,
+                    percentage=request.percentage,
+                    why=ABOVE if request.percentage else ZERO,
+                ),
             )
-
-
-def _why(percentage: int) -> str:
-    return "but a card has 100 percent" if percentage else "which the isolation reads as unlimited"
 
 
 RULE = Validation(

@@ -11,6 +11,9 @@ from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
+DETAIL = "{who} requests {resource} {percentage}, {why}; write {memory} instead"
+NOT_CONVERTED = "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
+
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find percentages that are left."""
@@ -19,8 +22,13 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         if request.percentage is not None and 1 <= request.percentage <= 100:
             yield Finding(
                 wording.resource_path(request.container, config.percentage_name),
-                f"{wording.container(request.container)} requests {config.percentage_name} {request.percentage}, "
-                f"{_why(pod, context)}; write {config.memory_name} instead",
+                DETAIL.format(
+                    who=wording.container(request.container),
+                    resource=config.percentage_name,
+                    percentage=request.percentage,
+                    why=_why(pod, context),
+                    memory=config.memory_name,
+                ),
             )
 
 
@@ -34,7 +42,7 @@ def _why(pod: ReviewedPod, context: Context) -> str:
         return "but the fleet has no card that the pod may use (declare one in the policy under fleet.declared)"
     if len(sizes) > 1:
         return f"but the cards differ ({wording.sizes(sizes, context.config)}) and the policy has percentage.mixedCards: deny"
-    return "which no Volcano from 1.13 on schedules, and which the mutating webhook did not convert"
+    return NOT_CONVERTED
 
 
 RULE = Validation(

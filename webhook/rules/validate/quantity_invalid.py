@@ -14,14 +14,24 @@ from webhook.pod import quantity
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = "{who} requests {resource} {amount}, {problem}"
+NEGATIVE = "which is negative; write a whole number above 0"
+ABOVE = f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"
+BYTES = "but Volcano counts {unit}, not bytes; did you mean {meant}?"
+FRACTION = "which is not a whole number; devices cannot be requested in fractions"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
-            who = f"{wording.container(amount.container)} requests {amount.resource} {wording.quoted(amount.raw)}"
-            problem = _problem(amount, context)
-            yield Finding(wording.resource_path(amount.container, amount.resource), f"{who}, {problem}")
+            detail = DETAIL.format(
+                who=wording.container(amount.container),
+                resource=amount.resource,
+                amount=wording.quoted(amount.raw),
+                problem=_problem(amount, context),
+            )
+            yield Finding(wording.resource_path(amount.container, amount.resource), detail)
 
 
 def _problem(amount: Amount, context: Context) -> str:
@@ -32,15 +42,19 @@ def _problem(amount: Amount, context: Context) -> str:
         what = "which is no quantity" if isinstance(raw, str) else f"which is {json_type(raw)}, not a quantity"
         return f"{what}; write a whole number"
     if number < 0:
-        return "which is negative; write a whole number above 0"
+        return NEGATIVE
     if number > MAX_QUANTITY:
         factor = context.config.vgpu.memory_factor if amount.family is Family.VGPU else 1
         meant = wording.meant_mebibytes(raw, factor) if amount.role is Role.MEMORY else 0
         if meant:
-            unit = "MiB" if factor == 1 else f"units of {factor} MiB"
-            return f"but Volcano counts {unit}, not bytes; did you mean {meant}?"
-        return f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"
-    return "which is not a whole number; devices cannot be requested in fractions"
+            return BYTES.format(unit=unit_of(factor), meant=meant)
+        return ABOVE
+    return FRACTION
+
+
+def unit_of(factor: int) -> str:
+    """What one unit of memory is; `factor` is the device config's gpuMemoryFactor."""
+    return "MiB" if factor == 1 else f"units of {factor} MiB"
 
 
 RULE = Validation(

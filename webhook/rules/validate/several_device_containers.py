@@ -12,6 +12,11 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = (
+    "{first} and {second} request vGPUs: device plugin {version} starts only pods with one such container; make several "
+    "pods"
+)
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the second vGPU container."""
@@ -21,8 +26,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         version = ".".join(map(str, target.device_plugin))
         yield Finding(
             pod.vgpu[1].container.where,
-            f"{first} and {second} request vGPUs: device plugin {version} starts only pods with one such container; make "
-            "several pods",
+            DETAIL.format(first=first, second=second, version=version),
         )
 
 

@@ -12,6 +12,10 @@ from webhook.devices.requests import DevicePod
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 from webhook.rules.tolerations import covers, to_json
 
+DETAIL = (
+    "the pod does not tolerate the taint {key}, so no node with that taint takes it; add the toleration {toleration}"
+)
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a missing toleration that nothing adds."""
@@ -20,8 +24,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         return
     yield Finding(
         "spec.tolerations",
-        f"the pod does not tolerate the taint {wanted.key}, so no node with that taint takes it; add the toleration "
-        f"{json.dumps(to_json(wanted), separators=(',', ':'))}",
+        DETAIL.format(key=wanted.key, toleration=json.dumps(to_json(wanted), separators=(",", ":"))),
     )
 
 

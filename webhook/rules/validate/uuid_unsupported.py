@@ -13,18 +13,21 @@ from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
+DETAIL = "Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on"
+KEYS = (names.USE_GPUUUID, names.NOUSE_GPUUUID)
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find annotations that the target version ignores."""
     target = context.settings.target
     if target.reads_uuids:
         return
-    for key in (names.USE_GPUUUID, names.NOUSE_GPUUUID):
+    for key in KEYS:
         if key in pod.view.annotations:
             version = ".".join(map(str, target.volcano))
             yield Finding(
                 wording.annotation_path(key),
-                f"Volcano {version} ignores {key}: any card may be taken; it is read from 1.16 on",
+                DETAIL.format(version=version, key=key),
             )
 
 
