@@ -1,5 +1,6 @@
 """Placement against a naive search that tries everything, written from the scheduler's rules alone."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -48,7 +49,7 @@ def after(card, use, need):
 
 def exists(cards, wanted, uses=None):
     """Try every choice of cards for every container, in the order of the containers."""
-    uses = [(0, 0, 0)] * len(cards) if uses is None else uses
+    uses = [card.used for card in cards] if uses is None else uses
     if not wanted:
         return True
     for chosen in combinations(range(len(cards)), wanted[0].number):
@@ -62,7 +63,7 @@ def exists(cards, wanted, uses=None):
 
 def greedy(cards, wanted, policy):
     """The scheduler's walk under one SchedulePolicy."""
-    uses = [(0, 0, 0)] * len(cards)
+    uses = [card.used for card in cards]
     for need in wanted:
         walk = list(range(len(cards)))
         if policy == "binpack":
@@ -97,6 +98,16 @@ def test_hami_core_agrees_with_brute_force(cards, wanted):
 @thorough
 @given(nodes_of(mig_cards), few_needs)
 def test_mig_agrees_with_brute_force(cards, wanted):
+    assert decide(cards, wanted) is expected(cards, wanted)
+
+
+uses = st.tuples(st.integers(0, 2), st.integers(0, 6), st.sampled_from([0, 0, 30, 60, 100]))
+used_cards = st.builds(lambda card, used: replace(card, used=used), hami_cards | mig_cards, uses)
+
+
+@thorough
+@given(nodes_of(used_cards), few_needs)
+def test_cards_in_use_agree_with_brute_force(cards, wanted):
     assert decide(cards, wanted) is expected(cards, wanted)
 
 

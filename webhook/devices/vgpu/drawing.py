@@ -18,9 +18,9 @@ from webhook.devices.drawing import (
 )
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.devices.vgpu.fleet import Card, VgpuShape
+from webhook.devices.vgpu.fleet import Card, Used, VgpuShape
 from webhook.devices.vgpu.placement import Stuck
-from webhook.devices.vgpu.slices import CARD_CORES, Need, Used
+from webhook.devices.vgpu.slices import CARD_CORES, Need
 
 
 def draw_shape(shape: VgpuShape, config: DeviceConfig, usage: Usage = UNUSED) -> DrawnNode:

@@ -167,7 +167,9 @@ def _eligible(constraints: Constraints, fleet: VgpuFleet) -> Eligible:
     found = list(remainders(constraints, fleet, shapes))
     candidates = [_candidate(constraints, remainder) for remainder in found if remainder is not None]
     # Rich nodes first: a pod that fits at all mostly fits there, and the rest need not be tried.
-    candidates.sort(key=lambda one: (len(one.cards), sum(card.memory for card in one.cards)), reverse=True)
+    candidates.sort(
+        key=lambda one: (len(one.cards), sum(card.memory - card.used[1] for card in one.cards)), reverse=True
+    )
     cards = tuple(dict.fromkeys(card for one in candidates for card, _ in one.kinds if card.split > 0))
     capacity = max((card.capacity for card in cards), default=None)
     return Eligible(tuple(shapes), tuple(candidates), cards, capacity, complete=None not in found)

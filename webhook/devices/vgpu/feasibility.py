@@ -1,4 +1,7 @@
-"""Can any node of the fleet, empty, ever take this pod's vGPUs?"""
+"""Can any node of the fleet, empty, ever take this pod's vGPUs?
+
+The same engine answers for nodes in use: their cards have `used`.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +13,7 @@ from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, V
 from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, enough_slices, takes
+from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, enough_slices, takes
 
 WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
 MAX_REFUSED = 16  # nodes remembered while others are judged
@@ -127,14 +130,14 @@ def _reason(requested: SliceRequest, fleet: VgpuFleet) -> Reason:
         return Reason.NO_CARD
     if greatest > max(len(shape.cards) for shape, _ in left.shapes):
         return Reason.CARDS
-    usable = [[card for card in candidate.cards if card.split > 0] for candidate in left.candidates]
+    usable = [[card for card in candidate.cards if card.split > card.used[0]] for candidate in left.candidates]
     if greatest > max(map(len, usable), default=0):
         return Reason.NO_CARD
     for memory in _hardest(requested.needs):
         if not any(memory_suffices(card, Need(1, memory, 0)) for cards in usable for card in cards):
             return Reason.MEMORY
     numbers = [need.number for need in requested.needs]
-    if not any(enough_slices([card.split for card in cards], numbers) for cards in usable):
+    if not any(enough_slices([card.split - card.used[0] for card in cards], numbers) for cards in usable):
         return Reason.SPLIT
     return Reason.TOGETHER
 
@@ -148,5 +151,5 @@ def _hardest(needs: Iterable[Need]) -> list[int | None]:
 
 
 def memory_suffices(card: Card, need: Need) -> bool:
-    """Tell whether one empty card has the memory of one slice."""
-    return takes(card, EMPTY, Need(1, need.memory, 0)) is not None
+    """Tell whether one card has the memory of one slice, whatever else it lacks."""
+    return takes(card, (0, card.used[1], 0), Need(1, need.memory, 0)) is not None

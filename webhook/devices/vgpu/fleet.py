@@ -13,6 +13,9 @@ from webhook.devices.nodes import GATE_NAMES, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.target import Target
 
+Used = tuple[int, int, int]  # slices, memory and cores taken of a card
+EMPTY: Used = (0, 0, 0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Card:
@@ -22,8 +25,9 @@ class Card:
         type: as registered, `NVIDIA-Tesla T4`.
         memory: in units of the memory factor.
         split: how many slices the card may be cut into.
-        geometries: the MIG geometries; None on a hami-core node.
+        geometries: the MIG geometries that are open to a new slice; None on a hami-core node.
         factor: MiB in a unit of memory.
+        used: what running pods have taken; nothing where the question is what an empty node can take.
         capacity: the most memory that one slice of the empty card can have.
     """
 
@@ -32,6 +36,7 @@ class Card:
     split: int
     geometries: tuple[Geometry, ...] | None = None
     factor: int = 1
+    used: Used = EMPTY
     capacity: int = field(init=False)
 
     def __post_init__(self) -> None:

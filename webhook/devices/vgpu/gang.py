@@ -15,7 +15,7 @@ from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, takes
+from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
 
 MAX_ROLES = 3  # that are searched together
 MAX_PODS = 64  # likewise
@@ -155,7 +155,7 @@ def cards_for(request: SliceRequest, fleet: VgpuFleet) -> int | None:
 
 
 def _able_cards(candidate: Candidate, needs: Sequence[Need]) -> int:
-    return sum(count for card, count in candidate.kinds if any(takes(card, EMPTY, need) for need in needs))
+    return sum(count for card, count in candidate.kinds if any(takes(card, card.used, need) for need in needs))
 
 
 def _nodes(request: SliceRequest, fleet: VgpuFleet) -> Iterator[tuple[Candidate, int]] | None:

@@ -12,16 +12,16 @@ from enum import Enum
 
 from webhook.devices.target import POLICIES
 from webhook.devices.verdict import Reason
-from webhook.devices.vgpu.fleet import Card
+from webhook.devices.vgpu.fleet import Card, Used
 from webhook.devices.vgpu.search import placement_exists
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, Used, enough_slices, takes
+from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, enough_slices, takes
 
 Kinds = Sequence[tuple[Card, int]]
 Order = Callable[[list[Used]], Sequence[int]]
 
 
 class Placement(Enum):
-    """The verdict on one empty node."""
+    """The verdict on one node."""
 
     FITS = "some order of the scheduler places it"
     TIGHT = "a placement exists, yet every order of the scheduler misses it"
@@ -36,7 +36,7 @@ def place(
     budget: SearchBudget,
     policies: Sequence[str] = POLICIES,
 ) -> Placement:
-    """Decide for one empty node.
+    """Decide for one node: an empty one, unless its cards are `used`.
 
     Args:
         cards: the node's cards that the pod's constraints accept, in the scheduler's order.
@@ -54,7 +54,7 @@ def place(
     if not _may_fit(kinds, needs):
         return Placement.NEVER
     if len(needs) == 1:
-        return Placement.FITS  # every card that takes the slice when empty takes it
+        return Placement.FITS  # no other container can take its cards away
     for policy in policies:
         if not budget.spend(len(needs) * len(cards)):
             return Placement.UNKNOWN
@@ -71,7 +71,7 @@ def _may_fit(kinds: Kinds, needs: Sequence[Need]) -> bool:
     for need in needs:
         able = 0
         for card, count in kinds:
-            if takes(card, EMPTY, need) is not None:
+            if takes(card, card.used, need) is not None:
                 able += count
         if able < need.number:
             return False
@@ -107,7 +107,7 @@ ORDERS: Mapping[str, Order] = dict(zip(POLICIES, (_unset, _binpack, _spread), st
 
 
 def _greedy(cards: Sequence[Card], needs: Sequence[Need], order: Order) -> bool:
-    used = [EMPTY] * len(cards)
+    used = [card.used for card in cards]
     for need in needs:
         missing = need.number
         for card in order(used):
@@ -155,7 +155,7 @@ def walk(
         order: in which the cards are tried.
         excluded: why the pod's annotations exclude a card, whatever is free; None if they do not.
     """
-    used = [EMPTY] * len(cards)
+    used = [card.used for card in cards]
     slices: list[tuple[int, ...]] = []
     for container, need in enumerate(needs):
         before = tuple(used)

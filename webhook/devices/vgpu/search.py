@@ -6,8 +6,8 @@ from itertools import accumulate
 from math import exp
 from typing import NamedTuple
 
-from webhook.devices.vgpu.fleet import Card
-from webhook.devices.vgpu.slices import CARD_CORES, EMPTY, Need, SearchBudget, Used, takes
+from webhook.devices.vgpu.fleet import Card, Used
+from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
 
 Layout = tuple[int, ...]  # slices of each group on one card
 
@@ -49,7 +49,7 @@ def groups_of(needs: Sequence[Need], cards: Iterable[Card]) -> list[NeedGroup]:
 def largest_layouts(card: Card, groups: Sequence[NeedGroup], budget: SearchBudget) -> tuple[Layout, ...] | None:
     """The layouts of a card that are part of no other; None if the budget ran out."""
     collected = _Collected(card, groups, budget)
-    if collected.follow((), EMPTY) is None:
+    if collected.follow((), card.used) is None:
         return None
     # As bits, a slice each: a layout is part of another if it has no bit that the other lacks.
     starts = tuple(accumulate([members for _, members in groups], initial=0))[:-1]

@@ -8,12 +8,9 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.devices.vgpu.fleet import Card
+from webhook.devices.vgpu.fleet import Card, Used
 
 CARD_CORES = 100
-
-Used = tuple[int, int, int]  # slices, memory and cores taken of a card
-EMPTY: Used = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
