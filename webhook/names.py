@@ -69,11 +69,16 @@ MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static p
 
 # --- annotations that only the scheduler and the device plugins write -----------------------------------------------
 
+VGPU_NODE = "volcano.sh/vgpu-node"  # the node that the scheduler chose
+VGPU_IDS = "volcano.sh/vgpu-ids-new"  # the slices that it assigned; never erased
+GPU_INDEX = "volcano.sh/gpu-index"  # gpushare: the cards
+HAMI_NODE = "hami.io/vgpu-node"  # Ascend: the node
+
 RESERVED_ANNOTATIONS = frozenset(
     {
-        "volcano.sh/vgpu-node",
+        VGPU_NODE,
         "volcano.sh/vgpu-time",
-        "volcano.sh/vgpu-ids-new",
+        VGPU_IDS,
         "volcano.sh/vgpu-pod-name",
         "volcano.sh/vgpu-pod-namespace",
         "volcano.sh/vgpu-pod-uid",
@@ -81,9 +86,9 @@ RESERVED_ANNOTATIONS = frozenset(
         "volcano.sh/bind-phase",
         "volcano.sh/bind-time",
         "volcano.sh/predicate-time",
-        "volcano.sh/gpu-index",
+        GPU_INDEX,
         "predicate-time",
-        "hami.io/vgpu-node",
+        HAMI_NODE,
         "hami.io/vgpu-time",
         "hami.io/bind-phase",
         "hami.io/bind-time",
@@ -93,7 +98,8 @@ RESERVED_ANNOTATIONS = frozenset(
 
 # The Ascend ones carry the chip's common word: hami.io/<word>-devices-…, huawei.com/<word>.
 RESERVED_HAMI_PREFIX = "hami.io/"
-RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", "-devices-allocated")
+HAMI_ALLOCATED_SUFFIX = "-devices-allocated"  # behind hami.io/ and the word: the NPUs that the scheduler assigned
+RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", HAMI_ALLOCATED_SUFFIX)
 RESERVED_ASCEND_PREFIX = ASCEND_PREFIX
 
 GPU_UNHEALTHY_IDS = "volcano.sh/gpu-unhealthy-ids"  # of a node; see the rule gpushare-annotation

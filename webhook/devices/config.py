@@ -168,6 +168,7 @@ class DeviceConfig:
         roles: every resource name of every family, with its family and role.
         resources: the names that some rule reads: those of the families, what resembles them, and NVIDIA's own.
         node_annotations: those of a node that register devices.
+        pod_annotations: those of a pod in which the scheduler records its devices and its node.
     """
 
     vgpu: VgpuConfig
@@ -175,6 +176,7 @@ class DeviceConfig:
     roles: Roles
     resources: ResourceNames
     node_annotations: frozenset[str]
+    pod_annotations: frozenset[str]
     _unlabelled: Roles
 
     def roles_for(self, labels: Mapping[str, Any]) -> Roles:

@@ -122,6 +122,9 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
         roles=MappingProxyType(roles),
         resources=ResourceNames(frozenset({*roles, names.NVIDIA_GPU}), _prefixes(roles)),
         node_annotations=frozenset(key for family in registry.FAMILIES for key in family.annotations(ascend)),
+        pod_annotations=frozenset(
+            key for family in registry.FAMILIES if family.ledger for key in family.ledger.annotations(ascend)
+        ),
         _unlabelled=MappingProxyType(unlabelled),
     )
 

@@ -5,7 +5,7 @@ JSON and the drawings read that value and add nothing to it.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -15,7 +15,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.families import Role
 from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible, Removal
-from webhook.devices.nodes import Index, lowest
+from webhook.devices.nodes import Index, numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import SAMPLE, FleetPart, NodeShape
@@ -165,7 +165,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         if self.nodes is None or shape.declared:
             return None
         left = shape.members & self.node_index.selected(self.nodes)
-        names = [shorten(self.node_index.names[number], MAX_NAME) for number in islice(_numbers(left), SAMPLE)]
+        names = [shorten(self.node_index.names[number], MAX_NAME) for number in islice(numbers_of(left), SAMPLE)]
         return Selected(tuple(names), left.bit_count())
 
     def explanation(
@@ -334,9 +334,3 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
 
 
 TIGHT = "another order of containers or cards would fit; the scheduler does not try it on an empty node"
-
-
-def _numbers(members: int) -> Iterator[int]:
-    while members:
-        yield lowest(members)
-        members &= members - 1

@@ -14,6 +14,7 @@ from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import PlacementRequest, PodExplanation
 from webhook.devices.families import Role
+from webhook.devices.ledger import Ledger
 from webhook.devices.nodes import Index, Node
 from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.target import Target
@@ -61,6 +62,7 @@ class DeviceFamily:
         draw: an empty node of a shape.
         kinds: the devices of a node, equal ones together.
         offered: what a node offers, by resource name.
+        ledger: how its assignments are read from pods; None if they are not.
         mode: how a node's devices are shared; empty if there is one way only.
     """
 
@@ -80,4 +82,5 @@ class DeviceFamily:
     draw: Callable[[Any, DeviceConfig], DrawnNode]
     kinds: Callable[[Any, DeviceConfig], list[Devices]]
     offered: Callable[[Any, DeviceConfig], Mapping[str, int]]
+    ledger: Ledger | None = None
     mode: Callable[[Any], str] = lambda _shape: ""

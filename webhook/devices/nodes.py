@@ -1,7 +1,7 @@
 """What is kept of a node, and which nodes a selector leaves."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_, or_
@@ -180,3 +180,10 @@ def bits(numbers: Iterable[int]) -> int:
 def lowest(members: int) -> int:
     """The smallest number of a set that is not empty."""
     return (members & -members).bit_length() - 1
+
+
+def numbers_of(members: int) -> Iterator[int]:
+    """The numbers of a set, ascending."""
+    while members:
+        yield lowest(members)
+        members &= members - 1

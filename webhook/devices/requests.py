@@ -1,6 +1,7 @@
 """What a pod requests of the device families, read once and shared by all rules."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig, Roles
 from webhook.devices.families import Family, Role
 from webhook.pod import quantity
-from webhook.pod.view import OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
+from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
 
@@ -171,3 +172,35 @@ def requests_native_gpu(container: Container, roles: Roles) -> bool:
     if names.NVIDIA_GPU in roles or not container.has(names.NVIDIA_GPU):
         return False
     return usable(container.quantity(names.NVIDIA_GPU)) != 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceTotal:
+    """What a pod requests of one resource.
+
+    Attributes:
+        served: as the scheduler's gpushare counts: the sum of the containers, or the largest init container if that is
+            more.
+        total: as the ordinary node fit counts, which adds sidecars.
+    """
+
+    served: int = 0
+    total: int = 0
+
+
+def total(pod: DevicePod, resource: str) -> ResourceTotal:
+    """What a pod requests of one resource."""
+    regular = sidecars = largest_init = largest_total = 0
+    for amount in pod.amounts:  # init containers come first
+        if amount.resource != resource:
+            continue
+        value = amount.value or 0
+        if amount.container.kind == REGULAR:
+            regular += value
+        elif amount.container.kind == INIT:
+            largest_init = max(largest_init, value)
+            if amount.container.raw.get("restartPolicy") == "Always":
+                sidecars += value
+            else:
+                largest_total = max(largest_total, sidecars + value)
+    return ResourceTotal(max(regular, largest_init), max(regular + sidecars, largest_total))

@@ -42,6 +42,10 @@ class Target:
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
         fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
+        counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
+        counts_repeats: a second entry of a pod for the same card counts, too (from 1.13, before 1.15).
+        skips_torn: an entry that cannot be read is skipped (from 1.16); before, one with too few fields stops the
+            scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
         one_container: the device plugin serves one vGPU container a pod (from 1.12.0).
     """
@@ -57,6 +61,9 @@ class Target:
     fits_every_name: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
+    counts_terminating: bool = field(init=False)
+    counts_repeats: bool = field(init=False)
+    skips_torn: bool = field(init=False)
 
     def __post_init__(self) -> None:
         derive = object.__setattr__  # the dataclass is frozen
@@ -70,3 +77,6 @@ class Target:
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
+        derive(self, "counts_terminating", self.volcano < (1, 15, 0))
+        derive(self, "counts_repeats", (1, 13, 0) <= self.volcano < (1, 15, 0))
+        derive(self, "skips_torn", self.volcano >= (1, 16, 0))

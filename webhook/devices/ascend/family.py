@@ -7,6 +7,7 @@ from webhook import names
 from webhook.devices.ascend.explain import draw, explain
 from webhook.devices.ascend.feasibility import by_chip, is_hami_core, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, build_ascend_fleet
+from webhook.devices.ascend.ledger import LEDGER
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
@@ -85,6 +86,7 @@ FAMILY = DeviceFamily(
     judge=_judge,
     explain=explain,
     draw=lambda shape, _config: draw(shape),
+    ledger=LEDGER,
     kinds=_kinds,
     offered=_offered,
     mode=lambda shape: names.MODE_HAMI_CORE if shape.hami_core else TEMPLATES,

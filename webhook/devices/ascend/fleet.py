@@ -95,23 +95,28 @@ def build_ascend_fleet(
 
 
 def decode_npus(text: str) -> Kinds:
+    """The different NPUs of the annotation `hami.io/node-register-…`, in a fixed order."""
+    return tuple(sorted(Counter(npus_by_id(text).values()).items()))
+
+
+def npus_by_id(text: str) -> dict[str, Npu]:
     """Read the annotation `hami.io/node-register-…`: a JSON list of objects.
 
     Returns:
-        The different NPUs in a fixed order; nothing where the scheduler, too, cannot read the annotation.
+        The NPUs in the order of the annotation; nothing where the scheduler, too, cannot read it.
     """
     try:
         entries = json.loads(text, object_pairs_hook=_folded, parse_constant=_refused)
     except (ValueError, RecursionError):
-        return ()
+        return {}
     if not isinstance(entries, list):
-        return ()
+        return {}
     by_id: dict[str, Npu] = {}
     for entry in entries:
         if not isinstance(entry, dict) or not all(_FIELDS[key](entry[key]) for key in _FIELDS.keys() & entry.keys()):
-            return ()
+            return {}
         by_id[entry.get("id", "")] = Npu(entry.get("count", 0), entry.get("devmem", 0), entry.get("devcore", 0))
-    return tuple(sorted(Counter(by_id.values()).items()))
+    return by_id
 
 
 def _folded(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,10 +19,10 @@ from webhook.devices.drawing import (
 )
 from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Family
-from webhook.devices.gpushare.feasibility import judge, total
+from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
-from webhook.devices.requests import DevicePod
+from webhook.devices.requests import DevicePod, total
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Never, Reason, Verdict
 

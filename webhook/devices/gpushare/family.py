@@ -11,6 +11,7 @@ from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
 from webhook.devices.gpushare.explain import draw, explain
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
+from webhook.devices.gpushare.ledger import LEDGER
 from webhook.devices.verdict import Verdict
 
 _ROLES = {names.GPUSHARE_NUMBER: Role.NUMBER, names.GPUSHARE_MEMORY: Role.MEMORY}
@@ -52,6 +53,7 @@ FAMILY = DeviceFamily(
     judge=_judge,
     explain=explain,
     draw=lambda shape, _config: draw(shape),
+    ledger=LEDGER,
     kinds=_kinds,
     offered=lambda shape, _config: {
         names.GPUSHARE_NUMBER: shape.offered_number,

@@ -5,29 +5,12 @@ The memory of the whole pod lies on one card; a number means whole cards. The sc
 Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/share.go`, `device_info.go` (Allocate).
 """
 
-from dataclasses import dataclass
-
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
-from webhook.devices.requests import DevicePod
+from webhook.devices.requests import DevicePod, ResourceTotal, total
 from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
-from webhook.pod.view import INIT, REGULAR
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceTotal:
-    """What a pod requests of one resource.
-
-    Attributes:
-        served: as the scheduler's gpushare counts: the sum of the containers, or the largest init container if that is
-            more.
-        total: as the ordinary node fit counts, which adds sidecars.
-    """
-
-    served: int = 0
-    total: int = 0
 
 
 def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Verdict:
@@ -69,21 +52,3 @@ def _never(found: list[tuple[GpushareShape, str]], number: ResourceTotal, memory
         return Never(Reason.TOTALS, None, names.GPUSHARE_NUMBER, number.total, best.offered_number, node)
     best, node = max(found, key=lambda shape: shape[0].offered_memory)
     return Never(Reason.TOTALS, None, names.GPUSHARE_MEMORY, memory.total, best.offered_memory, node)
-
-
-def total(pod: DevicePod, resource: str) -> ResourceTotal:
-    """What a pod requests of one resource."""
-    regular = sidecars = largest_init = largest_total = 0
-    for amount in pod.amounts:  # init containers come first
-        if amount.resource != resource:
-            continue
-        value = amount.value or 0
-        if amount.container.kind == REGULAR:
-            regular += value
-        elif amount.container.kind == INIT:
-            largest_init = max(largest_init, value)
-            if amount.container.raw.get("restartPolicy") == "Always":
-                sidecars += value
-            else:
-                largest_total = max(largest_total, sidecars + value)
-    return ResourceTotal(max(regular, largest_init), max(regular + sidecars, largest_total))

@@ -48,7 +48,7 @@ def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable
     for number, node in enumerate(nodes):
         cards = node.capacity.get(names.GPUSHARE_NUMBER, 0)
         if cards > 0 and names.GPUSHARE_MEMORY in node.capacity:
-            healthy = cards - _unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards)
+            healthy = cards - len(unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards))
             memory = node.capacity[names.GPUSHARE_MEMORY] // cards  # the scheduler takes all cards for equal
             offered = (node.allocatable.get(names.GPUSHARE_NUMBER, 0), node.allocatable.get(names.GPUSHARE_MEMORY, 0))
             found.add((healthy, memory, *offered), number, node.name)
@@ -59,6 +59,6 @@ def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable
     return FleetPart((*shapes, *declared), index)
 
 
-def _unhealthy(text: str, cards: int) -> int:
-    """How many cards the node's annotation names: indexes between commas, nothing trimmed, others skipped."""
-    return len({index for part in text.split(",") if (index := integer(part)) is not None and 0 <= index < cards})
+def unhealthy(text: str, cards: int) -> set[int]:
+    """The cards that the node's annotation names: indexes between commas, nothing trimmed, others skipped."""
+    return {index for part in text.split(",") if (index := integer(part)) is not None and 0 <= index < cards}

@@ -9,6 +9,7 @@ from webhook.devices.family import DeviceFamily, Devices
 from webhook.devices.mindcluster.explain import CHIP, draw, explain
 from webhook.devices.mindcluster.feasibility import judge
 from webhook.devices.mindcluster.fleet import MindclusterFleet, build_mindcluster_fleet
+from webhook.devices.mindcluster.ledger import LEDGER
 from webhook.devices.verdict import Verdict
 
 _ROLES = {names.NPU_CORE: Role.CORES}
@@ -29,6 +30,7 @@ FAMILY = DeviceFamily(
     judge=_judge,
     explain=explain,
     draw=lambda shape, _config: draw(shape),
+    ledger=LEDGER,
     kinds=lambda shape, _config: [Devices(type=CHIP, cores=shape.chip_cores, count=shape.devices)],
     offered=lambda shape, _config: {names.NPU_CORE: shape.cores},
 )

@@ -9,6 +9,7 @@ from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
 from webhook.devices.vgpu.drawing import draw_shape
 from webhook.devices.vgpu.explain import explain
 from webhook.devices.vgpu.fleet import Card, VgpuShape, build_vgpu_fleet, declared_shape
+from webhook.devices.vgpu.ledger import LEDGER
 
 
 def _roles(config: VgpuConfig, _ascend: AscendConfig) -> dict[str, Role]:
@@ -54,6 +55,7 @@ FAMILY = DeviceFamily(
     declare=_declare,
     explain=explain,
     draw=draw_shape,
+    ledger=LEDGER,
     kinds=_kinds,
     offered=_offered,
     mode=lambda shape: shape.mode,

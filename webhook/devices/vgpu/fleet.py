@@ -36,7 +36,7 @@ class Card:
     split: int
     geometries: tuple[Geometry, ...] | None = None
     factor: int = 1
-    used: Used = EMPTY
+    used: Used = field(default=EMPTY, repr=False)  # the digest of a fleet is made of the rest
     capacity: int = field(init=False)
 
     def __post_init__(self) -> None:

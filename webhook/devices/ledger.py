@@ -1,0 +1,296 @@
+"""What live pods hold of the devices of one node, and what the scheduler books for them.
+
+The scheduler keeps no record of its own: it adds up annotations of pods. *Booked* is its sum, by its own rules, some of which
+differ from version to version. *Promised* is what the pods hold: every readable entry of every live pod.
+
+Sources: volcano `pkg/scheduler/api/node_info.go` (AddTask, setNode) and the AddResource of each family. An annotation may hold
+anything: it is read without an exception, and what is wrong with it is a finding.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import Field
+
+from webhook.devices.config import AscendConfig, DeviceConfig
+from webhook.devices.nodes import Node
+from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import NodeShape
+from webhook.devices.target import Target
+from webhook.texts import legible
+
+MAX_ENTRIES = 4096  # read of one pod's annotation
+MAX_CARDS = 4096  # of a node that counts its cards and does not list them
+MAX_SHOWN = 80  # characters of a text from an annotation in a message
+
+HIDDEN = Field(exclude=True)  # not part of the JSON
+
+
+@dataclass(frozen=True, slots=True)
+class BoundPod:
+    """What is kept of a pod that is bound to a node and has, or requests, devices.
+
+    Attributes:
+        namespace, name, uid: which pod.
+        node: its `spec.nodeName`.
+        since: when it was bound, in RFC 3339; when it was created if that is not recorded.
+        live: it is neither Succeeded nor Failed.
+        terminating: it is being deleted.
+        rejected: the kubelet did not admit it (`UnexpectedAdmissionError`).
+        annotations: those in which the scheduler records devices and the node.
+        totals: what it requests in total as the ordinary node fit counts it, by resource name.
+        requested: by family, what the family's ledger reads of its requests.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    since: str = ""
+    live: bool = True
+    terminating: bool = False
+    rejected: bool = False
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
+    requested: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, for people."""
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class CardAmounts:
+    """Amounts of one device.
+
+    Attributes:
+        slices: how many pods or slices.
+        memory: in MiB (of gpushare cards in the unit of their device plugin).
+        cores: percent of the device, or AI cores.
+    """
+
+    slices: int = 0
+    memory: int = 0
+    cores: int = 0
+
+    def plus(self, other: "CardAmounts") -> "CardAmounts":
+        """The sum."""
+        return CardAmounts(self.slices + other.slices, self.memory + other.memory, self.cores + other.cores)
+
+
+NOTHING = CardAmounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What one container of a live pod holds of one device.
+
+    Attributes:
+        namespace, name: of the pod.
+        container: its name; empty if the pod as a whole holds it, or if it is not clear which container does.
+        memory, cores: as in `CardAmounts`.
+        part: the MIG instance or the template; empty if there is none.
+        since: when the pod was bound, in RFC 3339.
+        terminating: the pod is being deleted.
+        booked: the scheduler counts this.
+    """
+
+    namespace: str
+    name: str
+    container: str
+    memory: int
+    cores: int
+    part: str
+    since: str
+    terminating: bool
+    booked: bool
+
+
+class Assigned(NamedTuple):
+    """One entry of a pod's assignment.
+
+    Attributes:
+        held: what the pod holds.
+        booked: what the scheduler books for it; None if it books nothing.
+        container: the name of the container that holds it; empty if it is not clear which one does.
+        part: the MIG instance or the template.
+    """
+
+    held: CardAmounts
+    booked: CardAmounts | None
+    container: str = ""
+    part: str = ""
+
+
+@dataclass(slots=True)
+class OccupiedCard:
+    """One device of a node with what is held of it.
+
+    Attributes:
+        id: its UUID, or its number on the node.
+        type: the model.
+        memory: in MiB (of gpushare cards in the unit of their device plugin); None if it is not known.
+        split: into how many slices it may be cut; None if it is not cut into slices.
+        cores: percent, or AI cores; None if the scheduler does not count them.
+        booked: what the scheduler reckons with.
+        promised: what live pods hold.
+        free: what one more pod can get of it now, by the scheduler's rules.
+        pods: who holds something, in the order of the pods.
+        state: the device as the family's engine places one more pod there: of vGPUs a `Card` with what is used; else None.
+    """
+
+    id: str
+    type: str
+    memory: int | None = None
+    split: int | None = None
+    cores: int | None = None
+    booked: CardAmounts = NOTHING
+    promised: CardAmounts = NOTHING
+    free: CardAmounts = NOTHING
+    pods: list[Holder] = field(default_factory=list)
+    state: Annotated[Any, HIDDEN] = None
+
+
+@dataclass(frozen=True, slots=True)
+class OccupiedNode:
+    """The devices of one family on one node, with what is held of them.
+
+    Attributes:
+        name: of the node.
+        family: the family's id.
+        cards: the devices, in the node's order.
+        idle: what the node offers of each resource less what its pods request, by resource name.
+        shape: the node's shape.
+        number: of the node in the fleet.
+    """
+
+    name: str
+    family: str
+    cards: tuple[OccupiedCard, ...]
+    idle: Annotated[Mapping[str, int], HIDDEN]
+    shape: Annotated[NodeShape, HIDDEN]
+    number: Annotated[int, HIDDEN]
+
+
+class LedgerRule(StrEnum):
+    """What is wrong with an assignment, or with what live pods hold of a card."""
+
+    CARD_MISSING = "assigned-card-missing"
+    WITHOUT_REQUEST = "assignment-without-request"
+    UNREADABLE = "assignment-unreadable"
+    OVERCOMMITTED = "card-overcommitted"
+    INSTANCE_SHARED = "mig-instance-shared"
+    OTHER_NODE = "assigned-to-other-node"
+    UNASSIGNED = "bound-without-assignment"
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFinding:
+    """Something wrong with an assignment.
+
+    Attributes:
+        rule: what kind of mistake.
+        node: the node.
+        pod: namespace and name of the pod; empty if it is about a card.
+        message: what is wrong, and what to do.
+    """
+
+    rule: LedgerRule
+    node: str
+    pod: str
+    message: str
+
+
+class NodeLedger:
+    """Adds up what pods hold of the devices of one family on one node.
+
+    Attributes:
+        cards: the devices, in the node's order.
+        findings: what is wrong, at most one finding of a rule for each pod.
+    """
+
+    def __init__(self, node: str, cards: Sequence[OccupiedCard], target: Target) -> None:
+        """Begin with empty devices."""
+        self.cards = cards
+        self.findings: list[LedgerFinding] = []
+        self._node = node
+        self._target = target
+        self._found: set[tuple[LedgerRule, str]] = set()
+
+    def counts(self, pod: BoundPod) -> bool:
+        """Whether the scheduler counts what a pod holds."""
+        return self._target.counts_terminating or not pod.terminating
+
+    @staticmethod
+    def hold(card: OccupiedCard, pod: BoundPod, assigned: Assigned) -> None:
+        """Note that a pod holds something of a device."""
+        held, booked = assigned.held, assigned.booked
+        card.promised = card.promised.plus(held)
+        if booked is not None:
+            card.booked = card.booked.plus(booked)
+        card.pods.append(
+            Holder(
+                namespace=pod.namespace,
+                name=pod.name,
+                container=assigned.container,
+                memory=held.memory,
+                cores=held.cores,
+                part=assigned.part,
+                since=pod.since,
+                terminating=pod.terminating,
+                booked=booked is not None,
+            )
+        )
+
+    def find(self, rule: LedgerRule, pod: BoundPod | None, message: str) -> None:
+        """Note a mistake; of one pod, the first of each kind."""
+        key = pod.key if pod is not None else ""
+        if pod is None or (rule, key) not in self._found:
+            self._found.add((rule, key))
+            self.findings.append(LedgerFinding(rule, self._node, key, message))
+
+    def missing(self, pod: BoundPod, card: str, device: str) -> None:
+        """Note that a pod holds a device that the node lacks."""
+        self.find(
+            LedgerRule.CARD_MISSING,
+            pod,
+            f"the pod holds {device} {shown(card)}, which node {self._node} does not register; if the {device} is gone, "
+            "delete the pod, so that its controller makes another one",
+        )
+
+    def unreadable(self, pod: BoundPod, annotation: str, what: str) -> None:
+        """Note that an annotation cannot be read."""
+        self.find(
+            LedgerRule.UNREADABLE,
+            pod,
+            f"annotation {annotation}: {what}; only the scheduler may write it: delete the pod",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """How the assignments of one device family are read; part of the family's record.
+
+    Attributes:
+        assignments: the pod annotations in which the scheduler records the devices.
+        node: the pod annotation in which it records the node; empty if there is none.
+        requested: what `occupy` needs of a pod's requests; None if the scheduler does not serve it.
+        occupy: the devices of a node of a shape, with what live pods hold of them.
+    """
+
+    assignments: Callable[[AscendConfig], Iterable[str]]
+    node: str = ""
+    requested: Callable[[DevicePod, DeviceConfig], Any]
+    occupy: Callable[[Any, Node, Sequence[BoundPod], DeviceConfig, Target], NodeLedger]
+
+    def annotations(self, config: AscendConfig) -> tuple[str, ...]:
+        """The pod annotations that are read."""
+        return (*self.assignments(config), *filter(None, [self.node]))
+
+
+def shown(text: str) -> str:
+    """A text from an annotation, fit for a message."""
+    return f'"{legible(text, MAX_SHOWN)}"'

@@ -1,0 +1,277 @@
+"""Who holds which slice: nodes and pods in, the devices with what is booked and promised of them out."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from webhook.devices import registry
+from webhook.devices.config import DeviceConfig
+from webhook.devices.family import DeviceFamily
+from webhook.devices.fleet import Fleet
+from webhook.devices.ledger import (
+    BoundPod,
+    LedgerFinding,
+    LedgerRule,
+    NodeLedger,
+    OccupiedNode,
+    shown,
+)
+from webhook.devices.nodes import Node, numbers_of
+from webhook.devices.requests import DevicePod, total
+from webhook.devices.shapes import NodeShape
+from webhook.devices.target import Target
+from webhook.errors import Malformed
+from webhook.pod.view import MAX_ANNOTATION, PodView
+
+REJECTED = "UnexpectedAdmissionError"
+FINISHED = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The devices of every node, with what pods hold of them.
+
+    Attributes:
+        nodes: in the fleet's order; a node with devices of several families is listed for each of them.
+        findings: what is wrong with the assignments.
+    """
+
+    nodes: tuple[OccupiedNode, ...]
+    findings: tuple[LedgerFinding, ...]
+
+
+def read_bound_pod(raw: Mapping[str, Any], config: DeviceConfig) -> BoundPod | None:
+    """Keep what occupancy needs of a pod's JSON.
+
+    Returns:
+        None if the pod is not bound to a node, has finished, or has nothing to do with devices.
+    """
+    metadata, spec, status = (_table(raw.get(key)) for key in ("metadata", "spec", "status"))
+    node, phase = _text(spec.get("nodeName")), _text(status.get("phase"))
+    rejected = phase == "Failed" and status.get("reason") == REJECTED
+    if not node or (phase in FINISHED and not rejected):
+        return None
+    annotations = {
+        key: value
+        for key, value in _table(metadata.get("annotations")).items()
+        if key in config.pod_annotations and isinstance(value, str) and 0 < len(value) <= MAX_ANNOTATION
+    }
+    requested, totals = _requested(raw, config)
+    if not annotations and not requested:
+        return None
+    return BoundPod(
+        namespace=sys.intern(_text(metadata.get("namespace"))),
+        name=_text(metadata.get("name")),
+        uid=_text(metadata.get("uid")),
+        node=sys.intern(node),
+        since=_bound_at(status) or _text(metadata.get("creationTimestamp")),
+        live=phase not in FINISHED,
+        terminating=bool(metadata.get("deletionTimestamp")),
+        rejected=rejected,
+        annotations=annotations,
+        totals=totals,
+        requested=requested,
+    )
+
+
+def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, Any], dict[str, int]]:
+    """What each family serves of a pod's requests, and their totals by resource name."""
+    try:
+        pod = DevicePod(PodView(dict(raw)), config)
+    except Malformed:
+        return {}, {}
+    found = {}
+    for family in registry.FAMILIES:
+        if family.ledger is not None and family.id in pod.requested:
+            served = family.ledger.requested(pod, config)
+            if served is not None:
+                found[family.id] = served
+    resources = dict.fromkeys(amount.resource for amount in pod.amounts)
+    return found, {resource: total(pod, resource).total for resource in resources}
+
+
+def _bound_at(status: Mapping[str, Any]) -> str:
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if (
+            isinstance(condition, dict)
+            and condition.get("type") == "PodScheduled"
+            and condition.get("status") == "True"
+        ):
+            return _text(condition.get("lastTransitionTime"))
+    return ""
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+# --- the ledger of every node -----------------------------------------------------------------------------------------
+
+
+def occupancy(
+    nodes: Sequence[Node], pods: Iterable[BoundPod], fleet: Fleet, config: DeviceConfig, target: Target
+) -> Occupancy:
+    """Add up what pods hold of the devices of every node.
+
+    Args:
+        nodes: those that the fleet was built from, in the same order.
+        pods: bound ones; of several with the same namespace and name, the first counts.
+        fleet: the fleet.
+        config: the device config.
+        target: for the rules of the scheduler's version.
+    """
+    by_node = _by_node(pods)
+    occupied: list[OccupiedNode] = []
+    findings: list[LedgerFinding] = []
+    known = set()
+    for node in nodes_with_devices(nodes, fleet):
+        known.add(node.node.name)
+        found, wrong = occupy_node(node, by_node.get(node.node.name, ()), config, target)
+        occupied += found
+        findings += wrong
+    if fleet.complete:
+        for name in by_node.keys() - known:
+            findings += _unregistered(name, registry.FAMILIES, by_node[name], config)
+    unique = sorted(set(findings), key=lambda one: (one.node, one.pod, one.rule, one.message))
+    return Occupancy(tuple(occupied), tuple(unique))
+
+
+class NodeDevices(NamedTuple):
+    """A node with devices.
+
+    Attributes:
+        number: of the node in the fleet.
+        node: the node.
+        shapes: what it has of each family.
+    """
+
+    number: int
+    node: Node
+    shapes: Sequence[tuple[DeviceFamily, NodeShape]]
+
+
+def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevices]:
+    """The nodes from which a fleet was built that have devices the scheduler uses, in the same order."""
+    found: dict[int, list[tuple[DeviceFamily, NodeShape]]] = {}
+    for family in registry.FAMILIES:
+        for shape in fleet.parts[family.id].shapes:
+            for number in numbers_of(shape.members):
+                found.setdefault(number, []).append((family, shape))
+    for number in sorted(found):
+        yield NodeDevices(number, nodes[number], found[number])
+
+
+def occupy_node(
+    devices: NodeDevices, pods: Sequence[BoundPod], config: DeviceConfig, target: Target
+) -> tuple[list[OccupiedNode], list[LedgerFinding]]:
+    """Add up what the pods that are bound to one node hold of its devices."""
+    number, node, shapes = devices
+    occupied, findings = [], []
+    live = [pod for pod in pods if pod.live]
+    for family, shape in shapes:
+        if family.ledger is None:
+            continue
+        ledger = family.ledger.occupy(shape, node, live, config, target)
+        _overcommitted(ledger, family)
+        for pod in pods:
+            _examine(ledger, family, pod, config)
+        idle = dict(family.offered(shape, config))
+        for pod in live:
+            for resource in idle.keys() & pod.totals.keys():
+                idle[resource] -= pod.totals[resource]
+        occupied.append(OccupiedNode(node.name, family.id, tuple(ledger.cards), idle, shape, number))
+        findings += ledger.findings
+    served = {family.id for family, _ in shapes}
+    findings += _unregistered(node.name, [one for one in registry.FAMILIES if one.id not in served], live, config)
+    return occupied, findings
+
+
+def _by_node(pods: Iterable[BoundPod]) -> dict[str, list[BoundPod]]:
+    found: dict[str, dict[tuple[str, str], BoundPod]] = {}
+    for pod in pods:
+        found.setdefault(pod.node, {}).setdefault((pod.namespace, pod.name), pod)
+    return {node: list(some.values()) for node, some in found.items()}
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+def _examine(ledger: NodeLedger, family: DeviceFamily, pod: BoundPod, config: DeviceConfig) -> None:
+    """Find what is wrong with a pod on a node that has devices of the family."""
+    read = family.ledger
+    if read is None:
+        return
+    assigned = _assigned(pod, family, config)
+    if assigned and pod.live and family.id not in pod.requested:
+        ledger.find(
+            LedgerRule.WITHOUT_REQUEST,
+            pod,
+            f"annotation {assigned} assigns {family.devices} to a pod that requests none, and the scheduler books them; "
+            "only the scheduler may write it: delete the pod",
+        )
+    if family.id in pod.requested and not assigned:
+        ledger.find(
+            LedgerRule.UNASSIGNED,
+            pod,
+            f"the pod requests {family.devices} and is bound to node {pod.node}, but the scheduler assigned none; "
+            + (f"it ended in {REJECTED}: " if pod.rejected else f"it will end in {REJECTED}: ")
+            + "delete the pod, so that its controller makes another one, and check that schedulerName is Volcano's",
+        )
+    chosen = pod.annotations.get(read.node, "") if assigned else ""
+    if chosen and pod.live and chosen != pod.node:
+        ledger.find(
+            LedgerRule.OTHER_NODE,
+            pod,
+            f"annotation {read.node} has another node than spec.nodeName, {pod.node}, so the {family.devices} may be "
+            "those of the other node; delete the pod, so that its controller makes another one",
+        )
+
+
+def _assigned(pod: BoundPod, family: DeviceFamily, config: DeviceConfig) -> str:
+    """The annotation that assigns devices of a family to a pod; empty if there is none."""
+    if family.ledger is None:
+        return ""
+    return next((key for key in family.ledger.assignments(config.ascend) if key in pod.annotations), "")
+
+
+def _overcommitted(ledger: NodeLedger, family: DeviceFamily) -> None:
+    for card in ledger.cards:
+        over = [
+            f"{promised} of {most} {what}"
+            for promised, most, what in (
+                (card.promised.memory, card.memory, family.unit or "of memory"),
+                (card.promised.cores, card.cores, "cores"),
+                (card.promised.slices, card.split, "slices"),
+            )
+            if most is not None and promised > most
+        ]
+        if over:
+            leaving = any(holder.terminating for holder in card.pods)
+            advice = "wait until those that are being deleted are gone" if leaving else "delete one of them"
+            ledger.find(
+                LedgerRule.OVERCOMMITTED,
+                None,
+                f"pods hold more of {family.device} {shown(card.id)} than it has: {', '.join(over)}; {advice}",
+            )
+
+
+def _unregistered(
+    node: str, families: Iterable[DeviceFamily], pods: Sequence[BoundPod], config: DeviceConfig
+) -> Iterator[LedgerFinding]:
+    """Pods with devices of families that have none on the node."""
+    for family in families:
+        for pod in pods:
+            if pod.live and family.id in pod.requested and _assigned(pod, family, config):
+                yield LedgerFinding(
+                    LedgerRule.CARD_MISSING,
+                    node,
+                    pod.key,
+                    f"the pod holds {family.devices} of node {node}, which registers none that the scheduler uses; "
+                    "check the device plugin there",
+                )
