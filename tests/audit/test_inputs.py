@@ -67,9 +67,9 @@ def test_settings(document: Any, setting: str, found: Any):
     [
         (["rules"], "write KEY=VALUE"),
         (["=x"], "write KEY=VALUE"),
-        (["rules.card-count=[", "x=1"], "--set rules.card-count=["),
+        (["rules.card-count=[", "x=1"], "setting rules.card-count=["),
         (["rules.card-cuont=deny"], "did you mean 'card-count'"),
-        (["schedulerName.x=1", "schedulerName.x.y=1"], "--set schedulerName.x.y=1: x has no keys of its own"),
+        (["schedulerName.x=1", "schedulerName.x.y=1"], "setting schedulerName.x.y=1: x has no keys of its own"),
         (["rulse.a=deny"], "did you mean 'rules'"),
         (["namespaces.a.b.c=1"], "namespaces"),
     ],
@@ -91,7 +91,7 @@ def test_a_setting_changes_nothing_else():
 
 
 def test_a_split_count_needs_a_fleet():
-    with pytest.raises(ConfigError, match="add --fleet"):
+    with pytest.raises(ConfigError, match="with --fleet FILE"):
         try_out(SettingsPaths().load().inputs(), [], 4)
 
 

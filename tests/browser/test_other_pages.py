@@ -24,7 +24,7 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
     assert 1 <= len(user.all("#result svg.drawing")) < drawings
     user.write("input[name=name]", "nothing-like-it")
     user.sees("No node matches")
-    user.follow("Show all")
+    user.follow("Clear the filters")
     assert user.text("#result .family") in whole
 
 

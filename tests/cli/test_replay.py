@@ -102,7 +102,7 @@ def test_filters(run):
         (["--set", "rules.nothing=deny"], "no rule is called 'nothing'"),
         (["--set", "rules"], "write KEY=VALUE"),
         (["--policy", "none.yaml"], "none.yaml: No such file"),
-        (["--what-if", "split=4"], "add --fleet"),
+        (["--what-if", "split=4"], "with --fleet FILE"),
         (["none.jsonl"], "none.jsonl: No such file"),
     ],
 )

@@ -95,15 +95,16 @@ def test_models_are_counted_over_all_nodes():
     [
         ({"name": "gpu-a"}, ["gpu-a"]),
         ({"name": "GPU-A"}, ["gpu-a"]),
-        ({"name": "-a"}, ["gpu-a", "npu-a", "share-a"]),
+        ({"name": "*-a"}, ["gpu-a", "npu-a", "share-a"]),
         ({"name": "gpu-?"}, ["gpu-a", "gpu-b", "gpu-c"]),
         ({"name": "*-[ab]", "family": "vgpu"}, ["gpu-a", "gpu-b"]),
         ({"name": "gpu-[!ab]"}, ["gpu-c"]),
-        ({"name": "pu-"}, None),
+        ({"name": "*pu-*"}, None),
+        ({"name": "pu-"}, []),
         ({"name": "["}, []),
         ({"name": "nobody"}, []),
-        ({"type": "tesla"}, ["gpu-c"]),
-        ({"type": "tesla", "name": "gpu-a"}, []),
+        ({"type": "tesla*"}, ["gpu-c"]),
+        ({"type": "tesla*", "name": "gpu-a"}, []),
         ({"family": "gpushare"}, ["share-a"]),
     ],
 )
@@ -116,6 +117,13 @@ def test_nodes_are_searched_for(client, question, expected):
     assert page.status_code == 200
     if expected == []:
         assert "No node matches" in page.text
+
+
+def test_a_part_of_a_name_leads_to_the_names_that_contain_it(client):
+    page = client.get("/fleet?name=pu-a&type=*rtx*")
+    (wider,) = re.findall(r'href="([^"]+)">Show names that contain it', page.text)
+    assert "gpu-a" in client.get(unescape(wider)).text
+    assert "that contain it" not in client.get("/fleet?name=*nobody*").text
 
 
 def test_a_search_counts_the_nodes_that_it_finds():

@@ -27,12 +27,12 @@ def try_out(inputs: SnapshotInputs, settings: Sequence[str], split: int | None) 
     nodes = inputs.nodes
     if split is not None:
         if nodes is None:
-            raise ConfigError("another split count needs a fleet to be tried on: add --fleet")
+            raise ConfigError("another split count needs the nodes: start this command with --fleet FILE")
         nodes = [with_split(node, split, inputs.config.vgpu.number_name) for node in nodes]
     document: Mapping[str, Any] = inputs.policy.document
     for setting in settings:
         document = with_setting(document, setting)
-    policy = parse_policy(document, "the policy with --set") if settings else inputs.policy
+    policy = parse_policy(document, "the policy with these settings") if settings else inputs.policy
     return replace(inputs, policy=policy, nodes=nodes)
 
 
@@ -67,8 +67,8 @@ def with_setting(document: Mapping[str, Any], setting: str) -> dict[str, Any]:
     """
     key, equals, text = setting.partition("=")
     if not equals or not key:
-        raise ConfigError(f"--set {setting}: write KEY=VALUE, such as rules.card-count=deny")
-    value = parse_document(text.encode(), f"--set {setting}")
+        raise ConfigError(f"setting {setting}: write KEY=VALUE, such as rules.card-count=deny")
+    value = parse_document(text.encode(), f"setting {setting}")
     changed: dict[str, Any] = dict(document)
     where = _NAMESPACE.fullmatch(key)
     if where:
@@ -101,7 +101,7 @@ def _put(document: dict[str, Any], keys: Sequence[str], value: Any, setting: str
     for key in parents:
         inner = document.get(key)
         if inner is not None and not isinstance(inner, dict):
-            raise ConfigError(f"--set {setting}: {key} has no keys of its own")
+            raise ConfigError(f"setting {setting}: {key} has no keys of its own")
         document[key] = dict(inner or {})
         document = document[key]
     document[last] = value

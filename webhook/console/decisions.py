@@ -16,7 +16,7 @@ from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.decision_summary import decisions_summary, history
-from webhook.console.parameters import FilterRequest
+from webhook.console.parameters import FilterRequest, wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, Name, brief, shallow
 from webhook.offline.rulebook import rows
@@ -248,6 +248,7 @@ def page(state: ConsoleState) -> str:
         drawn=history(summed, wanted),
         max_split=MAX_SPLIT,
         asked=wanted,
+        wider=wider(wanted, ("rule", "namespace", "name", "user")),
         words=WORDS,
         rules=sorted(row.id for row in rows()),
         top=REFUSED,

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.parameters import wider
 from webhook.console.pictures.node import svg
 from webhook.console.sources import SettingSource, sources
 from webhook.console.state import ConsoleState
@@ -53,12 +54,15 @@ class FleetRequest(RequestModel):
     family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
     name: Annotated[
         str,
+        Field(max_length=MAX_NAME, description="only nodes of this name, in any case; `*` and `?` stand for anything"),
+    ] = ""
+    type: Annotated[
+        str,
         Field(
-            max_length=MAX_NAME,
-            description="only nodes of this name; `*` and `?` stand for anything, without them a part of the name will do",
+            max_length=100,
+            description="only nodes with a device of this model, in any case; `*` and `?` stand for anything",
         ),
     ] = ""
-    type: Annotated[str, Field(max_length=100, description="only nodes with a device whose model contains this")] = ""
     limit: Annotated[int, Field(ge=1, le=1000, description="how many shapes of each family at most")] = MAX_SHAPES
 
 
@@ -196,11 +200,10 @@ class _Search:
 
     def __init__(self, found: Fleet, config: DeviceConfig, wanted: FleetRequest) -> None:
         self._fleet, self._config, self._wanted = found, config, wanted
-        name = wanted.name.lower()
-        pattern = name if re.search(r"[*?\[]", name) else f"*{name}*"
-        self._matches = re.compile(translate(pattern)).match
+        self._matches_name = re.compile(translate(wanted.name.lower() or "*")).match
+        self._matches_type = re.compile(translate(wanted.type.lower() or "*")).match
         names = found.index.names
-        self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if name else _ALL
+        self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if wanted.name else _ALL
 
     def family(self, family: DeviceFamily) -> FamilyFleet | None:
         """The matching nodes of one family; None if there are none."""
@@ -250,8 +253,9 @@ class _Search:
 
     def _nodes(self, shape: NodeShape, family: DeviceFamily) -> int:
         """How many nodes of a shape match."""
-        wanted = self._wanted.type.lower()
-        if wanted and not any(wanted in each.type.lower() for each in self._devices(shape, family)):
+        if self._wanted.type and not any(
+            self._matches_type(each.type.lower()) for each in self._devices(shape, family)
+        ):
             return 0
         if shape.declared:
             return shape.nodes if any(map(self._is_named, shape.names)) else 0
@@ -269,7 +273,7 @@ class _Search:
             left &= left - 1
 
     def _is_named(self, name: str) -> bool:
-        return self._matches(name[:MAX_NAME].lower()) is not None
+        return self._matches_name(name[:MAX_NAME].lower()) is not None
 
     def _skipped(self, family: DeviceFamily) -> tuple[SkippedNodes, ...]:
         lacking: dict[str, list[str]] = {}
@@ -310,6 +314,7 @@ def page(state: ConsoleState) -> str:
         found=fleet.run(state, wanted),
         asked=wanted,
         filtered=bool(wanted.family or wanted.name or wanted.type),
+        wider=wider(wanted, ("name", "type")),
         families={family.id: family for family in registry.FAMILIES},
         svg=svg,
         mebibytes=mebibytes,

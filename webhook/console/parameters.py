@@ -1,5 +1,6 @@
 """Parameters that several operations and pages share: the filter of decisions, and the settings to try."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
@@ -77,6 +78,26 @@ class FilterRequest(RequestModel):
         globs = {key: exactly(text) for key, text in texts.items()}
         usable = all(0 < len(glob) <= MAX_GLOB and not glob.endswith("…") for glob in globs.values())
         return self.query(**{key: [glob] for key, glob in globs.items()}) if usable else None
+
+
+def wider(wanted: RequestModel, keys: Sequence[str]) -> dict[str, Any] | None:
+    """The query for names that contain those of a filter, to offer where nothing matches.
+
+    Args:
+        wanted: the parameters of a page.
+        keys: of the names in it; one name, or several.
+
+    Returns:
+        None if every name has wildcards already, or is too long for them.
+    """
+    found = wanted.query()
+    texts = {key: [found[key]] if isinstance(found[key], str) else found[key] for key in keys if key in found}
+    wide = {key: [_containing(text) for text in each] for key, each in texts.items()}
+    return found | wide if wide != texts else None
+
+
+def _containing(text: str) -> str:
+    return text if any(mark in text for mark in "*?[") or len(text) + 2 > MAX_GLOB else f"*{text}*"
 
 
 def _time(text: str, key: str) -> datetime | None:

@@ -120,10 +120,11 @@ def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
 
 
 def _picture(shape: ShapeExplanation) -> DrawnNode:
-    """The drawing, without its note if a sentence beside it has the same words."""
+    """The drawing, with the cards that the pod gets first, and without a note that a sentence beside it repeats."""
     drawing = shape.drawing
     repeated = any(drawing.note and drawing.note in sentence.text for sentence in shape.sentences)
-    return replace(drawing, note="") if repeated else drawing
+    cards = sorted(drawing.cards, key=lambda card: not card.parts)
+    return replace(drawing, cards=tuple(cards), note="" if repeated else drawing.note)
 
 
 # --- examples -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("result");
       if (fresh) document.getElementById("result").replaceWith(fresh);
+      form.querySelector("[data-clear]")?.replaceWith(page.querySelector("[data-clear]") ?? "");
       dispatchEvent(new CustomEvent("result"));
     } catch (error) {
       if (error.name === "AbortError") return;
