@@ -45,7 +45,7 @@ docs: $(READY) ## update the generated parts of the documentation, and build its
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 proof: $(READY) ## compare the verdicts with Volcano's scheduler; needs KUBEBUILDER_ASSETS and VOLCANO_ASSETS
-	@$(BIN)/pytest -m volcano -rs -s tests/e2e/volcano
+	@$(BIN)/pytest -m volcano --timeout 0 -rs -s tests/e2e/volcano
 
 screenshots: $(READY) ## take the pictures in docs/images anew; needs chromium and chromium-driver
 	@$(BIN)/python -m tests.browser.screenshots
