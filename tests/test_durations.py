@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from webhook.durations import parse_duration
+from webhook.durations import format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,11 @@ from webhook.durations import parse_duration
 )
 def test_amounts_with_units_and_bare_seconds(text: str, seconds: float):
     assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("text", ["0s", "0.1s", "90s", "5m", "1h", "90m", "7d"])
+def test_a_duration_is_written_with_its_largest_whole_unit(text: str):
+    assert format_duration(parse_duration(text)) == text
 
 
 def test_what_is_too_long():

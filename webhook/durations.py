@@ -23,3 +23,11 @@ def parse_duration(text: str) -> timedelta:
         return timedelta(seconds=sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(text)))
     except OverflowError:
         raise ValueError(f"{text!r} is too long a duration; write a shorter one") from None
+
+
+def format_duration(duration: timedelta) -> str:
+    """The shortest text that `parse_duration` reads as this duration with one unit: 7d, 1h, 90s, 0.1s."""
+    seconds = duration.total_seconds()
+    units = [unit for unit in ("d", "h", "m") if seconds and not seconds % _SECONDS[unit]]
+    unit = units[0] if units else "s"
+    return f"{seconds / _SECONDS[unit]:g}{unit}"

@@ -26,7 +26,7 @@ def mistake_in_json(error: JSONDecodeError) -> str:
     if not error.doc:
         return "it is empty, or not UTF-8 text"
     found = error.doc[error.pos : error.pos + 1]
-    what = f"{found!r} cannot stand here" if found else "it ends too early"
+    what = f"{found!r} is not allowed here" if found else "it ends too early"
     return f"{what} (line {error.lineno}, column {error.colno})"
 
 

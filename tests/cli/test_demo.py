@@ -7,6 +7,7 @@ import signal
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -24,7 +25,10 @@ def demo():
         stderr=subprocess.PIPE,
         text=True,
     )
+    hanging = threading.Timer(90, process.kill)  # a text that it does not print would be waited for without end
+    hanging.start()
     yield process
+    hanging.cancel()
     process.terminate()
     process.communicate(timeout=15)
 
@@ -61,7 +65,7 @@ def running(processes):
 
 
 def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
-    shown = read_until(demo, "Ctrl-C stops it")
+    shown = read_until(demo, "Press Ctrl-C to stop")
     repaired, warned, refused = re.split(r"\n(?=[123]  webhook/samples)", shown)[1:]
     assert "+   schedulerName: volcano" in repaired
     assert "pod/notebook created" in repaired
@@ -91,9 +95,9 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
 
 
 def test_the_webhook_goes_on_without_its_console(demo):
-    shown = read_until(demo, "Ctrl-C stops it")
+    shown = read_until(demo, "Press Ctrl-C to stop")
     os.kill(child(demo, "console"), signal.SIGKILL)
-    assert "the console ended by itself" in read_until(demo, "the webhook goes on")
+    assert "the console exited unexpectedly" in read_until(demo, "the webhook keeps running")
     ca, url = re.search(r"curl --cacert (\S+) (https://\S+)/metrics", shown).groups()
     with urllib.request.urlopen(f"{url}/readyz", context=ssl.create_default_context(cafile=ca), timeout=5) as answer:
         assert answer.status == 200
@@ -102,13 +106,13 @@ def test_the_webhook_goes_on_without_its_console(demo):
 
 
 def test_the_console_goes_on_without_its_webhook(demo):
-    console = console_of(read_until(demo, "Ctrl-C stops it"))
+    console = console_of(read_until(demo, "Press Ctrl-C to stop"))
     os.kill(child(demo, "serve"), signal.SIGKILL)
-    assert "the webhook ended by itself" in read_until(demo, "the console goes on")
+    assert "the webhook exited unexpectedly" in read_until(demo, "the console keeps running")
     assert b"Decisions" in fetched(f"{console}/decisions")
     os.kill(child(demo, "console"), signal.SIGKILL)
     assert demo.wait(15) == 2
-    assert "ended by themselves" in demo.stderr.read()
+    assert "exited unexpectedly" in demo.stderr.read()
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,7 @@ def test_the_console_goes_on_without_its_webhook(demo):
     ids=["impatient", "terminated", "closed"],
 )
 def test_nothing_of_it_is_left_behind(demo, numbers):
-    read_until(demo, "Ctrl-C stops it")
+    read_until(demo, "Press Ctrl-C to stop")
     children = [child(demo, "serve"), child(demo, "console")]
     for number in numbers:
         demo.send_signal(number)

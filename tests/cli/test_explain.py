@@ -30,21 +30,21 @@ def test_where_slices_go(run, write):
         (
             9,
             {},
-            """            number of cards: container "main" wants 9 different cards, the node has 8
+            """            number of cards: container "main" needs 9 different cards, the node has 8
             → with volcano.sh/vgpu-number 8 or less it fits
 """,
         ),
         (
             1,
             {"volcano.sh/vgpu-mode": "mig"},
-            """            mode: the node is in mode hami-core, the pod wants "mig"
+            """            mode: the node is in mode hami-core, the pod requests "mig"
             → without volcano.sh/vgpu-mode it fits
 """,
         ),
         (
             2,
             {"nvidia.com/use-gputype": "H100"},
-            """is refused first by card 7 (NVIDIA GeForce RTX 4090): not one that the pod wants; 8 of 8 cards refuse, 2 wanted
+            """card 7 (NVIDIA GeForce RTX 4090): not one that the pod requests; 8 of 8 cards refuse, 2 needed
             → without nvidia.com/use-gputype it fits
 """,
         ),
@@ -59,7 +59,7 @@ def test_memory_is_explained_to_the_unit(run, write):
     policy = write("policy.yaml", {"memoryAboveCard": "deny"})
     path = write("pod.yaml", pod(limits=vgpus(1, 30000)))
     out = run("review", "--explain", "--policy", policy, "--fleet", FLEETS / "rtx4090.yaml", path).out
-    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB wanted, 24564 free; 8 of 8 cards refuse, 1 wanted" in out
+    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB needed, 24564 free; 8 of 8 cards refuse, 1 needed" in out
     assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in out
 
 
@@ -170,14 +170,14 @@ SHARED = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}
         (
             {"volcano.sh/gpu-memory": "18000"},
             {},
-            """            memory: the pod wants 18000 on one card, a card has 16000
+            """            memory: the pod needs 18000 on one card, a card has 16000
             → with volcano.sh/gpu-memory 16000 or less it fits
 """,
         ),
         (
             {"volcano.sh/gpu-number": "4"},
             {},
-            """            number of cards: the pod wants 4 whole cards, 3 are healthy
+            """            number of cards: the pod needs 4 whole cards, 3 are healthy
             → with volcano.sh/gpu-number 3 or less it fits
 """,
         ),
@@ -193,35 +193,35 @@ SHARED = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}
         (
             {NPU: "9"},
             {},
-            """            number of NPUs: container "main" wants 9 different NPUs, the node has 8
+            """            number of NPUs: container "main" needs 9 different NPUs, the node has 8
             → with huawei.com/Ascend910B3 8 or less it fits
 """,
         ),
         (
             {NPU: "2", MEMORY: "20000"},
             {},
-            """parts of several NPUs: container "main" wants 20000 MiB of each, but several NPUs are given whole only, 65536 MiB
+            """parts of several NPUs: container "main" needs 20000 MiB of each, but several NPUs are given whole only, 65536 MiB
             → with huawei.com/Ascend910B3 1 it fits
 """,
         ),
         (
             {NPU: "1", MEMORY: "70000"},
             {},
-            """: container "main" wants 70000 MiB of an NPU that has 65536; the scheduler would book nothing
+            """: container "main" needs 70000 MiB of an NPU that has 65536; the scheduler would book nothing
             → with huawei.com/Ascend910B3-memory 65536 or less it fits
 """,
         ),
         (
             {NPU: "1", f"{NPU}-core": "21"},
             {},
-            """            cores: container "main" wants 21 AI cores of an NPU, which has 20
+            """            cores: container "main" needs 21 AI cores of an NPU, which has 20
             → with huawei.com/Ascend910B3-core 20 or less it fits
 """,
         ),
         (
             {NPU: "1", MEMORY: "20000"},
             SHARED,
-            """            mode: the pod wants hami-core, but the node does not share its NPUs in software
+            """            mode: the pod requests hami-core, but the node does not share its NPUs in software
             → without huawei.com/vnpu-mode it fits
 """,
         ),
@@ -415,7 +415,7 @@ def test_every_family_has_the_same_form(run, write):
 
 def test_a_refusal_and_a_change_have_the_same_form(run, write):
     (shape,) = told(run, write, limits={NPU: "9"})["shapes"]
-    message = 'number of NPUs: container "main" wants 9 different NPUs, the node has 8'
+    message = 'number of NPUs: container "main" needs 9 different NPUs, the node has 8'
     assert shape["refusal"] == {"reason": "number of NPUs", "container": "main", "message": message}
     assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
     (shape,) = told(run, write, limits={NPU: "1"}, metadata=SHARED)["shapes"]

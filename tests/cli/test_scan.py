@@ -461,7 +461,7 @@ def test_without_the_crd_nothing_is_read(run, api, cluster):
     missing(api, f"{REPORTS}/.*")
     ran = run("scan", *cluster, "-A", "--report")
     assert ran.code == 2
-    assert "the cluster knows no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in ran.err
+    assert "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in ran.err
     assert not api.asked("/api/v1/pods")
 
 

@@ -36,7 +36,7 @@ def test_a_repaired_pod_word_for_word(run, write):
     +   - key: volcano.sh/vgpu
     +     operator: Exists
     +     effect: NoSchedule
-  next  apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)
+  next  apply it unchanged: the webhook makes these changes (-o yaml prints the result)
 """
     )
 
@@ -48,8 +48,8 @@ def test_a_refused_pod_word_for_word(run, write):
   found
     deny  card-count: container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards; request 8 or fewer
           at spec.containers[0].resources.limits[volcano.sh/vgpu-number]
-  next  put right what is marked deny; `vgpu-webhook rules card-count` says why
-        add --explain to see what each kind of node says to it
+  next  correct what is marked deny; `vgpu-webhook rules card-count` explains it
+        add --explain to see why each kind of node can or cannot take it
 """
     )
 

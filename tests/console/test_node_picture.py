@@ -160,7 +160,7 @@ def test_a_refused_card_is_hatched_and_says_why():
     tree, words = read(drawn(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))))
     assert len([e for e in tree.iter() if e.attrib.get("class") == "d-hatch"]) == 6
     assert words.count("✕") == 6
-    assert words.count("memory: 8000 MiB") == words.count("wanted, 4564 free") == 6
+    assert words.count("memory: 8000 MiB") == words.count("needed, 4564 free") == 6
     assert "refused first by card 7" in " ".join(words)
 
 
@@ -173,7 +173,7 @@ def test_the_picture_is_told_to_who_does_not_see_it():
         "Container serve on card 7 with 12000 MiB, 20 %."
     )
     tree, _ = read(drawn(("train", vgpus(1, 30000))))
-    refused = "Refused by cards 0, 1, 2, 3, 4, 5, 6, 7: memory: 30000 MiB wanted, 24564 free."
+    refused = "Refused by cards 0, 1, 2, 3, 4, 5, 6, 7: memory: 30000 MiB needed, 24564 free."
     assert refused in tree.find("desc").text
 
 

@@ -41,7 +41,7 @@ def test_what_the_certificate_is_for():
 
 def test_what_cannot_be_read_is_said():
     assert load(None) == "is empty"
-    assert load("%") == load("aGVsbG8=") == "is no certificate in PEM"
+    assert load("%") == load("aGVsbG8=") == "is not a certificate in PEM"
     assert load("A" * (2 << 20)) == "is too large"
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
-    assert load(base64(broken)) == "is no certificate in PEM"
+    assert load(base64(broken)) == "is not a certificate in PEM"

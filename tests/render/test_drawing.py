@@ -176,7 +176,7 @@ def test_memory_is_counted_in_mebibytes():
     assert (card.memory, card.parts[0].memory) == (one.shape.cards[0].memory * 10, 300)
     assert draw_shape(one.shape, config).cards[0].memory == card.memory
     (one,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
-    assert one.drawing.cards[0].refusal == f"memory: 30000 MiB wanted, {card.memory} free"
+    assert one.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
 
 
 def test_a_mig_slice_takes_an_instance():
@@ -190,7 +190,7 @@ def test_a_mig_slice_takes_an_instance():
 def test_cards_say_why_they_refuse_and_what_they_had_given_before():
     (one,) = shapes_explained(pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml"))
     refusals = [card.refusal for card in one.drawing.cards]
-    assert refusals == ["", ""] + ["memory: 8000 MiB wanted, 4564 free"] * 6
+    assert refusals == ["", ""] + ["memory: 8000 MiB needed, 4564 free"] * 6
     assert [[p.container for p in card.parts] for card in one.drawing.cards] == [[], []] + [["train"]] * 6
     assert one.drawing.note == one.refusal.message
 
@@ -198,8 +198,8 @@ def test_cards_say_why_they_refuse_and_what_they_had_given_before():
 @pytest.mark.parametrize(
     "limits,annotations,refusal",
     [
-        (vgpus(1, 30000), {}, "memory: 30000 MiB wanted, 24564 free"),
-        (vgpus(1, 1), {"nvidia.com/use-gputype": "H100"}, "type: not one that the pod wants"),
+        (vgpus(1, 30000), {}, "memory: 30000 MiB needed, 24564 free"),
+        (vgpus(1, 1), {"nvidia.com/use-gputype": "H100"}, "type: not one that the pod requests"),
         (vgpus(9, 1), {}, ""),
         (vgpus(1, 1), {"volcano.sh/vgpu-mode": "mig"}, ""),
     ],
@@ -215,8 +215,8 @@ def test_the_second_container_is_refused_in_words():
         (one,) = shapes_explained(pod(*zip("ab", containers, strict=True)), fleet_of([many_cards(1, split=split)]))
         return one.drawing.cards[0].refusal
 
-    assert refused(vgpus(1, 10, 60), vgpus(1, 10, 60)) == "cores: 60 % wanted, 40 % free"
-    assert refused(vgpus(1, 10, 0), vgpus(1, 10, 100)) == "exclusive: 100 % of the cores want a card alone"
+    assert refused(vgpus(1, 10, 60), vgpus(1, 10, 60)) == "cores: 60 % needed, 40 % free"
+    assert refused(vgpus(1, 10, 0), vgpus(1, 10, 100)) == "exclusive: 100 % of the cores require a card of their own"
     assert refused(vgpus(1, 10, 100), vgpus(1, 10, 0)) == "exclusive: all cores are given away"
     assert refused(vgpus(1, 10), vgpus(1, 10), split=1) == "split: all 1 slices are taken"
 

@@ -58,7 +58,7 @@ def test_a_device_config_as_text_or_configmap(write, name):
         ("", "a device config is a mapping"),
         ("- nvidia", "a device config is a mapping"),
         ("a: 1\n---\nb: 1", "2 documents where one is expected"),
-        ("nvidia: {}\nnvidia: {}", "not YAML or JSON that can be read: the key 'nvidia' stands twice"),
+        ("nvidia: {}\nnvidia: {}", "not YAML or JSON that can be read: the key 'nvidia' appears twice"),
         ("nvidia: {defaultCores: many}", "nvidia.defaultCores: "),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_policy(write):
     [
         ("worklods: off", "worklods: no such key; did you mean 'workloads'?"),
         ("a: 1\n---\nb: 1", "2 documents where one is expected"),
-        ("workloads: off\nworkloads: warn", "not YAML or JSON that can be read: the key 'workloads' stands twice"),
+        ("workloads: off\nworkloads: warn", "not YAML or JSON that can be read: the key 'workloads' appears twice"),
         ("target: {volcano: 1.16}", "target.volcano: "),
     ],
 )
@@ -137,10 +137,10 @@ def test_a_fleet_that_is_half_written(write, text):
         ),
         ("kind: Node\nmetadata: {name: a}", "its last node has no status.allocatable, so the file seems to be cut off"),
         ("kind: List\nitems: [{kind: Node}]", "its last node has no metadata.name, so the file seems to be cut off"),
-        ("kind: List", "items is no list of nodes"),
-        ("kind: List\nitems: {}", "items is no list of nodes"),
-        ("kind: List\nitems: [x]", "items is no list of nodes"),
-        ("kind: List\nkind: List", "not YAML or JSON that can be read: the key 'kind' stands twice"),
+        ("kind: List", "items is not a list of nodes"),
+        ("kind: List\nitems: {}", "items is not a list of nodes"),
+        ("kind: List\nitems: [x]", "items is not a list of nodes"),
+        ("kind: List\nkind: List", "not YAML or JSON that can be read: the key 'kind' appears twice"),
     ],
 )
 def test_a_fleet_that_is_none(write, content, message):

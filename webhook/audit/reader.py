@@ -563,7 +563,7 @@ def _refusal(path: str) -> OSError | ConfigError | None:
     """Why a file cannot be read."""
     try:
         if not stat.S_ISREG(Path(path).stat().st_mode):
-            return ConfigError(f"{path} is no regular file: name the file that the webhook writes its audit log to")
+            return ConfigError(f"{path} is not a regular file: name the file that the webhook writes its audit log to")
         Path(path).open("rb").close()
     except OSError as error:
         return error

@@ -346,7 +346,7 @@ class DecisionStore:
             if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
                 raise
             raise RequestError(
-                "it takes too long to match these globs; ask with fewer or shorter ones, or of a shorter time"
+                "it takes too long to match these globs; use fewer or shorter ones, or a shorter time"
             ) from None
         finally:
             db.set_progress_handler(None, 0)

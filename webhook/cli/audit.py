@@ -30,9 +30,9 @@ from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 _EPILOG = """
-FILE stands for itself and its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as
-they are. Lines that are not audit lines are skipped and counted. All filters must match; of one that is repeated, one is
-enough.
+FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as they are. Lines
+that are not audit lines are skipped and counted. All filters must match; a filter that is repeated matches if one of its
+values does.
 
   vgpu-webhook audit --since 2h --denied audit.jsonl
   vgpu-webhook audit --summary --namespace 'team-*' audit.jsonl
@@ -122,9 +122,11 @@ filter_option = combined(
     "wanted",
     _filter,
     click.option(
-        "--since", type=PointInTime(), help="An age such as 2h or 7d, or a time such as 2026-11-20T10:00 (UTC)."
+        "--since",
+        type=PointInTime(),
+        help="Only decisions since this age, such as 2h, or time, such as 2026-11-20T10:00 (UTC).",
     ),
-    click.option("--until", type=PointInTime(), help="Likewise; decisions before it."),
+    click.option("--until", type=PointInTime(), help="Only decisions before this age or time."),
     click.option("--denied", is_flag=True, help="Refusals only."),
     click.option(
         "--outcome", type=click.Choice(WORDS), multiple=True, help="The outcome; would-be: if the policy enforced."

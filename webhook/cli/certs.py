@@ -38,6 +38,7 @@ from certs.show import inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook.cli.options import FILE, Duration, combined, output_option
 from webhook.cli.program import ExitCode, Group, report_error
+from webhook.durations import format_duration
 from webhook.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
@@ -112,7 +113,12 @@ cluster_options = combined(
         help="The kubeconfig; default the pod's service account, outside a pod the file that kubectl uses.",
     ),
     click.option("--context", metavar="NAME", help="The context of the kubeconfig; default its current one."),
-    click.option("--timeout", type=_DURATION, default=CALL_TIMEOUT, help="The limit for a request to the API server."),
+    click.option(
+        "--timeout",
+        type=_DURATION,
+        default=format_duration(CALL_TIMEOUT),
+        help="The limit for a request to the API server.",
+    ),
 )
 
 
@@ -129,9 +135,17 @@ def command() -> None:
 @click.option("--rotate-ca", is_flag=True, help="Start to replace the CA, whatever its age.")
 @_wait("the webhook to respond, and for the next steps of a CA rotation")
 @click.option(
-    "--publish-lag", type=_DURATION, default=PUBLISH_LAG, help="Time until every API server uses a new caBundle."
+    "--publish-lag",
+    type=_DURATION,
+    default=format_duration(PUBLISH_LAG),
+    help="Time until every API server uses a new caBundle.",
 )
-@click.option("--serve-lag", type=_DURATION, default=SERVE_LAG, help="Time until every pod serves a new certificate.")
+@click.option(
+    "--serve-lag",
+    type=_DURATION,
+    default=format_duration(SERVE_LAG),
+    help="Time until every pod serves a new certificate.",
+)
 @cluster_options
 def ensure_command(
     connect: Callable[[], Cluster], rotate_ca: bool, wait: timedelta, publish_lag: timedelta, serve_lag: timedelta

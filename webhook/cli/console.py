@@ -26,7 +26,7 @@ DEFAULT_BIND = "127.0.0.1:8480"
 FIRST_READ_SECONDS = 2.0  # for the settings of the cluster, before the first page
 
 _EPILOG = """
-It has no passwords: it listens on loopback, and everyone who reaches it there may read. In a cluster:
+The console has no passwords: it listens on loopback, and everyone who can reach it can read it. In a cluster:
 
   kubectl port-forward -n vgpu-webhook deployment/vgpu-webhook 8480
 
@@ -40,10 +40,12 @@ It has no passwords: it listens on loopback, and everyone who reaches it there m
     "--allow-host",
     metavar="NAME",
     multiple=True,
-    help="A name besides localhost that browsers call it by, for example behind a proxy that authenticates; can be repeated.",
+    help="Another host name, besides localhost, under which browsers reach it, such as that of a proxy; can be repeated.",
 )
 @click.option(
-    "--audit-log", metavar="FILE", help="What `serve --audit-log` writes; read with its rotated files, and followed."
+    "--audit-log",
+    metavar="FILE",
+    help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
 )
 @click.option(
     "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
@@ -54,7 +56,7 @@ It has no passwords: it listens on loopback, and everyone who reaches it there m
     metavar="DIR",
     help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
 )
-@settings_option("Follow nodes, device config and policy; in a pod by its service account.")
+@settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
     bind: str,
     allow_host: tuple[str, ...],

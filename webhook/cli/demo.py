@@ -101,7 +101,7 @@ def free_port(wanted: int, option: str) -> int:
                 continue
             found: int = probe.getsockname()[1]
             return found
-    raise ConfigError(f"port {wanted} cannot be bound; give another with {option}")
+    raise ConfigError(f"port {wanted} is not available; choose another with {option}")
 
 
 PODS = ("pod-repaired.yaml", "pod-warned.yaml", "pod-refused.yaml")
@@ -156,7 +156,7 @@ class Show:
 
     def run(self) -> None:
         """Send one pod after the other."""
-        self.terminal.line("It has made its own certificate and knows the fleet of webhook/samples/fleet.yaml.")
+        self.terminal.line("It uses a self-signed CA and the sample nodes of webhook/samples/fleet.yaml.")
         for number, name in enumerate(PODS, start=1):
             text = read_bytes(SAMPLES / name, MAX_SAMPLE)
             comment = text.decode().splitlines()[0].removeprefix("# ")
@@ -178,7 +178,7 @@ class Show:
             self.terminal.paragraph(INDENT, ((Style.WARNING, "Warning: "),), warning)
         if judged["allowed"]:
             self.terminal.line(
-                INDENT, (Style.GOOD, f"pod/{pod['metadata']['name']} created"), " (would be: nothing is stored here)"
+                INDENT, (Style.GOOD, f"pod/{pod['metadata']['name']} created"), " (simulated: there is no cluster)"
             )
             return
         self.terminal.line(INDENT, (Style.REFUSED, "Error from server (Forbidden): "), f"error when creating {name!r}:")
@@ -196,14 +196,14 @@ LOOK_SECONDS = 0.2  # between two looks whether both still run
 
 
 @click.command("demo", cls=Command)
-@click.option("--port", type=PORT, default=DEFAULT_PORT, help="The port of the webhook; a free one if that is taken.")
+@click.option("--port", type=PORT, default=DEFAULT_PORT, help="The port of the webhook; another one if it is in use.")
 @click.option(
     "--console-port",
     type=PORT,
     default=DEFAULT_CONSOLE_PORT,
-    help="The port of the console; a free one if that is taken.",
+    help="The port of the console; another one if it is in use.",
 )
-@click.option("--once", is_flag=True, help="Stop after the demonstration instead of serving on.")
+@click.option("--once", is_flag=True, help="Stop after the demonstration.")
 def command(port: int, console_port: int, once: bool) -> None:
     """Start a standalone webhook and its console, send three pods and show what happens."""
     webhook_port = free_port(port, "--port")
@@ -245,7 +245,7 @@ class _Demo:
         finally:
             for each in running:
                 each.stop()
-        raise ConfigError("the webhook and the console ended by themselves")
+        raise ConfigError("the webhook and the console exited unexpectedly")
 
     def _watch(self, running: Sequence[Background]) -> None:
         """Until both have ended."""
@@ -253,10 +253,10 @@ class _Demo:
         while left:
             for each in [each for each in left if each.ended]:
                 left.remove(each)
-                self.terminal.line((Style.BAD, f"{each.name} ended by itself"), "; its log ends:")
+                self.terminal.line((Style.BAD, f"{each.name} exited unexpectedly"), "; the end of its log:")
                 self._dimmed(each.log_end())
                 for other in left:
-                    self.terminal.line(f"{other.name} goes on")
+                    self.terminal.line(f"{other.name} keeps running")
                 sys.stdout.flush()
             time.sleep(LOOK_SECONDS)
 
@@ -301,12 +301,12 @@ class _Demo:
         self.terminal.line((Style.BOLD, "Try next, in another terminal:"))
         for command, what in (
             ("vgpu-webhook review --sample --explain webhook/samples/pod-refused.yaml", "the same engine, offline"),
-            ("vgpu-webhook rules", "every rule; with an id, why it is there"),
-            (f"curl --cacert {ca} {url}/metrics", "what Prometheus sees"),
-            (f"tail -f {self._audit}", "one line a decision"),
+            ("vgpu-webhook rules", "all rules; add an id to read what it checks, and why"),
+            (f"curl --cacert {ca} {url}/metrics", "the metrics"),
+            (f"tail -f {self._audit}", "the audit log, one line per decision"),
         ):
             self.terminal.line(INDENT, (Style.REPAIRED, _runnable(command)), (Style.DIM, f"   # {what}"))
-        self.terminal.line((Style.BOLD, "Serving. Ctrl-C stops it."))
+        self.terminal.line((Style.BOLD, "Serving. Press Ctrl-C to stop."))
         sys.stdout.flush()
 
     def _show_address(self, console: Background) -> None:

@@ -54,11 +54,16 @@ exit codes:
     "--webhook-namespace",
     "namespace",
     default="",
+    show_default=False,
     metavar="NAMESPACE",
     help="The namespace of the webhook's Service; default the one that its configurations call.",
 )
 @click.option(
-    "--name", default="", help="The name of the webhook's Service; default the one that its configurations call."
+    "--name",
+    default="",
+    show_default=False,
+    metavar="NAME",
+    help="The name of the webhook's Service; default the one that its configurations call.",
 )
 @click.option(
     "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."

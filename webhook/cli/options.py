@@ -13,7 +13,7 @@ import click
 from webhook import names
 from webhook.audit.filters import read_time
 from webhook.cli.program import bad_usage
-from webhook.durations import parse_duration
+from webhook.durations import format_duration, parse_duration
 from webhook.errors import ConfigError
 from webhook.offline.label_selector import LabelSelector, parse_label_selector
 from webhook.offline.manifests import manifest_files
@@ -64,12 +64,9 @@ class Duration(click.ParamType[timedelta]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if found and not self._least <= found <= self._most:
-            self.fail(f"{value!r} is not between {_spelled(self._least)} and {_spelled(self._most)}", param, ctx)
+            least, most = format_duration(self._least), format_duration(self._most)
+            self.fail(f"{value!r} is not between {least} and {most}", param, ctx)
         return found
-
-
-def _spelled(limit: timedelta) -> str:
-    return f"{limit.days}d" if limit.days else f"{limit.total_seconds():g}s"
 
 
 class PointInTime(click.ParamType[datetime]):
@@ -357,20 +354,20 @@ def settings_option(what: str) -> Decorator:
             metavar="NAMESPACE",
             multiple=True,
             default=DEVICE_CONFIG_NAMESPACES,
-            help="Where it is; can be repeated: the first that has it wins.",
+            help="The namespace of that ConfigMap; can be repeated: the first that has it is used.",
         ),
         click.option(
             "--policy-map",
             metavar="[NAMESPACE/]NAME",
             type=NamespacedName(),
             default=names.POLICY_MAP,
-            help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace in that of the webhook.",
+            help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace, in that of the webhook.",
         ),
         click.option(
             "--webhook-namespace",
             metavar="NAMESPACE",
             default="",
             show_default="the pod's own, outside a pod vgpu-webhook",
-            help="Where the webhook is installed, and its policy.",
+            help="The namespace of the webhook and its policy.",
         ),
     )

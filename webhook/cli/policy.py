@@ -17,9 +17,9 @@ from webhook.settings.files import MAX_SETTINGS_BYTES, read_input, read_policy, 
 
 _EXITS = """
 exit codes:
-  0  the policy is good
-  2  it cannot be used; the message says why
-  3  it is good, with warnings, under --warnings-as-errors
+0  the policy is valid
+2  it is invalid; the message says what is wrong
+3  it is valid, with warnings, under --warnings-as-errors
 """
 _EDITORS = """
 In editors with the YAML language server, make this the first line of the policy:
@@ -40,7 +40,7 @@ def command() -> None:
     metavar="NAMESPACE",
     help="Show what applies there; default where no entry of `namespaces` matches.",
 )
-@click.option("--changed", is_flag=True, help="Leave out of the text what is as by default.")
+@click.option("--changed", is_flag=True, help="Show only what differs from the defaults (in text).")
 @output_option("text", "json")
 @warnings_as_errors_option
 def check(given: FileArguments, namespace: str | None, changed: bool, output: str, warnings_as_errors: bool) -> int:

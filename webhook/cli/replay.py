@@ -28,7 +28,7 @@ files and try something out on top of them, or give others.
 
 exit codes:
   0  no decision changes
-  1  some do
+1  some decisions change
   2  bad input or configuration; what could be read is reported all the same
 """
 

@@ -33,8 +33,8 @@ from webhook.review import Snapshot
 from webhook.rules.base import Level
 
 _EPILOG = """
-A pod is judged without what the scheduler wrote on it. Problems that a repair would fix are listed under that repair, at
-their level. Finished pods are passed over, and workloads that another workload made.
+A pod is judged without the annotations that the scheduler wrote. Problems that a repair would fix are listed under that
+repair, at their level. Finished pods are skipped, and so are workloads that another workload created.
 
   kubectl get pods,deployments,jobs -A -o json | vgpu-webhook scan --fleet fleet.yaml -
 

@@ -37,7 +37,9 @@ class LogSize(click.ParamType[int]):
 
 
 @click.command("serve", cls=Command)
-@click.option("--standalone", is_flag=True, help="Need no cluster: make a CA and a certificate, use the sample fleet.")
+@click.option(
+    "--standalone", is_flag=True, help="Run without a cluster: create a CA and a certificate, and use the sample fleet."
+)
 @click.option(
     "--bind",
     metavar="HOST:PORT",
@@ -49,9 +51,9 @@ class LogSize(click.ParamType[int]):
     "--client-ca",
     type=FILE,
     metavar="FILE",
-    help="A PEM CA: /mutate and /validate then answer only clients with a certificate of it.",
+    help="A PEM CA: /mutate and /validate then answer only clients with a certificate that it signed.",
 )
-@settings_option("Follow nodes, device config and policy; in a pod by its service account.")
+@settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 @click.option(
     "--audit-log",
     "audit_logs",
@@ -65,35 +67,35 @@ class LogSize(click.ParamType[int]):
     type=LogSize(),
     default=f"{writer.MAX_BYTES >> 20}Mi",
     metavar="N",
-    help="Rotate the file before it is larger; 0 leaves that to others, such as logrotate.",
+    help="Rotate the file before it exceeds this size; 0: do not rotate it, for example because logrotate does.",
 )
 @click.option(
     "--audit-keep",
     type=click.IntRange(1, writer.MAX_KEPT),
     default=writer.KEEP,
     metavar="K",
-    help="Keep so many full files, FILE.1 (the newest) to FILE.K.",
+    help="How many rotated files to keep: FILE.1 (the newest) to FILE.K.",
 )
 @click.option(
     "--drain",
     "--drain-seconds",
     type=Duration(most=timedelta(hours=1)),
     default="0s",
-    help="After SIGTERM, be not ready, but take connections for so long.",
+    help="How long to accept connections after SIGTERM, while /readyz reports that the server shuts down.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="info",
     metavar="LEVEL",
-    help="debug, info, warning or error: what the server's own log on standard error contains at least.",
+    help="debug, info, warning or error: the least severe messages in the server's log on standard error.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(FORMATS),
     default="text",
     metavar="FORMAT",
-    help="text or json; json writes one object a line: time, level, logger, message, exception.",
+    help="text or json; json writes one object per line: time, level, logger, message, exception.",
 )
 @click.option("--state-dir", type=FILE, metavar="DIR", help="With --standalone: keep CA, certificate and key here.")
 def command(
@@ -111,7 +113,7 @@ def command(
     log_format: str,
     state_dir: Path | None,
 ) -> None:
-    """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files are read again."""
+    """Serve /mutate, /validate, /healthz, /readyz and /metrics over HTTPS. Changed files take effect without a restart."""
     configure_logging(log_level, log_format)
     files, cluster = settings
     made: Path | None = None

@@ -104,5 +104,5 @@ class Examiner:
             return Examination(at, problem=str(error))
         except Exception:
             log.exception("the doctor: a bug")
-            return Examination(at, problem="a bug in the doctor; the console's log says more")
+            return Examination(at, problem="a bug in the doctor; the console's log has the details")
         return Examination(at, tuple(results), tuple(complaints))

@@ -77,7 +77,7 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: a device config is a mapping with the key nvidia:, not {json_type(document)}")
     if document and not document.keys() & {"nvidia", "vnpus"}:
-        raise ConfigError(f"{source}: neither nvidia: nor vnpus: stands in it, so it is no device config")
+        raise ConfigError(f"{source}: it has neither nvidia: nor vnpus:, so it is not a device config")
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:

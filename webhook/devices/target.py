@@ -23,7 +23,7 @@ def parse_version(text: str) -> Version:
     """
     match = _VERSION.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"{text!r} is no version; write it like 1.15.1")
+        raise ValueError(f"{text!r} is not a version; write it like 1.15.1")
     major, minor, patch = match.groups()
     return int(major), int(minor), int(patch or 0)
 

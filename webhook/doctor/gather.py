@@ -140,8 +140,8 @@ class _Collection:
             complete=frozenset(self.complete),
             gaps=gaps,
             policy=policy,
-            readiness=Unread("/readyz of the webhook", "files do not tell", needs),
-            metrics=Unread("metrics of the API server", "files do not tell", needs),
+            readiness=Unread("/readyz of the webhook", "files do not show it", needs),
+            metrics=Unread("metrics of the API server", "files do not show it", needs),
         )
 
 

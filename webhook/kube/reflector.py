@@ -207,7 +207,7 @@ class Reflector(Generic[Kept]):
 
     def _note_absence(self, error: ClusterError) -> None:
         if self.absent is None:
-            log.info("%s: %s; asked again every %.0f s", self.name, error, ABSENT_SECONDS)
+            log.info("%s: %s; retried every %.0f s", self.name, error, ABSENT_SECONDS)
         self.version += bool(self.objects) or self.absent is None
         self.objects, self.confirmed, self.problem, self._from = {}, None, None, ""
         self.absent = str(error)

@@ -86,7 +86,7 @@ def _json_row(text: str, source: str) -> list[Any]:
         if len(found) != len(pairs):
             keys = [key for key, _ in pairs]
             twice = next(key for key in found if keys.count(key) > 1)
-            raise ConfigError(f"{source}: the key {twice[:60]!r} stands twice in one object")
+            raise ConfigError(f"{source}: the key {twice[:60]!r} appears twice in one object")
         return found
 
     decoder = json.JSONDecoder(object_pairs_hook=unique)
@@ -122,7 +122,7 @@ def _refuse_foreign_values(documents: list[Any], source: str) -> None:
                 raise ConfigError(f"{source}: more text than 64 MiB once aliases (&, *) are followed")
             _refuse_half_characters(value, source)
         elif isinstance(value, float) and not math.isfinite(value):
-            raise ConfigError(f"{source}: {value} is no number that Kubernetes knows")
+            raise ConfigError(f"{source}: {value} is not a number that Kubernetes accepts")
         elif isinstance(value, int) and value.bit_length() > 63:
             raise ConfigError(f"{source}: a number beyond 64 bits; put it in quotes if it is text")
         elif isinstance(value, dict | list) and value:

@@ -151,7 +151,7 @@ def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Rep
         except ClusterError as error:
             if error.status == NOT_FOUND:
                 raise ClusterError(
-                    f"the cluster knows no PolicyReports ({API_VERSION}): install their CRD, or print them with "
+                    f"the cluster has no PolicyReports ({API_VERSION}): install their CRD, or print them with "
                     "--report -o yaml",
                     error.status,
                 ) from error

@@ -123,7 +123,7 @@ class _Toleration(_Section):
     )
     value: str = Field("", description="The taint's value; empty with operator Exists.")
     effect: Literal["NoSchedule", "NoExecute", "PreferNoSchedule", ""] = Field(
-        "NoSchedule", description="The taint's effect; an empty one stands for all of them."
+        "NoSchedule", description="The taint's effect; an empty one means all of them."
     )
 
     @model_validator(mode="after")
@@ -148,13 +148,13 @@ class _Percentage(_Section):
 
 class _Namespaces(_Section):
     match: Annotated[list[str], Field(min_length=1)] = Field(
-        description="Globs of namespace names: `*` stands for any text, `?` for one character."
+        description="Globs of namespace names: `*` matches any text, `?` one character."
     )
-    rules: _Levels = Field({}, description="Levels as in `rules` above, over which these go.")
+    rules: _Levels = Field({}, description="Levels as in `rules` above, which they override.")
     enforcement: Enforcement | None = Field(
-        None, description="enforce, warn or audit, over `enforcement` above; null leaves that."
+        None, description="enforce, warn or audit, overriding `enforcement` above; null keeps that."
     )
-    repairs: _Switches = Field({}, description="Repairs on or off, over `repairs` above.")
+    repairs: _Switches = Field({}, description="Repairs on or off, overriding `repairs` above.")
     exempt: StrictBool = Field(
         False, description="Whether pods and workloads pass untouched: not repaired, not checked."
     )
@@ -172,7 +172,7 @@ class _Cards(_Section):
 class DeclaredNodes(_Section):
     """Nodes that may be scaled up from zero."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(description="What messages call them.")
+    name: Annotated[str, Field(min_length=1)] = Field(description="The name of such nodes in messages.")
     family: Literal["vgpu", "gpushare", "ascend"] = Field("vgpu", description="Whose devices they have.")
     mode: Literal["hami-core", "mig"] = Field("hami-core", description="How vgpu nodes share their cards.")
     nodes: _Positive = Field(1, description="How many there may be.")
@@ -210,12 +210,13 @@ class PolicyFile(_Section):
         _Toleration(), description="The toleration that a pod which requests a vGPU gets; null: none is added."
     )
     target: _Target = Field(
-        _Target(), description="What runs in the cluster; where versions differ, this one is held to."
+        _Target(),
+        description="The versions in the cluster; where versions behave differently, the webhook follows these.",
     )
     percentage: _Percentage = Field(_Percentage(), description="How a memory percentage becomes memory.")
     memory_above_card: MemoryAboveCard = Field(
         MemoryAboveCard.CLAMP,
-        description="What becomes of a pod that requests more memory than any card which it may use has: clamp lowers it "
+        description="What happens to a pod that requests more memory than any card which it may use has: clamp lowers it "
         "to the largest, with a warning; deny refuses the pod.",
     )
     enforcement: Enforcement = Field(
@@ -225,17 +226,17 @@ class PolicyFile(_Section):
     )
     repairs: _Switches = Field(
         {},
-        description="Repairs that are not to be made, by rule id, in every namespace: on or off. A pod that then could not "
+        description="Repairs to leave out, by rule id, in every namespace: on or off. A pod that then could not "
         "run is refused with a sentence that says what to write.",
     )
     workloads: _Workloads = Field(
         "warn",
-        description="What follows if the pods of a workload (Deployment, Job, ...) would be refused: warn its author, deny "
-        "the workload, or off: look at pods alone.",
+        description="What happens if the pods of a workload (Deployment, Job, ...) would be refused: warn its author, deny "
+        "the workload, or off: review pods only.",
     )
     rules: _Levels = Field(
         {},
-        description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and tells the author, audit "
+        description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and warns the author, audit "
         "admits and only records, off does not look. What is not listed keeps its default.",
     )
     namespaces: list[_Namespaces] = Field(
@@ -257,7 +258,7 @@ class PolicyFile(_Section):
         description="Who may write the annotations that assign cards to pods: the service accounts of Volcano's scheduler "
         "and of the device plugins.",
     )
-    fleet: _Fleet = Field(_Fleet(), description="What is to be known of the fleet besides its nodes.")
+    fleet: _Fleet = Field(_Fleet(), description="What the webhook cannot read from the nodes of the fleet.")
 
     @model_validator(mode="after")
     def _scheduler_is_allowed(self) -> "PolicyFile":

@@ -42,7 +42,7 @@ def show_changes(changes: Changes, digests: Mapping[str, str], terminal: Termina
         _show_group(kind, group, terminal)
         terminal.line()
     if len(groups) > TOP:
-        terminal.line((Style.DIM, f"and {len(groups) - TOP:,} more kinds of changes; -o json tells all"))
+        terminal.line((Style.DIM, f"and {len(groups) - TOP:,} more kinds of changes; -o json lists all"))
     total = sum(changes.verdicts.values())
     counts = ", ".join([f"{changes.verdicts[v]:,} {v}" for v in ReplayVerdict if changes.verdicts[v]])
     terminal.line((Style.BOLD, f"{total:,} decisions replayed"), f": {counts}" if counts else "")

@@ -181,32 +181,32 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield "make several pods of it: a pod of this size is not reviewed, and so not admitted"
     elif not outcome.allowed:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
-        yield f"put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
+        yield f"correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
         yield from _explain_advice(rules, explained=explained)
     elif refused := outcome.pods_refused:
         yield (
             f"the workload is admitted, but its pods will never run: correct {', '.join(refused)}; "
-            f"`vgpu-webhook rules {refused[0]}` says why"
+            f"`vgpu-webhook rules {refused[0]}` explains it"
         )
         yield from _explain_advice(refused, explained=explained)
     elif outcome.denials:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
-        yield f"before the policy enforces, put right what is marked deny; `vgpu-webhook rules {rules[0]}` says why"
+        yield f"before the policy enforces, correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
         yield from _explain_advice(rules, explained=explained)
     elif outcome.operations and not outcome.changes:
-        yield "nothing has to be done before the policy enforces: the webhook then makes these changes itself"
+        yield "nothing has to be done before the policy enforces: the webhook then makes these changes"
     elif outcome.operations:
         first = "read the warnings; then " if outcome.warnings else ""
-        yield f"{first}apply it as it stands: the webhook makes these changes itself (-o yaml prints the result)"
+        yield f"{first}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
     elif outcome.word == "warned":
         yield "it is admitted; read the warnings before you apply it"
     elif reviewed.asks and reviewed.request.operation == "CREATE":
-        yield "apply it as it stands"
+        yield "apply it unchanged"
 
 
 def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
     if not explained and not _FLEET_RULES.isdisjoint(rules):
-        yield "add --explain to see what each kind of node says to it"
+        yield "add --explain to see why each kind of node can or cannot take it"
 
 
 class Format:

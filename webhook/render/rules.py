@@ -47,7 +47,7 @@ def table(rows: Sequence[RuleEntry], terminal: Terminal) -> None:
         head = ((_LEVELS[row.level], f"{row.level:<8}"), (Style.BOLD, f"{row.id:<{widest}}"), INDENT)
         terminal.paragraph(INDENT, head, row.what, hanging=" " * (len(INDENT) * 2 + 8 + widest))
     terminal.line()
-    terminal.line("`vgpu-webhook rules ID` says why, and shows an example; the policy file sets levels.")
+    terminal.line("`vgpu-webhook rules ID` explains a rule and shows an example; the policy file sets levels.")
 
 
 def in_full(rows: Sequence[RuleEntry], terminal: Terminal) -> None:

@@ -53,7 +53,7 @@ class MixedCards(StrEnum):
 
 
 class MemoryAboveCard(StrEnum):
-    """What becomes of a pod that requests more memory than any eligible card has."""
+    """What happens to a pod that requests more memory than any eligible card has."""
 
     CLAMP = "clamp"
     DENY = "deny"

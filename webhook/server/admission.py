@@ -93,7 +93,7 @@ class Admission:
         except RequestError as error:
             return self.refuse(endpoint, error)
         except Exception:
-            log.exception("a bug: this review could not be answered; the failurePolicy of the webhook decides")
+            log.exception("a bug: this review could not be answered; the webhook's failurePolicy decides")
             with self._recording:
                 self._metrics.refused_bytes(endpoint, 500)
             return 500, codec.status(500, "InternalError", "vgpu-webhook: internal error, see the webhook's log")
@@ -177,11 +177,11 @@ class Admission:
             if method == "POST":
                 await self._review(path, scope, receive, send)
             else:
-                await self._error(send, 405, "MethodNotAllowed", f"{path} takes POST only", (b"allow", b"POST"))
+                await self._error(send, 405, "MethodNotAllowed", f"{path} supports POST only", (b"allow", b"POST"))
         elif path not in PAGES:
             await self._error(send, 404, "NotFound", "there are /mutate, /validate, /healthz, /readyz and /metrics")
         elif method not in ("GET", "HEAD"):
-            await self._error(send, 405, "MethodNotAllowed", f"{path} takes GET only", (b"allow", b"GET, HEAD"))
+            await self._error(send, 405, "MethodNotAllowed", f"{path} supports GET only", (b"allow", b"GET, HEAD"))
         else:
             await self._page(path, send)
 

@@ -125,7 +125,7 @@ class ServingTls:
                 mismatch = getattr(error, "reason", None) == "KEY_VALUES_MISMATCH"
                 reason = "the key is another certificate's" if mismatch else "one is not PEM, or the key has a password"
                 raise ConfigError(
-                    f"{self.certificate_path} and {self.key_path} are no pair that can be served: {reason}"
+                    f"{self.certificate_path} and {self.key_path} cannot be served as a pair: {reason}"
                 ) from error
         if client_ca is not None:
             _verify_clients(context, client_ca)
@@ -183,4 +183,4 @@ def _in_memory(content: bytes) -> Iterator[str]:
 
 
 def _no_password() -> str:
-    raise ValueError("the key is encrypted; a server cannot ask for its password")
+    raise ValueError("the key is encrypted; a server cannot prompt for its password")

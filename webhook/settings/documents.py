@@ -28,8 +28,8 @@ _PACKED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ")
 _MEANINGS = {
     "expected ':'": "a key without a colon; write `key: value`",
     "tab": "a tab; indent with spaces",
-    "cannot start any token": "a character that cannot stand here; put the text in quotes, and indent with spaces",
-    "mapping values are not allowed": "a colon that cannot stand here; check the indentation, or put the text in quotes",
+    "cannot start any token": "a character that is not allowed here; put the text in quotes, and indent with spaces",
+    "mapping values are not allowed": "a colon that is not allowed here; check the indentation, or put the text in quotes",
     "expected key": "the indentation does not match the lines above",
     "'-' indicator": "the indentation does not match the lines above",
     "block sequence entries": "a list cannot begin here; check the indentation",
@@ -78,7 +78,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
                 if key.value in seen:
-                    raise RefusedYaml(f"the key {key.value!r} stands twice", key.start_mark)
+                    raise RefusedYaml(f"the key {key.value!r} appears twice", key.start_mark)
                 seen.add(key.value)
 
 

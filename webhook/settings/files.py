@@ -261,7 +261,7 @@ def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
         raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
     items = [document] if document["kind"] == "Node" else document.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ConfigError(f"{source}: items is no list of nodes")
+        raise ConfigError(f"{source}: items is not a list of nodes")
     for index, item in enumerate(items):
         kind = item.get("kind", "Node")  # the items of a NodeList have none
         if kind != "Node":

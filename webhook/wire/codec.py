@@ -249,7 +249,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise NotJson(f"the key {twice[:60]!r} stands twice in one object, so two readers could see two")
+        raise NotJson(f"the key {twice[:60]!r} appears twice in one object, so two readers could see different values")
     return found
 
 

@@ -183,20 +183,20 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
         wanted, most = never.requested, never.most
         match never.reason:
             case Reason.MODE:
-                return f"the pod wants {names.MODE_HAMI_CORE}, but the node does not share its NPUs in software"
+                return f"the pod requests {names.MODE_HAMI_CORE}, but the node does not share its NPUs in software"
             case Reason.OVERSIZE:
-                return f"{who} wants {wanted} MiB of an NPU that has {most}; the scheduler would book nothing"
+                return f"{who} needs {wanted} MiB of an NPU that has {most}; the scheduler would book nothing"
             case Reason.PARTS:
-                return f"{who} wants {wanted} MiB of each, but several NPUs are given whole only, {most} MiB"
+                return f"{who} needs {wanted} MiB of each, but several NPUs are given whole only, {most} MiB"
             case Reason.NPUS | Reason.NPUS_TOGETHER:
-                return f"{who} wants {wanted} different NPUs, the node has {most}"
+                return f"{who} needs {wanted} different NPUs, the node has {most}"
             case Reason.MEMORY:
                 return f"{who} needs {wanted} MiB of one NPU, the largest has {most}"
             case Reason.CORES:
                 unit = "percent" if self.requested.hami_core else "AI cores"
-                return f"{who} wants {wanted} {unit} of an NPU, which has {most}"
+                return f"{who} needs {wanted} {unit} of an NPU, which has {most}"
             case Reason.LEFT:
-                return f"{who} wants {wanted} NPUs of its own, {most} with such memory and cores are left"
+                return f"{who} needs {wanted} NPUs of its own, {most} with such memory and cores are left"
             case _:
                 return f"the pod requests {never.resource} {wanted} in total, the node offers {most}"
 

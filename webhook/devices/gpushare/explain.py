@@ -103,9 +103,9 @@ class GpushareExplainer(ShapeExplainer[GpushareShape, DevicePod, GpushareSlices]
             case Reason.HEALTH:
                 return "none of the node's cards is healthy"
             case Reason.CARDS:
-                return f"the pod wants {wanted} whole cards, {most} are healthy"
+                return f"the pod needs {wanted} whole cards, {most} are healthy"
             case Reason.MEMORY:
-                return f"the pod wants {wanted} on one card, a card has {most}"
+                return f"the pod needs {wanted} on one card, a card has {most}"
             case _:
                 return f"the pod requests {never.resource} {wanted} in total, the node offers {most}"
 

@@ -72,14 +72,14 @@ def card_refusal(reason: Reason, card: Card, used: Used, need: Need, unit: tuple
     wanted = f"{need.of(card) * factor} {name}"
     match reason:
         case Reason.TYPE | Reason.UUID:
-            return "not one that the pod wants"
+            return "not one that the pod requests"
         case Reason.SPLIT:
             return f"all {slices} slices are taken" if slices else "cut into 0 slices"
         case Reason.MEMORY:
-            return f"{wanted} wanted, {(card.memory - memory) * factor} free"
+            return f"{wanted} needed, {(card.memory - memory) * factor} free"
         case Reason.CORES:
-            return f"{need.cores} % wanted, {CARD_CORES - cores} % free"
+            return f"{need.cores} % needed, {CARD_CORES - cores} % free"
         case Reason.EXCLUSIVE:
-            return "100 % of the cores want a card alone" if need.cores else "all cores are given away"
+            return "100 % of the cores require a card of their own" if need.cores else "all cores are given away"
         case _:
             return f"none has {wanted}"

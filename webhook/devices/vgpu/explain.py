@@ -167,7 +167,7 @@ class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
         if isinstance(verdict, Fits):
             return None
         if constraints.mode not in (None, self.shape.mode):
-            message = f"the node is in mode {self.shape.mode}, the pod wants {wording.quoted(constraints.mode)}"
+            message = f"the node is in mode {self.shape.mode}, the pod requests {wording.quoted(constraints.mode)}"
             return _refusal(Reason.MODE, message)
         if not eligible(constraints, self.alone).shapes:
             return _refusal(Reason.NODES, self.unselected())
@@ -237,7 +237,7 @@ class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
         container, need = self.requested.requests[stuck.container].container, self.requested.needs[stuck.container]
         who, cards = wording.container(container), self.shape.cards
         if stuck.card is None or need.number > len(cards):
-            message = f"{who} wants {need.number} different cards, the node has {len(cards)}"
+            message = f"{who} needs {need.number} different cards, the node has {len(cards)}"
             return _refusal(Reason.CARDS, message, stuck.card, container)
         reason, card = stuck.refusals[stuck.card] or Reason.CARDS, cards[stuck.card]
         why = card_refusal(reason, card, stuck.used[stuck.card], need, (1, wording.unit(self.request.config)))
@@ -253,4 +253,4 @@ def _tally(stuck: Stuck, wanted: int) -> str:
     """How many cards refused, by reason."""
     counts = Counter(reason for reason in stuck.refusals if reason is not None)
     by = f" ({', '.join(f'{reason} {count}' for reason, count in counts.items())})" if len(counts) > 1 else ""
-    return f"{counts.total()} of {len(stuck.refusals)} cards refuse{by}, {wanted} wanted"
+    return f"{counts.total()} of {len(stuck.refusals)} cards refuse{by}, {wanted} needed"

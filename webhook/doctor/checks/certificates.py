@@ -122,7 +122,7 @@ def load(encoded: object) -> Certificates | str:
     try:
         found = x509.load_pem_x509_certificates(b64decode(encoded))
     except (NotBase64, *_UNREADABLE):
-        return "is no certificate in PEM"
+        return "is not a certificate in PEM"
     return tuple(found[:MAX_CERTIFICATES])
 
 

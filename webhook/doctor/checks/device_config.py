@@ -54,7 +54,7 @@ def _absent(setup: Setup) -> CheckResult:
         remedy = f"set {CONFIG_NAMESPACE}: {others[0].partition('/')[0]} in the arguments of deviceshare"
     return broken(
         f"the scheduler looks for ConfigMap {namespace}/{name}, which does not exist: it runs with built-in defaults, "
-        "which know no memory percentage",
+        "which have no memory percentage",
         remedy,
     )
 
@@ -95,9 +95,9 @@ def _before_names(found: DeviceConfigMap) -> CheckResult:
         f"{key} {text(found.nvidia, key)}" for key, usual in _KEYS.items() if text(found.nvidia, key) not in ("", usual)
     ]
     if not renamed:
-        return ok("Volcano before 1.13 knows the well-known names only, and no other is set")
+        return ok("Volcano before 1.13 reads the well-known names only, and no other is set")
     return broken(
-        f"{found.place}: {listed(renamed)} is not read: Volcano before 1.13 knows the well-known names only",
+        f"{found.place}: {listed(renamed)} is not read: Volcano before 1.13 reads the well-known names only",
         "use the well-known names, or Volcano 1.13",
     )
 

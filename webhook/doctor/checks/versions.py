@@ -35,7 +35,7 @@ def policy(setup: Setup) -> Iterator[CheckResult]:
     elif setup.policy_error:
         yield broken(
             f"{place}: {setup.policy_error}; the webhook uses the last good one, but only until it is restarted",
-            f"put {names.POLICY_KEY} right; `vgpu-webhook policy check` checks it",
+            f"correct {names.POLICY_KEY}; `vgpu-webhook policy check` checks it",
         )
     else:
         yield ok(f"{place} can be used")

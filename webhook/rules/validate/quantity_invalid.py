@@ -39,7 +39,7 @@ def _problem(amount: Amount, context: Context) -> str:
     try:
         number = quantity.parse(raw)
     except ValueError:
-        what = "which is no quantity" if isinstance(raw, str) else f"which is {json_type(raw)}, not a quantity"
+        what = "which is not a quantity" if isinstance(raw, str) else f"which is {json_type(raw)}, not a quantity"
         return f"{what}; write a whole number"
     if number < 0:
         return NEGATIVE
