@@ -328,8 +328,8 @@ def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
 @pytest.mark.parametrize(
     "spoil, told",
     [
-        (Path.mkdir, "is no regular file"),
-        (os.mkfifo, "is no regular file"),
+        (Path.mkdir, "is not a regular file"),
+        (os.mkfifo, "is not a regular file"),
         (lambda path: path.symlink_to(path), "Too many levels of symbolic links; it is tried again"),
         (lambda path: (path.write_bytes(b"") and None) or path.chmod(0), "add the user to the group"),
     ],

@@ -300,4 +300,4 @@ def test_following_with_an_age_tells_what_was_before_too(tmp_path: Path, follow:
 def test_what_cannot_be_followed(run, tmp_path: Path):
     ran = run("audit", "--follow", tmp_path)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"error: {tmp_path} is no regular file")
+    assert ran.err.startswith(f"error: {tmp_path} is not a regular file")

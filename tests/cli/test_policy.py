@@ -258,7 +258,7 @@ def test_no_fact_is_left_out():
 
 def test_only_what_differs(check):
     assert check({}, "--changed").out.splitlines()[1:] == [
-        "", "settings: as by default", "", "levels in every namespace: as by default",
+        "", "settings: default", "", "levels in every namespace: default",
     ]  # fmt: skip
     out = check({"workloads": "deny", "rules": {"card-count": "warn"}}, "--changed").out
     assert [line.split()[1] for line in out.splitlines() if line.startswith("  ")] == ["workloads", "card-count"]
@@ -294,7 +294,7 @@ def test_warnings_fail_only_if_asked_to(check):
     assert check(doubtful).code == 0
     assert check(doubtful, "--warnings-as-errors").code == 3
     assert check(fine, "--warnings-as-errors").code == 0
-    assert "policy.yaml: good, with 1 warning\n" in check(doubtful).out
+    assert "policy.yaml: valid, with 1 warning\n" in check(doubtful).out
     assert json.loads(check(doubtful, "-o", "json").out)["warnings"][0]["path"] == "namespaces.0"
 
 

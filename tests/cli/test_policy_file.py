@@ -72,7 +72,7 @@ def test_every_key_has_its_description():
     assert len(told) > 20
     assert [description for description in told if description not in flat] == []
     assert "# The version of Volcano's scheduler.\n  volcano: '1.15.1'\n" in text
-    assert "look at pods alone.\nworkloads: warn\n" in text
+    assert "review pods only.\nworkloads: warn\n" in text
     assert "One of: smallest, largest, deny.\n  mixedCards: smallest\n" in text
     assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
 

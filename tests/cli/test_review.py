@@ -388,7 +388,7 @@ def test_what_a_policy_does_not_enforce_is_told_as_what_would_be(run, write, enf
     assert ran.code == 0
     assert ran.out.startswith("would be REFUSED Pod training in default")
     assert f"admitted unchanged: the policy has enforcement: {enforcement} here" in ran.out
-    assert "before the policy enforces, put right what is marked deny" in ran.out
+    assert "before the policy enforces, correct what is marked deny" in ran.out
     assert "would be repaired Pod notebook in default" in ran.out
     assert "would be changed by default-number, scheduler-name, toleration" in ran.out
     assert "+   schedulerName: volcano" in ran.out

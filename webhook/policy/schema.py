@@ -237,7 +237,7 @@ class PolicyFile(_Section):
     rules: _Levels = Field(
         {},
         description="Levels of checks, by rule id, in every namespace: deny refuses, warn admits and warns the author, audit "
-        "admits and only records, off does not look. What is not listed keeps its default.",
+        "admits and only records, off skips the check. What is not listed keeps its default.",
     )
     namespaces: list[_Namespaces] = Field(
         [],

@@ -26,10 +26,10 @@ def show(policy: EffectivePolicy, terminal: Terminal, *, changed: bool) -> None:
     Args:
         policy: the effective policy.
         terminal: where to write.
-        changed: leave out what is as by default.
+        changed: leave out what is the default.
     """
     count = len(policy.warnings)
-    text = (Style.WARNING, f"good, with {count} warning{'s' * (count > 1)}") if count else (Style.GOOD, "good")
+    text = (Style.WARNING, f"valid, with {count} warning{'s' * (count > 1)}") if count else (Style.GOOD, "valid")
     terminal.line((Style.BOLD, policy.file), ": ", text)
     _settings([s for s in policy.settings if not changed or s.value != s.default], terminal)
     if not policy.exempt:
@@ -118,7 +118,7 @@ def _named(entry: NamespaceEntry) -> str:
 
 def _heading(text: str, terminal: Terminal, *, empty: bool = False) -> None:
     terminal.line()
-    terminal.line((Style.BOLD, text), ": as by default" if empty else "")
+    terminal.line((Style.BOLD, text), ": default" if empty else "")
 
 
 def _row(key: str, text: str, terminal: Terminal, *middle: Piece, different: bool) -> None:
