@@ -19,6 +19,7 @@ COMMANDS = {
     "review": "Show what the webhook does with manifests or recorded reviews.",
     "test": "Test a policy: compare reviews with what suites expect of them.",
     "scan": "Show what the webhook would refuse, repair or warn about among existing pods and workloads.",
+    "usage": "Show who holds which slice of which device, and what is free.",
     "audit": "Read the audit log: list, filter or sum up its decisions.",
     "replay": "Show which recorded decisions change with another policy, device config or fleet.",
     "rules": "List the rules, or explain one.",

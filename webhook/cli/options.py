@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -20,6 +20,9 @@ from webhook.offline.manifests import manifest_files
 from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client
 
 PORT = click.IntRange(0, 65535)
 
@@ -242,6 +245,19 @@ class SettingsOptions(NamedTuple):
 
         return Credentials(self.cluster.kubeconfig, self.cluster.context).namespace
 
+    def client(self) -> "Client":
+        """A client of the cluster.
+
+        Raises:
+            ConfigError: there are no credentials, or no cluster is read.
+        """
+        if self.cluster is None:
+            raise ConfigError("no cluster is read; add --cluster")
+        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
+        from webhook.kube.credentials import Credentials  # noqa: PLC0415
+
+        return Client(Credentials(self.cluster.kubeconfig, self.cluster.context))
+
     def read(self) -> SnapshotInputs:
         """Read them once.
 
@@ -252,11 +268,9 @@ class SettingsOptions(NamedTuple):
         found = self.files.load()
         if self.cluster is None:
             return found.inputs()
-        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes a second to load
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415
-        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415
+        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # likewise
 
-        return read_inputs(Client(Credentials(self.cluster.kubeconfig, self.cluster.context)), self.cluster, found)
+        return read_inputs(self.client(), self.cluster, found)
 
 
 exempt_namespaces_option: Decorator = click.option(
@@ -289,8 +303,13 @@ def cluster_option(what: str) -> Decorator:
     return decorate
 
 
-def settings_option(what: str) -> Decorator:
-    """Add the options for the settings, in files and in the cluster; the command gets `settings`."""
+def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator:
+    """Add the options for the settings, in files and in the cluster; the command gets `settings`.
+
+    Args:
+        what: the help of `--cluster`.
+        cluster_by_default: read the cluster unless the nodes come from a file.
+    """
 
     def make(
         fleet: Path | None,
@@ -307,7 +326,8 @@ def settings_option(what: str) -> Decorator:
         webhook_namespace: str,
     ) -> SettingsOptions:
         files = SettingsPaths(device_config, policy, fleet, scheduler_conf)
-        if not (cluster or kubeconfig or context):
+        by_default = cluster_by_default and not (fleet or sample)
+        if not (cluster or kubeconfig or context or by_default):
             return SettingsOptions(files.or_samples() if sample else files, None)
         return SettingsOptions(
             files,

@@ -57,7 +57,8 @@ class Reflector(Generic[Kept]):
 
     Attributes:
         name, path, keep, query: as given.
-        objects: by name, what is kept of each.
+        objects: by name, what is kept of each; by namespace and name, `NAMESPACE/NAME`, if the objects of all namespaces are
+            followed.
         version: grows with each change of the objects, and when they are first known.
         confirmed: when the API server last confirmed that the copy is up to date (time.monotonic); None before the first
             complete list.
@@ -191,7 +192,10 @@ class Reflector(Generic[Kept]):
         name = metadata.get("name") if isinstance(metadata, dict) else None
         if not isinstance(name, str):
             raise ClusterError(f"{self.path}: an object without a name")
-        return name, self.keep(found)
+        namespace = (
+            metadata.get("namespace") if isinstance(metadata, dict) and "/namespaces/" not in self.path else None
+        )
+        return f"{namespace}/{name}" if namespace else name, self.keep(found)
 
     def _known(self, name: str, kept: Kept) -> Kept:
         """The equal object that is already kept: two lists in a row then take the memory of one."""

@@ -44,6 +44,11 @@ class Terminal:
         self._colour = wants_colour(stream, environment)
         self._width = shutil.get_terminal_size().columns if stream.isatty() else None
 
+    @property
+    def interactive(self) -> bool:
+        """Whether a person reads it."""
+        return self._width is not None
+
     def line(self, *pieces: Piece) -> None:
         """Write one line."""
         print("".join([self._coloured(piece) for piece in pieces]), file=self._stream)

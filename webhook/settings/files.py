@@ -26,6 +26,7 @@ MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
 MAX_MANIFEST_BYTES = 10 << 20
 SAMPLES = Path(str(files("webhook"))) / "samples"
+SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
 
 
 def read_bytes(path: str | Path, limit: int) -> bytes:
@@ -141,7 +142,7 @@ class SettingsPaths:
         return replace(
             self,
             device_config=self.device_config or SAMPLES / "device-config.yaml",
-            fleet=self.fleet or SAMPLES / "fleet.yaml",
+            fleet=self.fleet or SAMPLE_FLEET,
         )
 
     def load(self, begin: Callable[[str, Path], None] = lambda _, __: None) -> FileSettings:

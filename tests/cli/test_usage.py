@@ -1,0 +1,163 @@
+"""What `vgpu-webhook usage` reads and prints."""
+
+import json
+import threading
+
+import pytest
+import yaml
+
+from tests.cli.conftest import CONFIG, FLEETS, pod, shell, vgpus
+from tests.kube.apiserver import NODES, ApiServer
+from tests.kube.faults import status
+from webhook import names
+from webhook.cli import usage
+
+FLEET = FLEETS / "mixed.yaml"
+SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
+PODS = "/api/v1/pods"
+
+
+ITEMS = yaml.safe_load(FLEET.read_text())["items"]
+
+
+def card(node, number):
+    """The UUID of a card of the fleet."""
+    annotations = next(one for one in ITEMS if one["metadata"]["name"] == node)["metadata"]["annotations"]
+    return annotations[names.NODE_VGPU_REGISTER].split(":")[number].split(",")[0]
+
+
+def holding(name, node, number, memory, namespace="team"):
+    """A pod that holds a slice of a card."""
+    metadata = {
+        "namespace": namespace,
+        "annotations": {names.VGPU_IDS: f"{card(node, number)},NVIDIA,{memory},20:"},
+    }
+    made = pod(name, limits=vgpus(1, memory, 20), metadata=metadata, nodeName=node)
+    return made | {"status": {"phase": "Running"}}
+
+
+@pytest.fixture
+def pods(write):
+    return write(
+        "pods.json",
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "items": [holding("a", "gpu-b", 0, 30000), holding("b", "gpu-b", 0, 9000, "other")],
+        },
+    )
+
+
+def test_json_of_files(run, pods):
+    done = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
+    assert (done.code, done.err) == (0, "")
+    [found] = done.lines
+    node = next(node for node in found["nodes"] if node["name"] == "gpu-b")
+    first = node["cards"][0]
+    assert first["booked"] == {"slices": 2, "memory": 39000, "cores": 40}
+    assert [(one["namespace"], one["name"], one["memory"], one["cores"]) for one in first["pods"]] == [
+        ("team", "a", 30000, 20),
+        ("other", "b", 9000, 20),
+    ]
+    assert found["findings"] == []
+    assert yaml.safe_load(run("usage", *SETTINGS, "--pods", pods, "-o", "yaml").out) == found
+
+
+@pytest.mark.parametrize(
+    ("options", "row"),
+    [
+        (("--by", "node"), ["gpu-b", "vgpu", "4", "2/40", "39000/327680", "12%", "40/400", "81920"]),
+        (
+            ("--by", "card", "-n", "other"),
+            ["gpu-b", card("gpu-b", 0), "2/10", "39000/81920", "48%", "40/100", "42920", "other/b"],
+        ),
+        (("--by", "namespace"), ["team", "vgpu", "1", "1", "30000", "20"]),
+        (("--by", "pod", "--node", "gpu-b"), ["other", "b", "main", "gpu-b", card("gpu-b", 0), "9000", "20"]),
+    ],
+)
+def test_tables(run, pods, options, row):
+    done = run("usage", *SETTINGS, "--pods", pods, *options)
+    assert done.code == 0
+    assert row in [line.split() for line in done.out.splitlines()]
+    assert "largest pod that fits now: 1 × 81920 MiB on gpu-b" in done.out
+
+
+def test_findings_are_below_the_table(run, write):
+    stray = holding("stray", "gpu-b", 0, 100)
+    stray["spec"]["nodeName"] = "gpu-c"
+    done = run("usage", *SETTINGS, "--pods", write("pods.json", stray))
+    assert "assigned-card-missing  gpu-c: team/stray: the pod holds card" in done.out
+
+
+def test_the_samples(run):
+    done = run("usage", "--sample", "--size", "50000")
+    assert done.code == 0
+    assert "live pods hold 8 slices" in done.out
+    assert "free on cards that cannot give a slice of this size" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--fleet", FLEET), "name the pods with --pods FILE"),
+        (("--sample", "--watch"), "--watch follows a cluster"),
+        (("--sample", "-A", "-n", "x"), "exclude each other"),
+        (("--sample", "--node", "nope"), "node nope has no devices"),
+        (("--sample", "--pods", FLEET), "there is no pod in it"),
+        (("--sample", "--by", "card", "--pods", "https://example.com/pods"), "URLs are not read"),
+    ],
+)
+def test_bad_usage(run, arguments, message):
+    done = run("usage", *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+# --- a cluster ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    with ApiServer() as api:
+        api.put(NODES, *ITEMS)
+        api.put(PODS, *[holding(f"p{i:04}", "gpu-b", i % 4, 10) for i in range(1100)])
+        yield api, api.kubeconfig(tmp_path / "kubeconfig")
+
+
+def test_a_cluster_is_read_in_pages(cluster):
+    api, kubeconfig = cluster
+    done = shell("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sum(one["promised"]["slices"] for one in found["totals"]) == 1100
+    asked = api.asked(PODS)
+    assert len(asked) == 3
+    assert asked[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
+
+
+def test_without_the_right_to_list_pods(cluster, run):
+
+    api, kubeconfig = cluster
+    api.fail(PODS, status(403))
+    done = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG)
+    assert done.code == 2
+    assert "403" in done.err
+    assert "list the pods of all namespaces" in done.err
+
+
+def test_watch_prints_what_changes(cluster, run, monkeypatch):
+    api, kubeconfig = cluster
+    monkeypatch.setattr(usage, "WATCH_SECONDS", 0.05)
+    shown = []
+
+    def show(self, inputs, pods):
+        shown.append(len(pods))
+        if len(shown) == 1:
+            threading.Timer(0.1, api.delete, (PODS, "p0000")).start()
+        elif shown[-1] == 1099:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(usage.UsageCommand, "show", show)
+    done = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch")
+    assert done.code == 130
+    assert (shown[0], shown[-1]) == (1100, 1099)

@@ -1,0 +1,91 @@
+"""Totals of an occupancy, and the largest pods that fit now: against the engine itself."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.devices.test_occupancy import A100, CONFIG, MIG_NODE, assigned, occupied
+from tests.strategies import node_json, register
+from webhook.devices.ledger import CardAmounts
+from webhook.devices.usage import by_namespace, report
+from webhook.devices.vgpu.placement import Placement, place
+from webhook.devices.vgpu.slices import Need, SearchBudget
+
+NODES = [node_json(f"n{i}", register([A100, A100], prefix=f"GPU-{i}")) for i in range(2)]
+
+
+def slice_of(pod, node, card, memory, cores, *, namespace="default"):
+    made = assigned(pod, f"n{node}", f"GPU-{node}-{card},NVIDIA,{memory},{cores}:")
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+slices = st.lists(
+    st.tuples(
+        st.integers(0, 1),
+        st.integers(0, 1),
+        st.sampled_from([1000, 40000, 40960, 81920]),
+        st.sampled_from([0, 30, 50, 100]),
+    ),
+    max_size=6,
+)
+
+
+@given(slices)
+def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
+    found = occupied(NODES, [slice_of(f"p{i}", *one) for i, one in enumerate(held)])
+    [totals] = report(found, CONFIG).totals
+    largest = {one.number: one for one in totals.largest}
+    cards = {node.name: [card.state for card in node.cards] for node in found.nodes}
+
+    def fits(number, memory):
+        needs = [Need(number, memory, 0)]
+        verdicts = [place(some, [(card, 1) for card in some], needs, SearchBudget(10_000)) for some in cards.values()]
+        return Placement.FITS in verdicts
+
+    for number in (1, 2, 4):
+        memory = largest[number].memory if number in largest else 0
+        assert not memory or fits(number, memory)
+        assert not fits(number, memory + 1)
+
+
+def test_totals():
+    pods = [
+        slice_of("p", 0, 0, 40000, 50),
+        slice_of("q", 0, 0, 30000, 0, namespace="other"),
+        slice_of("r", 1, 1, 10000, 0),
+    ]
+    found = report(occupied(NODES, pods), CONFIG, size=40000)
+    [totals] = found.totals
+    assert (totals.nodes, totals.devices) == (2, 4)
+    assert totals.capacity == CardAmounts(40, 4 * 81920, 400)
+    assert totals.booked == totals.promised == CardAmounts(3, 80000, 50)
+    assert totals.unusable == 81920 - 70000  # what the first card has left
+    assert [(one.number, one.memory, one.node) for one in totals.largest] == [(1, 81920, "n0"), (2, 71920, "n1")]
+    held = {key: (one.pods, one.held.memory) for key, one in by_namespace(found.nodes).items()}
+    assert held == {("default", "vgpu"): (2, 50000), ("other", "vgpu"): (1, 30000)}
+
+
+def test_selected():
+    pods = [
+        slice_of("p", 0, 0, 40000, 50),
+        slice_of("q", 0, 0, 30000, 0, namespace="other"),
+        slice_of("r", 1, 1, 10000, 0),
+    ]
+    found = occupied(NODES, pods)
+    assert [node.name for node in report(found, CONFIG, names=["n1"]).nodes] == ["n1"]
+    [node] = report(found, CONFIG, namespaces=["other"]).nodes
+    assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]
+    assert node.cards[0].booked.memory == 70000  # also what the others hold
+
+
+def test_the_node_s_totals_limit_the_largest_pod():
+    """Volcano counts the requests of a pod that is bound without cards, too."""
+    node = node_json("n0", register([A100, A100]), offers={"volcano.sh/vgpu-memory": "100000"})
+    pod = assigned("p", "n0", "GPU-0,NVIDIA,1000,0:", limits={"volcano.sh/vgpu-memory": "60000"})
+    [totals] = report(occupied([node], [pod]), CONFIG).totals
+    assert totals.largest[0].memory == 40000
+
+
+def test_the_largest_mig_instance():
+    [totals] = report(occupied([MIG_NODE], []), CONFIG).totals
+    assert [(one.number, one.memory) for one in totals.largest] == [(1, 80896)]

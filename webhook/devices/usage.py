@@ -1,0 +1,186 @@
+"""What an occupancy comes to: totals of a family, the largest pods that fit now, and what each namespace and pod holds."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Family
+from webhook.devices.ledger import NOTHING, CardAmounts, Holder, LedgerFinding, OccupiedCard, OccupiedNode
+from webhook.devices.occupancy import Occupancy
+
+NUMBERS = (1, 2, 4, 8, 16)  # of devices of one pod for which the largest slices are computed
+
+
+@dataclass(frozen=True, slots=True)
+class LargestPod:
+    """The largest pod of one container that a node takes now.
+
+    Attributes:
+        number: of devices that it requests.
+        memory, cores: the most that it can have of each of them, as in `CardAmounts`.
+        node: a node that takes it.
+    """
+
+    number: int
+    memory: int
+    cores: int
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyUsage:
+    """The totals of one family.
+
+    Attributes:
+        family: its id.
+        nodes, devices: how many there are.
+        capacity, booked, promised: as of each device. Without a split, a device counts as one slice.
+        free: what the devices can still give, one slice of each at its largest.
+        unusable: the free memory of devices that cannot give a slice of a requested size; None if no size is requested.
+        largest: for each number of devices, the largest pod that fits now.
+    """
+
+    family: str
+    nodes: int
+    devices: int
+    capacity: CardAmounts
+    booked: CardAmounts
+    promised: CardAmounts
+    free: CardAmounts
+    unusable: int | None
+    largest: tuple[LargestPod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """All that `usage` shows.
+
+    Attributes:
+        nodes: the devices of every node.
+        totals: of each family, before nodes and pods are selected.
+        findings: what is wrong with the assignments.
+    """
+
+    nodes: tuple[OccupiedNode, ...]
+    totals: tuple[FamilyUsage, ...]
+    findings: tuple[LedgerFinding, ...]
+
+
+def report(
+    found: Occupancy, config: DeviceConfig, names: Sequence[str] = (), namespaces: Sequence[str] = (), size: int = 0
+) -> UsageReport:
+    """Sum up an occupancy.
+
+    Args:
+        found: what pods hold.
+        config: the device config.
+        names: of the nodes to select; none for all.
+        namespaces: whose pods to select, and the devices of which they hold something; none for all.
+        size: memory of a slice, in MiB, to compute what is unusable for it; 0 for none.
+    """
+    nodes = [node for node in found.nodes if not names or node.name in names]
+    totals = tuple(_totals(family, nodes, config, size) for family in dict.fromkeys(node.family for node in nodes))
+    findings = [one for one in found.findings if not names or one.node in names]
+    if namespaces:
+        nodes = list(_of_namespaces(nodes, frozenset(namespaces)))
+        findings = [one for one in findings if one.pod.partition("/")[0] in namespaces]
+    return UsageReport(tuple(nodes), totals, tuple(findings))
+
+
+def _of_namespaces(nodes: Iterable[OccupiedNode], namespaces: frozenset[str]) -> Iterator[OccupiedNode]:
+    for node in nodes:
+        cards = []
+        for card in node.cards:
+            own = [holder for holder in card.pods if holder.namespace in namespaces]
+            if own:
+                cards.append(replace(card, pods=own))
+        if cards:
+            yield replace(node, cards=tuple(cards))
+
+
+def _totals(family: str, every: Iterable[OccupiedNode], config: DeviceConfig, size: int) -> FamilyUsage:
+    nodes = [node for node in every if node.family == family]
+    cards = [card for node in nodes for card in node.cards]
+    return FamilyUsage(
+        family=family,
+        nodes=len(nodes),
+        devices=len(cards),
+        capacity=total(map(capacity, cards)),
+        booked=total(card.booked for card in cards),
+        promised=total(card.promised for card in cards),
+        free=total(card.free for card in cards),
+        unusable=sum(unbooked(card) for card in cards if card.free.memory < size) if size else None,
+        largest=tuple(_largest(family, nodes, config)),
+    )
+
+
+def total(amounts: Iterable[CardAmounts]) -> CardAmounts:
+    """The sum."""
+    return reduce(CardAmounts.plus, amounts, NOTHING)
+
+
+def capacity(card: OccupiedCard) -> CardAmounts:
+    """What a device has; 0 of what is not known."""
+    return CardAmounts(1 if card.split is None else card.split, card.memory or 0, card.cores or 0)
+
+
+def unbooked(card: OccupiedCard) -> int:
+    """The memory of a device that is not booked."""
+    return max((card.memory or 0) - card.booked.memory, 0)
+
+
+def _largest(family: str, nodes: Sequence[OccupiedNode], config: DeviceConfig) -> Iterator[LargestPod]:
+    """For each number of devices the largest pod; the devices of the other families are requested one by one."""
+    for number in NUMBERS if family == Family.VGPU else NUMBERS[:1]:
+        found = [one for node in nodes if (one := _largest_on(node, number, config)) is not None]
+        if found:
+            yield max(found, key=lambda one: (one.memory, one.cores))
+
+
+def _largest_on(node: OccupiedNode, number: int, config: DeviceConfig) -> LargestPod | None:
+    """The largest pod with so many devices that a node takes now."""
+    able = sorted(((card.free.memory, card.free.cores) for card in node.cards if card.free != NOTHING), reverse=True)
+    if number > len(able):
+        return None
+    memory, cores = able[number - 1][0], min(cores for _, cores in able[:number])
+    if node.family == Family.VGPU:
+        vgpu = config.vgpu
+        if node.idle.get(vgpu.number_name, 0) < number:
+            return None
+        memory = min(memory, node.idle.get(vgpu.memory_name, 0) * vgpu.memory_factor)
+    return LargestPod(number, memory, cores, node.name) if memory or cores else None
+
+
+@dataclass(frozen=True, slots=True)
+class HolderUsage:
+    """What a namespace or a pod holds.
+
+    Attributes:
+        family: the family of the devices.
+        pods: how many pods.
+        held: of all devices together.
+    """
+
+    family: str
+    pods: int
+    held: CardAmounts
+
+
+def by_namespace(nodes: Iterable[OccupiedNode]) -> dict[tuple[str, str], HolderUsage]:
+    """What each namespace holds of each family, by namespace and family."""
+    held: dict[tuple[str, str], CardAmounts] = {}
+    pods: dict[tuple[str, str], set[str]] = {}
+    for node, _, holder in holders(nodes):
+        key = (holder.namespace, node.family)
+        held[key] = held.get(key, NOTHING).plus(CardAmounts(1, holder.memory, holder.cores))
+        pods.setdefault(key, set()).add(holder.name)
+    return {key: HolderUsage(key[1], len(pods[key]), held[key]) for key in sorted(held)}
+
+
+def holders(nodes: Iterable[OccupiedNode]) -> Iterator[tuple[OccupiedNode, OccupiedCard, Holder]]:
+    """Everything that is held, with its place."""
+    for node in nodes:
+        for card in node.cards:
+            for holder in card.pods:
+                yield node, card, holder

@@ -1,0 +1,225 @@
+"""The usage of the devices: a table for people, JSON and YAML for programs."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import orjson
+from pydantic import TypeAdapter
+
+from webhook.devices import registry
+from webhook.devices.ledger import CardAmounts, OccupiedCard, OccupiedNode
+from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
+from webhook.render.terminal import Piece, Style, Terminal
+from webhook.render.yaml import to_yaml
+
+MAX_CELL = 48  # characters on a terminal
+MAX_FINDINGS = 20  # below a table
+BAR = 16  # characters
+NEARLY_FULL = 0.9
+
+Row = tuple[Piece, ...]
+FAMILIES = {family.id: family for family in registry.FAMILIES}
+
+
+def as_json(report: UsageReport) -> str:
+    """One object, on one line."""
+    return TypeAdapter(UsageReport).dump_json(report).decode()
+
+
+def as_yaml(report: UsageReport) -> str:
+    """The same as YAML."""
+    return to_yaml(orjson.loads(as_json(report)))
+
+
+def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> None:
+    """Write a table, the totals below it, and what is wrong.
+
+    Args:
+        report: the usage.
+        by: `node`, `card`, `namespace` or `pod`: what a row is.
+        terminal: where to write.
+        wide: write all columns.
+    """
+    head, rows = _TABLES[by](report.nodes, terminal, wide)
+    lines = list(rows)
+    widths = [max(_length(row[column]) for row in [head, *lines]) for column in range(len(head))]
+    if lines:
+        terminal.line(
+            (Style.BOLD, "  ".join(f"{cell:<{width}}" for cell, width in zip(head, widths, strict=True)).rstrip())
+        )
+    for row in lines:
+        terminal.line(*_padded(row, widths))
+    if lines:
+        terminal.line()
+    for one in report.totals:
+        _show_totals(one, terminal)
+    if not report.totals:
+        terminal.line("no node has devices that the scheduler uses")
+    for finding in report.findings[:MAX_FINDINGS]:
+        where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
+        terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), where + finding.message)
+    if len(report.findings) > MAX_FINDINGS:
+        terminal.line((Style.WARNING, f"and {len(report.findings) - MAX_FINDINGS} more findings; -o json lists all"))
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _nodes(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
+    def rows() -> Iterator[Row]:
+        for node in nodes:
+            has, booked, promised = (
+                total(map(capacity, node.cards)),
+                total(card.booked for card in node.cards),
+                total(card.promised for card in node.cards),
+            )
+            yield (
+                terminal.cell(node.name, MAX_CELL),
+                node.family,
+                str(len(node.cards)),
+                *_amounts(booked, has, terminal),
+                _share(max((card.free.memory for card in node.cards), default=0)),
+                *((_memory(promised), str(promised.slices)) if wide else ()),
+            )
+
+    head = ("NODE", "FAMILY", "DEVICES", "SLICES", "MEMORY", "CORES", "LARGEST")
+    return (*head, *(("PROMISED", "HELD") if wide else ())), rows()
+
+
+def _cards(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
+    def rows() -> Iterator[Row]:
+        for node in nodes:
+            for card in node.cards:
+                yield (
+                    terminal.cell(node.name, MAX_CELL),
+                    card.id if wide else terminal.cell(card.id, MAX_CELL),
+                    *((node.family, card.type) if wide else ()),
+                    *_amounts(card.booked, capacity(card), terminal),
+                    _share(card.free.memory),
+                    *((_memory(card.promised),) if wide else ()),
+                    _pods(card, wide=wide),
+                )
+
+    head = ("NODE", "DEVICE", *(("FAMILY", "TYPE") if wide else ()), "SLICES", "MEMORY", "CORES", "LARGEST")
+    return (*head, *(("PROMISED",) if wide else ()), "PODS"), rows()
+
+
+def _namespaces(nodes: Sequence[OccupiedNode], terminal: Terminal, _wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
+    rows = (
+        (
+            terminal.cell(namespace, MAX_CELL),
+            family,
+            str(found.pods),
+            str(found.held.slices),
+            _memory(found.held),
+            _share(found.held.cores),
+        )
+        for (namespace, family), found in by_namespace(nodes).items()
+    )
+    return ("NAMESPACE", "FAMILY", "PODS", "SLICES", "MEMORY", "CORES"), rows
+
+
+def _holders(nodes: Sequence[OccupiedNode], terminal: Terminal, wide: bool) -> tuple[Sequence[str], Iterator[Row]]:
+    found = sorted(holders(nodes), key=lambda one: (one[2].namespace, one[2].name))
+    rows = (
+        (
+            terminal.cell(holder.namespace, MAX_CELL),
+            terminal.cell(holder.name, MAX_CELL),
+            terminal.cell(holder.container, MAX_CELL),
+            terminal.cell(node.name, MAX_CELL),
+            card.id if wide else terminal.cell(card.id, MAX_CELL),
+            *((node.family, holder.part) if wide else ()),
+            str(holder.memory),
+            _share(holder.cores),
+            holder.since,
+            _state(terminating=holder.terminating, booked=holder.booked),
+        )
+        for node, card, holder in found
+    )
+    head = ("NAMESPACE", "POD", "CONTAINER", "NODE", "DEVICE", *(("FAMILY", "PART") if wide else ()))
+    return (*head, "MEMORY", "CORES", "SINCE", "STATE"), rows
+
+
+_Table = Callable[[Sequence[OccupiedNode], Terminal, bool], tuple[Sequence[str], Iterator[Row]]]
+_TABLES: dict[str, _Table] = {"node": _nodes, "card": _cards, "namespace": _namespaces, "pod": _holders}
+WAYS = tuple(_TABLES)
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+def _amounts(booked: CardAmounts, has: CardAmounts, terminal: Terminal) -> tuple[Piece, Piece, Piece]:
+    memory: Piece = "-"
+    if has.memory:
+        share = booked.memory / has.memory
+        bar = f"[{'#' * min(round(share * BAR), BAR):.<{BAR}}] {share:4.0%}  " if terminal.interactive else ""
+        text = f"{bar}{booked.memory}/{has.memory}" + ("" if bar else f" {share:.0%}")
+        memory = (Style.BAD if share > 1 else Style.WARNING if share > NEARLY_FULL else Style.PLAIN, text)
+    cores = f"{booked.cores}/{has.cores}" if has.cores else "-"
+    return f"{booked.slices}/{has.slices}", memory, cores
+
+
+def _memory(amounts: CardAmounts) -> str:
+    return _share(amounts.memory)
+
+
+def _share(amount: int) -> str:
+    return str(amount) if amount else "-"
+
+
+def _pods(card: OccupiedCard, *, wide: bool) -> str:
+    names = list(dict.fromkeys(f"{holder.namespace}/{holder.name}" for holder in card.pods))
+    most = len(names) if wide else 2
+    more = f" +{len(names) - most}" if len(names) > most else ""
+    return ",".join(names[:most]) + more
+
+
+def _state(*, terminating: bool, booked: bool) -> Piece:
+    if terminating:
+        return Style.WARNING, "terminating" if booked else "terminating, not booked"
+    return "" if booked else (Style.WARNING, "not booked")
+
+
+def _length(cell: Piece) -> int:
+    return len(cell if isinstance(cell, str) else cell[1])
+
+
+def _padded(row: Row, widths: Sequence[int]) -> Iterator[Piece]:
+    """The cells, each filled up to its width, but for the last one that is not empty."""
+    last = max((number for number, cell in enumerate(row) if _length(cell)), default=0)
+    for number in range(last):
+        yield row[number]
+        yield " " * (widths[number] - _length(row[number]) + 2)
+    yield row[last]
+
+
+# --- totals -----------------------------------------------------------------------------------------------------------
+
+
+def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
+    family = FAMILIES[one.family]
+    unit = f" {family.unit}" if family.unit else ""
+    parts = [f"{one.booked.slices} of {one.capacity.slices} slices"]
+    if one.capacity.memory:
+        share = one.booked.memory / one.capacity.memory
+        parts.append(f"{one.booked.memory} of {one.capacity.memory}{unit} ({share:.0%})")
+    if one.capacity.cores:
+        parts.append(f"{one.booked.cores} of {one.capacity.cores} cores")
+    counts = f"{_count(one.nodes, 'node', 'nodes')}, {_count(one.devices, family.device, family.devices)}"
+    terminal.line((Style.BOLD, one.family), f": {counts}; booked {', '.join(parts)}")
+    if one.promised != one.booked:
+        held = f"{one.promised.slices} slices, {one.promised.memory}{unit}, {one.promised.cores} cores"
+        terminal.line(f"  live pods hold {held}; the scheduler does not count all of it")
+    fits = [
+        f"{big.number} × {f'{big.memory}{unit}' if big.memory else f'{big.cores} cores'} on {terminal.cell(big.node, MAX_CELL)}"
+        for big in one.largest
+    ]
+    terminal.line(f"  largest pod that fits now: {', '.join(fits) or 'none'}")
+    if one.unusable is not None:
+        left = max(one.capacity.memory - one.booked.memory, 0)
+        terminal.line(
+            f"  free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
+        )
+
+
+def _count(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}"
