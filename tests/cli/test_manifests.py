@@ -151,8 +151,9 @@ def test_conditions_can_be_read(run):
     assert sum("expression: |-" in line for line in lines) == 8
 
 
-def test_the_component_holds_the_net_that_is_printed_by_default(run):
-    assert run("manifests", "--net", "isolation").out == (DEPLOY / "components" / "net" / "policies.yaml").read_text()
+@pytest.mark.parametrize(("net", "component"), [("isolation", "net"), ("static", "net-static")])
+def test_the_components_hold_the_nets_that_are_printed_by_default(run, net, component):
+    assert run("manifests", "--net", net).out == (DEPLOY / "components" / component / "policies.yaml").read_text()
 
 
 def test_the_net_denies_where_the_policy_does(run, tmp_path):

@@ -26,6 +26,7 @@ VALUES: dict[str, Json] = {
     "high-availability": {"highAvailability": True},
     "monitoring": {"monitoring": {"enabled": True}},
     "net": {"net": "isolation"},
+    "net-static": {"net": "static"},
 }
 # Files that name the version, and how.
 VERSIONED = [

@@ -256,3 +256,54 @@ def hazardous_pods(draw: Any) -> dict[str, Any]:
     if chosen := draw(annotations_of(harmless | assigning | injecting | st.just(names.MIRROR))):
         metadata["annotations"] = chosen
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+# --- what Volcano fails on --------------------------------------------------------------------------------------------
+
+lists_of_words = st.lists(st.sampled_from(["A100", "T4 ", "\t", "", "a\u2003", "x" * 40]), max_size=3).map(",".join)
+modes = st.sampled_from(
+    ["hami-core", "HAMI_core ", "hamicore", "\x1fhami core", "mig", "Mig\n", "mp\u017f", "MPS", "m i g", ""]
+)
+tolerations = st.fixed_dictionaries(
+    {},
+    optional={
+        "key": st.sampled_from(["", names.VGPU_TAINT, "gpu"]),
+        "operator": st.sampled_from(["", "Exists", "Equal"]),
+        "value": st.sampled_from(["", "a"]),
+        "effect": st.sampled_from(["", "NoSchedule", "NoExecute"]),
+    },
+)
+sources = st.fixed_dictionaries(
+    {}, optional={"prefix": st.sampled_from(["", "APP_", "LD_", "LD_PRELOAD", "CUDA_DEVICE_SM_LIMIT_", "ASCEND_"])}
+)
+tuning = st.sampled_from(["CUDA_TASK_PRIORITY", "ACTIVE_OOM_KILLER", "PATH"]).map(lambda name: {"name": name})
+
+
+@st.composite
+def faulty_pods(draw: Any) -> dict[str, Any]:
+    """Pods with devices and what the scheduler or the device plugin reads differently than meant."""
+    pod = draw(strategies.pods())
+    spec, annotations = pod["spec"], pod["metadata"].setdefault("annotations", {})
+    for container in [*spec["containers"], *spec.get("initContainers", [])]:
+        optional = draw(
+            st.fixed_dictionaries(
+                {}, optional={"envFrom": st.lists(sources, max_size=2), "env": st.lists(tuning, max_size=2)}
+            )
+        )
+        container.update(optional)
+    for container in spec.get("initContainers", []):
+        container.update(draw(st.sampled_from([{}, {"restartPolicy": "Always"}])))
+    mixed = {names.VGPU_MODE: modes, names.VNPU_MODE: modes}
+    mixed |= dict.fromkeys([names.USE_GPUTYPE, names.NOUSE_GPUTYPE], lists_of_words)
+    annotations |= draw(st.fixed_dictionaries({}, optional=mixed | {names.GPU_UNHEALTHY_IDS: st.just("0")}))
+    spec |= draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "schedulerName": st.sampled_from(["volcano", "volcano-gpu", "default-scheduler", "x" * 70]),
+                "nodeName": st.sampled_from(["n0", ""]),
+                "tolerations": st.lists(tolerations, max_size=2),
+            },
+        )
+    )
+    return pod

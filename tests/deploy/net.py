@@ -1,6 +1,8 @@
 """The net, evaluated as the API server evaluates it: conditions, then variables, then validations."""
 
+import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from tests.deploy.calling import Entry, Json
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.net.policies import admission_policies
+from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="there is no CEL library for this platform")
@@ -18,8 +21,34 @@ def _sum(values: list[Any]) -> int:
     return sum(value if isinstance(value, int) else value.value() for value in values)
 
 
-_SUM = cel.Overload("list_sum", cel.Type.INT, [cel.Type.List(cel.Type.INT)], True, impl=_sum)
-_KUBERNETES = cel.CelExtension("kubernetes", [cel.FunctionDecl("sum", [_SUM])])
+def _function(name: str, returned: Any, parameters: list[Any], impl: Any, *, member: bool = True) -> Any:
+    return cel.FunctionDecl(name, [cel.Overload(f"{name}_overload", returned, parameters, member, impl=impl)])
+
+
+def _number(quantity: Any) -> Any:
+    return parse(quantity if isinstance(quantity, str) else quantity.value())
+
+
+def _is_integer(quantity: Any) -> bool:
+    number = _number(quantity)
+    return isinstance(number, int) and number in range(-(2**63), 2**63)
+
+
+# Quantities stay the texts that they are.
+_INT, _BOOL, _STRING = cel.Type.INT, cel.Type.BOOL, cel.Type.STRING
+_KUBERNETES = cel.CelExtension(
+    "kubernetes",
+    [
+        _function("sum", _INT, [cel.Type.List(_INT)], _sum),
+        _function("quantity", _STRING, [_STRING], lambda quantity: quantity, member=False),
+        _function(
+            "sign", _INT, [_STRING], lambda quantity: (_number(quantity) > 0) - (_number(quantity) < 0), member=False
+        ),
+        _function("isInteger", _BOOL, [_STRING], _is_integer),
+        _function("asInteger", _INT, [_STRING], _number),
+        _function("isGreaterThan", _BOOL, [_STRING, _STRING], lambda one, other: _number(one) > _number(other)),
+    ],
+)
 _VARIABLES = ("object", "oldObject", "request", "variables")
 CEL = cel.NewEnv(variables=dict.fromkeys(_VARIABLES, cel.Type.DYN), extensions=[strings.ExtStrings(), _KUBERNETES])
 
@@ -61,20 +90,22 @@ def _value(expression: Any, data: Json, what: str) -> Any:
 
 def compiled(policies: list[Json]) -> list[AdmissionPolicy]:
     """Compile every expression of some admission policies."""
-    found = []
-    for document in policies:
-        if document["kind"] == "ValidatingAdmissionPolicy":
-            spec = document["spec"]
-            (validation,) = spec["validations"]
-            webhook = spec["matchConstraints"] | {
-                "name": document["metadata"]["name"],
-                "rules": spec["matchConstraints"]["resourceRules"],
-            }
-            entry = Entry(webhook, [CEL.compile(each["expression"]) for each in spec["matchConditions"]])
-            variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
-            expression, message = (CEL.compile(validation[key]) for key in ("expression", "messageExpression"))
-            found.append(AdmissionPolicy(entry, variables, expression, message))
-    return found
+    return [_compiled(json.dumps(one)) for one in policies if one["kind"] == "ValidatingAdmissionPolicy"]
+
+
+@cache
+def _compiled(document: str) -> AdmissionPolicy:
+    policy = json.loads(document)
+    spec = policy["spec"]
+    (validation,) = spec["validations"]
+    webhook = spec["matchConstraints"] | {
+        "name": policy["metadata"]["name"],
+        "rules": spec["matchConstraints"]["resourceRules"],
+    }
+    entry = Entry(webhook, [CEL.compile(each["expression"]) for each in spec["matchConditions"]])
+    variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
+    expression, message = (CEL.compile(validation[key]) for key in ("expression", "messageExpression"))
+    return AdmissionPolicy(entry, variables, expression, message)
 
 
 class Net:

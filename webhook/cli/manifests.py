@@ -38,7 +38,7 @@ it again.
     "--net",
     type=click.Choice(list(NETS)),
     help="Print admission policies instead, which the API server evaluates itself while the webhook is away: with the rules "
-    "that keep tenants apart (isolation).",
+    "that keep tenants apart (isolation), or with every rule that needs no nodes (static).",
 )
 @click.option(
     "--failure-policy",

@@ -3,7 +3,7 @@
 import json
 import string
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from webhook.devices.wording import SHOWN
 
@@ -21,10 +21,20 @@ def any_of(*conditions: str) -> str:
     return " ||\n".join(conditions)
 
 
-def list_of(values: Iterable[str]) -> str:
-    """A list of strings, sorted."""
-    texts = sorted(map(text, values))
+def let(value: str, variable: str, expression: str) -> str:
+    """An expression that reads the value of another by a name."""
+    return f"[{value}].map({variable}, {expression})[0]"
+
+
+def list_of(values: Iterable[str], *, ordered: bool = True) -> str:
+    """A list of strings, sorted; or in the given order."""
+    texts = [text(value) for value in (sorted(values) if ordered else values)]
     return f"[{', '.join(texts)}]" if len(texts) < 3 else lines(texts)
+
+
+def map_of(values: Mapping[str, str]) -> str:
+    """A map from texts to the values of expressions."""
+    return "{" + ", ".join(f"{text(key)}: {value}" for key, value in values.items()) + "}"
 
 
 def lines(items: Iterable[str]) -> str:

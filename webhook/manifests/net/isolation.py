@@ -1,20 +1,16 @@
 """The rules that keep tenants apart, in CEL: for each an expression for the list of its findings, as sentences.
 
-An expression reads `variables.pod`, `variables.before` (the pod before an update), `variables.containers` and, of these, the
-`variables.judged`, which the request brings in. `webhook.manifests.net.policies` defines them, and limits their size.
+`webhook.manifests.net.expressions` has what they are made of.
 """
 
 from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.manifests import match_conditions as when
-from webhook.manifests.cel import any_of, cut, list_of, quoted, sentence, text
+from webhook.manifests.cel import any_of, cut, list_of, quoted, text
+from webhook.manifests.net.expressions import Scope, amount, has_amount, of_each, requests, say, some
 from webhook.manifests.net.paths import MAX_PATH, UNCLEAN, under
-from webhook.rules.base import Settings
 from webhook.rules.isolation import ISOLATED, overriding
 from webhook.rules.validate import (
     host_access,
@@ -26,39 +22,22 @@ from webhook.rules.validate import (
 )
 from webhook.rules.wording import SHOW_NO_DEVICE
 
-BETWEEN = ". "  # two sentences; the API server drops a message with a line break
 # Of paths that only the net refuses.
 NOT_READ = f"a path with `..`, through /proc/…/root, or of more than {MAX_PATH} characters; write a plain one"
-
-
-class Scope(NamedTuple):
-    """Which requests a policy is for, and by which settings.
-
-    Attributes:
-        config: as the target version reads it.
-        settings: of the webhook's policy.
-        creates: the request makes a pod.
-        judges: it brings in containers.
-    """
-
-    config: DeviceConfig
-    settings: Settings
-    creates: bool
-    judges: bool
 
 
 def _privileged_device(_scope: Scope) -> str:
     privileged = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.privileged) && c.raw.securityContext.privileged"
     )
-    return f"variables.judged.filter(c, {privileged}).map(c, {_say(privileged_device, privileged_device.DETAIL)})"
+    return f"variables.judged.filter(c, {privileged}).map(c, {say(privileged_device, privileged_device.DETAIL)})"
 
 
 def _isolation_env(_scope: Scope) -> str:
     overrides = any_of(*(_overrides(family) for family in sorted(ISOLATED)))
     hides = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && has(e.value) && e.value in {list_of(SHOW_NO_DEVICE)}"
-    said = _say(isolation_env, isolation_env.DETAIL, name=cut("e.name"))
-    return _of_each("env", "e", f"({overrides}) && !({hides})", said)
+    said = say(isolation_env, isolation_env.DETAIL, name=cut("e.name"))
+    return of_each("env", "e", f"({overrides}) && !({hides})", said)
 
 
 def _overrides(family: str) -> str:
@@ -74,8 +53,8 @@ def _isolation_mount(scope: Scope) -> str:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             path = f"m.{field}"
             problem = f"{_unclean(path)} ? {text(NOT_READ)} : {text(isolation_mount.SHADOWS)}"
-            said = _say(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
-            found.append(_of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", said))
+            said = say(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
+            found.append(of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", said))
     if scope.creates:
         opens = under(isolation_mount.HOST, isolation_mount.ABOVE)
         problem = (
@@ -83,7 +62,7 @@ def _isolation_mount(scope: Scope) -> str:
             f"v.hostPath.path.matches({text(under(isolation_mount.HOST))}) ? "
             f"{text(isolation_mount.OPENS)} : {text(isolation_mount.OPENS_BELOW)}"
         )
-        said = _say(
+        said = say(
             isolation_mount,
             isolation_mount.BRINGS_IN,
             name=quoted("v.name"),
@@ -92,9 +71,9 @@ def _isolation_mount(scope: Scope) -> str:
         )
         found.append(_of_host_paths(f"{_unclean('v.hostPath.path')} || v.hostPath.path.matches({text(opens)})", said))
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
-    trusted = "" if scope.creates else f"request.userInfo.username in {_trusted(scope)} ? [] : "
+    trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
     injects = f"{changed}({when.injects()})"
-    said = _say(isolation_mount, isolation_mount.INJECTS, key=quoted("key"))
+    said = say(isolation_mount, isolation_mount.INJECTS, key=quoted("key"))
     found.append(f"({trusted}variables.annotations.filter(key, {injects}).map(key, {said}))")
     return " +\n".join(found)
 
@@ -104,8 +83,8 @@ def _host_access(scope: Scope) -> str:
     if scope.creates:
         for field in host_access.NAMESPACES:
             shares = f"has(variables.pod.spec.{field}) && variables.pod.spec.{field}"
-            found.append(f"({shares} ? [{_say(host_access, host_access.SHARES, field=text(field))}] : [])")
-        said = _say(host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted("v.hostPath.path"))
+            found.append(some(shares, say(host_access, host_access.SHARES, field=text(field))))
+        said = say(host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted("v.hostPath.path"))
         found.append(_of_host_paths(f"v.hostPath.path.matches({text(under(host_access.RUNTIMES))})", said))
     powerful = f"power.upperAscii() in {list_of(host_access.CAPABILITIES)}"
     adds = (
@@ -114,7 +93,7 @@ def _host_access(scope: Scope) -> str:
         f"c.raw.securityContext.capabilities.add.exists(power, {powerful})"
     )
     power = f"c.raw.securityContext.capabilities.add.filter(power, {powerful})[0]"
-    said = _say(host_access, host_access.ADDS, power=power)
+    said = say(host_access, host_access.ADDS, power=power)
     found.append(f"variables.judged.filter(c, {adds}).map(c, {said})")
     return " +\n".join(found)
 
@@ -126,23 +105,23 @@ def _visible_devices(scope: Scope) -> str:
         f"({has_amount(names.GPUSHARE_NUMBER)} ? {amount(names.GPUSHARE_NUMBER)} : {amount(names.GPUSHARE_MEMORY)})"
     )
     overrides, plain = (
-        _say(visible_devices, template) for template in (visible_devices.OVERRIDES, visible_devices.SHOWS)
+        say(visible_devices, template) for template in (visible_devices.OVERRIDES, visible_devices.SHOWS)
     )
-    found = _of_each("env", "e", f"{native}{shows}", f"({shares} != '0' ? {overrides} : {plain})")
+    found = of_each("env", "e", f"{native}{shows}", f"({shares} != '0' ? {overrides} : {plain})")
     return f"{requests(Family.VGPU)} ? [] : {found}"
 
 
 def _reserved_annotation(scope: Scope) -> str:
     reserved = f"({when.reserved()})"
     if scope.creates:
-        said = _say(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
+        said = say(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
         return f"variables.annotations.filter(key, {reserved}).map(key, {said})"
     user = quoted("request.userInfo.username")
-    said = _say(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
+    said = say(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
     removed = f"variables.old.filter(key, {reserved} && !(key in variables.annotations)).map(key, {said})"
     same = "key in variables.old && variables.old[key] == variables.annotations[key]"
     changed = f"variables.annotations.filter(key, {reserved} && !({same})).map(key, {said})"
-    return f"request.userInfo.username in {_trusted(scope)} ? [] : {removed} + {changed}"
+    return f"request.userInfo.username in {scope.trusted} ? [] : {removed} + {changed}"
 
 
 ISOLATION: Mapping[str, Callable[[Scope], str]] = {
@@ -155,38 +134,6 @@ ISOLATION: Mapping[str, Callable[[Scope], str]] = {
 }
 
 
-# --- parts of expressions -------------------------------------------------------------------------------------------
-
-
-def requests(family: str) -> str:
-    """Some container requests devices of a family."""
-    return f"variables.requests_{family}"
-
-
-def has_amount(resource: str) -> str:
-    """The container `c` has a resource in limits or requests."""
-    return f"({text(resource)} in c.limits || {text(resource)} in c.requests)"
-
-
-def amount(resource: str) -> str:
-    """The quantity of a resource of the container `c`, as text; '0' if it has none."""
-    key = text(resource)
-    return f"({key} in c.limits ? string(c.limits[{key}]) : {key} in c.requests ? string(c.requests[{key}]) : '0')"
-
-
-def _say(rule: ModuleType, template: str, **fields: str) -> str:
-    """The sentence of a finding, which begins with the rule's id; `who` is the container `c`."""
-    return sentence(f"{rule.RULE.id}: {template}", who="c.who", **fields)
-
-
-def _of_each(kind: str, variable: str, condition: str, said: str) -> str:
-    """What is said of the elements of a list of each judged container: one text a container."""
-    listed = f"c.raw.{kind}"
-    some = f"has({listed}) && {listed}.exists({variable}, {condition})"
-    texts = f"{listed}.map({variable}, {condition}, {said}).join({text(BETWEEN)})"
-    return f"variables.judged.filter(c, {some}).map(c, {texts})"
-
-
 def _of_host_paths(condition: str, said: str) -> str:
     """What is said of the volumes of the host."""
     return f"variables.volumes.map(v, has(v.hostPath) && has(v.hostPath.path) && ({condition}), {said})"
@@ -194,7 +141,3 @@ def _of_host_paths(condition: str, said: str) -> str:
 
 def _unclean(path: str) -> str:
     return f"(size({path}) > {MAX_PATH} || {path}.matches({text(UNCLEAN)}))"
-
-
-def _trusted(scope: Scope) -> str:
-    return list_of(scope.settings.trusted_users)

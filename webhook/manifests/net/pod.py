@@ -1,0 +1,138 @@
+"""The variables of admission policies: what an expression reads of a pod, and how much of it at most."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from webhook import names
+from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Family
+from webhook.devices.requests import MAX_QUANTITY
+from webhook.manifests.cel import list_of, map_of, quoted, sentence, text
+from webhook.manifests.configurations import Object
+from webhook.pod.size import MAX_CONTAINERS
+from webhook.review import POD_TOO_LARGE
+
+# Less than the webhook reviews: the API server limits the cost of an expression, and its time is that of every request.
+MAX_ENTRIES = 5_000
+MAX_CHARACTERS = 50_000
+
+KINDS = {"initContainers": "init container", "containers": "container", "ephemeralContainers": "ephemeral container"}
+
+
+def read(variables: Iterable[tuple[str, str]], last: str) -> list[Object]:
+    """The variables that another one reads, or that others need for it; in order, as an admission policy has them."""
+    found: list[Object] = []
+    texts = f"variables.{last} "
+    for name, expression in reversed(list(variables)):
+        if re.search(rf"\bvariables\.{name}\b", texts):
+            found.insert(0, {"name": name, "expression": expression})
+            texts += f"{expression} "
+    return found
+
+
+def annotations_of(owner: str) -> str:
+    """The annotations of `object` or `oldObject`."""
+    return f"has({owner}.metadata.annotations) ? {owner}.metadata.annotations : {{}}"
+
+
+def listed(owner: str, kind: str) -> str:
+    """The containers of a kind; none where the list is null."""
+    found = f"dyn({owner}).spec.{kind}"
+    return f"(has({found}) && {found} != null ? {found} : [])"
+
+
+def containers_of(kind: str) -> str:
+    """The containers of a kind, with their limits and requests, and how sentences call them."""
+    who = sentence(f"{KINDS[kind]} {{name}}", name=quoted("c.name"))
+    named = f"has(c.name) ? {who} : {text(KINDS[kind])}"
+    amounts = (
+        f"has(c.resources) && has(c.resources.{part}) ? c.resources.{part} : {{}}" for part in ("limits", "requests")
+    )
+    limits, requested = amounts
+    return (
+        f'{listed("object", kind)}.map(c, {{"who": dyn({named}), "kind": dyn({text(kind)}), "raw": dyn(c), '
+        f'"limits": dyn({limits}), "requests": dyn({requested})}})'
+    )
+
+
+def roles(config: DeviceConfig) -> str:
+    """What the resource names mean on this pod: name to family, role and the name of the count that belongs to it."""
+    found = {name: _meaning(config, name) for name in config.roles}
+    usual = map_of({name: meaning for name, meaning in found.items() if name in config.roles_for({})})
+    labels, key = "variables.pod.metadata.labels", text(names.RING_CONTROLLER)
+    served = f"has({labels}) && {key} in {labels} && {labels}[{key}] == {text(names.RING_CONTROLLER_310P)}"
+    return f"{served} ?\n{map_of(found)} :\n{usual}"
+
+
+def _meaning(config: DeviceConfig, name: str) -> str:
+    family, role = config.roles[name]
+    count = ""
+    if family == Family.VGPU:
+        count = config.vgpu.number_name
+    elif family == Family.ASCEND:
+        count = config.ascend.chip_of[name].number_name
+    return map_of({"family": text(family), "role": text(role), "count": text(count)})
+
+
+def devices(config: DeviceConfig) -> str:
+    """The containers that request devices, each with what it requests: a value is -1 if the scheduler cannot count with it.
+
+    The amounts are in the order in which the API server sends them; maps of CEL have none.
+    """
+    ours = "name in variables.roles"
+    amounts = " +\n  ".join(
+        f"{list_of(config.roles)}.filter(name, {ours} && name in c.{part}{other}).map(name, {_amount(f'c.{part}[name]')})"
+        for part, other in (("limits", ""), ("requests", " && !(name in c.limits)"))
+    )
+    kept = ", ".join(f'"{key}": dyn(c.{key})' for key in ("who", "kind", "raw"))
+    some_part = " || ".join(f"c.{part}.exists(name, {ours})" for part in ("limits", "requests"))
+    return f'variables.containers.filter(c, {some_part}).map(c, {{{kept}, "amounts": dyn(\n  {amounts}\n)}})'
+
+
+def _amount(quantity: str) -> str:
+    number = f"quantity(string({quantity}))"
+    usable = f"{number}.isInteger() && {number}.asInteger() >= 0 && {number}.asInteger() <= {MAX_QUANTITY}"
+    fields = {"name": "name", "text": f"string({quantity})", "value": f"{usable} ? {number}.asInteger() : -1"}
+    fields["is"] = "variables.roles[name]"
+    return map_of({key: f"dyn({value})" for key, value in fields.items()})
+
+
+def requesting(config: DeviceConfig, family: str) -> str:
+    """Some container requests devices of a family."""
+    exact = list_of(name for name, (owner, _) in config.roles.items() if owner == family)
+    return (
+        f"variables.containers.exists(c, [c.limits, c.requests].exists(amounts, amounts.exists(name, name in {exact})))"
+    )
+
+
+def excess() -> Iterator[str]:
+    """What is too much to be read, as sentences. The cost of all other expressions follows from these limits."""
+    many = sentence(
+        f"{POD_TOO_LARGE}: the pod is too large: {{number}} containers are too many, at most {MAX_CONTAINERS} are reviewed; "
+        "make several pods",
+        number="string(variables.count)",
+    )
+    yield f"(variables.count > {MAX_CONTAINERS} ? [{many}] : [])"
+    lists = [f"c.raw.{field}" for field in ("env", "envFrom", "volumeMounts", "volumeDevices")]
+    added = "c.raw.securityContext.capabilities"
+    sizes = [f"(has({field}) ? size({field}) : 0)" for field in lists] + [
+        "size(c.limits)",
+        "size(c.requests)",
+        f"(has(c.raw.securityContext) && has({added}) && has({added}.add) ? size({added}.add) : 0)",
+    ]
+    entries = f"variables.containers.map(c, {' + '.join(sizes)}).sum() + size(variables.annotations) + size(variables.volumes)"
+    said = (
+        f"{POD_TOO_LARGE}: the pod has more than {MAX_ENTRIES} environment variables, mounts, volumes, resources, "
+        "annotations and the like; make several pods"
+    )
+    yield f"({entries} > {MAX_ENTRIES} ? [{text(said)}] : [])"
+    paths = " + ".join(
+        f"(has(c.raw.{kind}) ? c.raw.{kind}.map(m, size(m.{field})).sum() : 0)"
+        for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath"))
+    )
+    brought = "variables.volumes.map(v, has(v.hostPath) && has(v.hostPath.path) ? size(v.hostPath.path) : 0).sum()"
+    said = (
+        f"{POD_TOO_LARGE}: the paths of the pod's mounts and volumes have more than {MAX_CHARACTERS} characters together; "
+        "write shorter ones"
+    )
+    yield f"(variables.containers.map(c, {paths}).sum() + {brought} > {MAX_CHARACTERS} ? [{text(said)}] : [])"
