@@ -17,7 +17,7 @@ from pydantic import Field
 from webhook.devices.config import AscendConfig, DeviceConfig
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import NodeShape
+from webhook.devices.shapes import FleetPart, NodeShape
 from webhook.devices.target import Target
 from webhook.texts import legible
 
@@ -279,12 +279,15 @@ class Ledger:
         node: the pod annotation in which it records the node; empty if there is none.
         requested: what `occupy` needs of a pod's requests; None if the scheduler does not serve it.
         occupy: the devices of a node of a shape, with what live pods hold of them.
+        remaining: what live pods leave of some nodes, as the family's engine reads nodes; None if its engine answers for
+            empty nodes only.
     """
 
     assignments: Callable[[AscendConfig], Iterable[str]]
     node: str = ""
     requested: Callable[[DevicePod, DeviceConfig], Any]
     occupy: Callable[[Any, Node, Sequence[BoundPod], DeviceConfig, Target], NodeLedger]
+    remaining: Callable[[Any, Iterable[OccupiedNode], DeviceConfig], FleetPart[Any]] | None = None
 
     def annotations(self, config: AscendConfig) -> tuple[str, ...]:
         """The pod annotations that are read."""

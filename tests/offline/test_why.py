@@ -1,0 +1,314 @@
+"""Why a pod waits, on nodes whose assignments are known; every advice is tried."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.strategies import node_json, register
+from webhook import names
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nearest import LowerAmount
+from webhook.devices.nodes import read_node
+from webhook.errors import ConfigError
+from webhook.offline.documents import Document
+from webhook.offline.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
+from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
+from webhook.policy.policy import default_policy
+from webhook.settings.snapshot import SnapshotInputs
+
+CONFIG = parse_device_config({"nvidia": {}}, "test")
+A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
+NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
+
+
+def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=None, **limits):
+    """A pod as the API server gives it, with a container of these limits."""
+    annotations = {names.VGPU_IDS: ids, names.VGPU_NODE: node} if ids else {}
+    if group:
+        annotations[names.GROUP_NAME] = group
+    container = {"name": "train", "resources": {"limits": {NAMES[key]: str(value) for key, value in limits.items()}}}
+    found = {
+        "schedulerName": "volcano",
+        "containers": [container],
+        **({"nodeName": node} if node else {}),
+        **(spec or {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": name, "uid": f"{namespace}/{name}", "annotations": annotations},
+        "spec": found,
+        "status": {"phase": "Running" if node else "Pending"},
+    }
+
+
+NAMES = {
+    "number": NUMBER,
+    "memory": MEMORY,
+    "cores": CORES,
+    "gpu_memory": names.GPUSHARE_MEMORY,
+    "gpus": names.GPUSHARE_NUMBER,
+}
+
+
+def gpu_node(name, cards=2, split=10, mode="hami-core"):
+    return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
+
+
+def state(nodes, pods=()):
+    inputs = SnapshotInputs(CONFIG, default_policy(), [read_node(raw, CONFIG) for raw in nodes])
+    snapshot = inputs.snapshot()
+    objects = LiveObjects(snapshot)
+    for raw in pods:
+        objects.add(raw)
+    statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
+    return LiveCluster(inputs, snapshot, objects.bound, statuses), objects
+
+
+def why(raw, nodes, pods=(), exists=True, **more):
+    live, _ = state(nodes, pods)
+    return explain_waiting(WaitingObject(Document("a pod", raw), exists, **more), live)
+
+
+BOTH = "GPU-gpu-a-0,NVIDIA,60000,50:GPU-gpu-a-1,NVIDIA,60000,50:"
+HELD = pod("old", "team-a", "gpu-a", BOTH, number=2, memory=60000, cores=50)
+
+
+def test_never_now_and_later():
+    nodes = [gpu_node("gpu-a")]
+    assert why(pod(number=1, memory=20000), nodes, [HELD]).verdict is WaitVerdict.FITS_NOW
+    assert why(pod(number=1, memory=22000), nodes, [HELD]).verdict is WaitVerdict.NOT_NOW
+    assert why(pod(number=1, memory=82000), nodes, [HELD]).verdict is WaitVerdict.NEVER
+    assert why(pod(number=3, memory=10), nodes, [HELD]).verdict is WaitVerdict.NEVER
+
+
+def test_what_refuses_who_holds_it_and_what_helps():
+    answer = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
+    (reason,) = answer.reasons
+    assert (reason.node, reason.reason, reason.nodes, reason.ends) == ("gpu-a", "memory", 1, "team-a/old")
+    assert "30000 MiB wanted, 21920 free" in reason.message
+    (holder,) = reason.holders
+    assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
+    assert isinstance(answer.change, LowerAmount)
+    assert (answer.change.resource, answer.change.most) == (MEMORY, 21920)
+
+
+@pytest.mark.parametrize(
+    "limits, reason",
+    [
+        ({"number": 1, "memory": 1, "cores": 51}, "cores"),
+        ({"number": 1, "memory": 1, "cores": 100}, "cores"),
+        ({"number": 1}, "memory"),  # a whole card
+    ],
+)
+def test_the_first_test_that_refuses(limits, reason):
+    (found,) = why(pod(**limits), [gpu_node("gpu-a")], [HELD]).reasons
+    assert (found.verdict, found.reason) == (WaitVerdict.NOT_NOW, reason)
+
+
+def test_slices_that_are_all_taken():
+    small = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,1,0:", number=1, memory=1)
+    (found,) = why(pod(number=1, memory=1), [gpu_node("gpu-a", cards=1, split=1)], [small]).reasons
+    assert found.reason == "split"
+
+
+def test_a_pod_that_is_being_deleted_counts_before_volcano_1_15_only():
+    leaving = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert why(pod(number=1), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is WaitVerdict.FITS_NOW
+
+
+def test_nodes_that_take_no_pods():
+    cordoned = gpu_node("gpu-a") | {"spec": {"unschedulable": True}}
+    tainted = gpu_node("gpu-b") | {"spec": {"taints": [{"key": "volcano.sh/vgpu", "effect": "NoSchedule"}]}}
+    (reason,) = why(pod(number=1, memory=1), [cordoned, tainted]).reasons
+    assert reason.obstacles == {"cordoned": 1, "taint volcano.sh/vgpu:NoSchedule": 1}
+    assert (reason.verdict, reason.reason) == (WaitVerdict.NOT_NOW, "out of service")
+    tolerant = pod(number=1, memory=1, spec={"tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]})
+    assert why(tolerant, [cordoned, tainted]).fits[0].node == "gpu-b"
+
+
+def test_a_node_that_is_not_ready():
+    raw = gpu_node("gpu-a")
+    raw["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
+    assert why(pod(number=1, memory=1), [raw]).reasons[0].obstacles == {"not ready": 1}
+
+
+def test_a_bound_pod_does_not_wait():
+    answer = why(HELD, [gpu_node("gpu-a")], [HELD])
+    assert (answer.verdict, answer.reasons) == (WaitVerdict.BOUND, ())
+    assert "gpu-a" in answer.summary
+
+
+def test_a_manifest_that_the_webhook_refuses():
+    answer = why(pod(number=3), [gpu_node("gpu-a")], exists=False)
+    assert (answer.verdict, [reason.reason for reason in answer.reasons]) == (WaitVerdict.NEVER, ["card-count"])
+
+
+def test_a_mode_that_no_node_has_is_not_corrected():
+    raw = pod(number=1, memory=1)
+    raw["metadata"]["annotations"] = {names.VGPU_MODE: "Hami-Core"}
+    answer = why(raw, [gpu_node("gpu-a")])
+    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NEVER, "mode")
+    assert "mode-invalid" in [finding.rule for finding in answer.findings]
+
+
+def test_a_pod_without_devices_is_not_explained():
+    with pytest.raises(ConfigError, match="request no devices"):
+        why(pod(), [gpu_node("gpu-a")])
+
+
+def test_a_gate_comes_before_everything():
+    raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": "example.com/wait"}]})
+    answer = why(raw, [gpu_node("gpu-a")])
+    assert answer.verdict is WaitVerdict.NOT_NOW
+    assert "example.com/wait" in answer.summary
+
+
+def test_a_gang_that_fits_one_by_one_but_not_together():
+    members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(3)]
+    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b"), gpu_node("gpu-c")]
+    group = PodGroup("default", "train", minimum=3)
+    fits = why(members[0], nodes, waiting=members, group=group)
+    assert (fits.verdict, fits.gang.minimum, fits.gang.waiting) == (WaitVerdict.FITS_NOW, 3, 3)
+    answer = why(members[0], nodes, [HELD], waiting=members, group=group)
+    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    assert "has room for 2" in answer.summary
+    started = why(members[0], nodes, [HELD], waiting=members[:2], group=group, started=1)
+    assert started.verdict is WaitVerdict.FITS_NOW
+    never = why(members[0], nodes[:2], waiting=members, group=group)
+    assert (never.verdict, "the empty fleet" in never.summary) == (WaitVerdict.NEVER, True)
+
+
+def test_a_gang_whose_pods_do_not_exist_yet():
+    group = PodGroup("default", "train", minimum=3)
+    member = pod(group="train", number=1, memory=1)
+    answer = why(member, [gpu_node("gpu-a")], waiting=[member], group=group)
+    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+
+
+def test_a_volcano_job_of_which_one_task_waits_longer():
+    task = {"template": {"spec": {"containers": pod(number=2, memory=60000)["spec"]["containers"]}}}
+    job = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"schedulerName": "volcano", "minAvailable": 2, "tasks": [{"name": "w", "replicas": 2, **task}]},
+    }
+    nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
+    assert why(job, nodes, exists=False).verdict is WaitVerdict.FITS_NOW
+    assert why(job, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
+
+
+def test_groups_are_read_as_volcano_writes_them():
+    raw = {
+        "metadata": {"namespace": "a", "name": "g"},
+        "spec": {"minMember": 4, "queue": "team-a"},
+        "status": {
+            "phase": "Inqueue",
+            "conditions": [
+                {
+                    "type": "Unschedulable",
+                    "status": "True",
+                    "message": "old",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                },
+                {
+                    "type": "Unschedulable",
+                    "status": "True",
+                    "message": "new",
+                    "lastTransitionTime": "2026-01-02T00:00:00Z",
+                },
+            ],
+        },
+    }
+    group = read_pod_group(raw)
+    assert (group.minimum, group.queue, group.phase, group.conditions[0].message) == (4, "team-a", "Inqueue", "new")
+    assert read_pod_group({"spec": {"minMember": "x"}, "status": []}).minimum == 1
+
+
+def test_objects_of_a_cluster():
+    sibling = pod("b", node="gpu-a", group="g")
+    odd = [None, {"kind": "Pod"}, pod("plain")]
+    _, objects = state([gpu_node("gpu-a")], [HELD, pod("w", group="g", number=1), sibling, *odd])
+    assert [found.name for found in objects.bound] == ["old"]
+    assert list(objects.waiting) == [("default", "w")]
+    assert objects.started == Counter({("default", "g"): 1})
+    assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()
+
+
+# --- every advice is true ---------------------------------------------------------------------------------------------
+
+loads = st.tuples(st.integers(0, 4), st.sampled_from([0, 30, 70, 100]))  # memory in fifths of a card, and cores
+
+
+@st.composite
+def clusters(draw):
+    """Nodes of two or three cards, and pods that hold known slices of them."""
+    nodes, pods = [], []
+    for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        cards = draw(st.integers(1, 3))
+        nodes.append(gpu_node(name, cards, split=draw(st.sampled_from([1, 2, 10]))))
+        for card in range(cards):
+            if (load := draw(loads))[0]:
+                ids = f"GPU-{name}-{card},NVIDIA,{load[0] * 16384},{load[1]}:"
+                held = {"number": 1, "memory": load[0] * 16384, "cores": load[1]}
+                pods.append(pod(f"{name}{card}", "held", name, ids, **held))
+    return nodes, pods
+
+
+requests = st.fixed_dictionaries(
+    {"number": st.integers(1, 3)},
+    optional={"memory": st.sampled_from([8192, 16384, 40000, 81920]), "cores": st.sampled_from([0, 20, 50, 100])},
+)
+
+
+def takes(node, pods, wanted):
+    """A plain reading of the scheduler's tests for a pod of one container."""
+    able = 0
+    entries = [one["metadata"]["annotations"][names.VGPU_IDS].rstrip(":") for one in pods]
+    for text in filter(None, node["metadata"]["annotations"][names.NODE_VGPU_REGISTER].split(":")):
+        uuid, split, memory, *_ = text.split(",")
+        held = [fields[2:4] for ids in entries if (fields := ids.split(","))[0] == uuid]
+        used, cores = (sum(int(entry[at]) for entry in held) for at in (0, 1))
+        slices = len(held)
+        need, more = wanted.get("memory") or int(memory), wanted.get("cores", 0)
+        able += (
+            slices < int(split)
+            and int(memory) - used >= need
+            and cores + more <= 100
+            and not (more == 100 and slices)
+            and not (cores == 100 and more == 0)
+        )
+    return able >= wanted["number"]
+
+
+@given(clusters(), requests)
+def test_the_verdict_agrees_with_a_plain_reading(cluster, wanted):
+    nodes, pods = cluster
+    now = any(takes(node, pods, wanted) for node in nodes)
+    ever = any(takes(node, [], wanted) for node in nodes)
+    expected = WaitVerdict.FITS_NOW if now else WaitVerdict.NOT_NOW if ever else WaitVerdict.NEVER
+    answer = why(pod(**wanted), nodes, pods)
+    assert answer.verdict is expected
+    for reason in answer.fits:
+        assert takes(next(node for node in nodes if node["metadata"]["name"] == reason.node), pods, wanted)
+
+
+@given(clusters(), requests)
+def test_every_advice_is_true(cluster, wanted):
+    nodes, pods = cluster
+    answer = why(pod(**wanted), nodes, pods)
+    by_resource = {NAMES[key]: key for key in ("number", "memory", "cores")}
+    for reason in answer.reasons:
+        if reason.ends:
+            rest = [one for one in pods if reason.ends != f"held/{one['metadata']['name']}"]
+            assert len(rest) == len(pods) - 1
+            assert why(pod(**wanted), nodes, rest).verdict is WaitVerdict.FITS_NOW
+    changes = [reason.change for reason in answer.reasons] + [answer.change]
+    for change in changes:
+        if change is not None:
+            changed = wanted | {by_resource[change.resource]: change.most}
+            assert why(pod(**changed), nodes, pods).verdict is WaitVerdict.FITS_NOW

@@ -1,0 +1,331 @@
+"""A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from webhook import names
+from webhook.devices.family import DeviceFamily
+from webhook.devices.fleet import Fleet
+from webhook.devices.ledger import BoundPod, OccupiedNode
+from webhook.devices.nodes import Node
+from webhook.devices.occupancy import NodeDevices, nodes_with_devices, occupy_node, read_bound_pod
+from webhook.devices.requests import DevicePod
+from webhook.devices.shapes import FleetPart
+from webhook.errors import ConfigError, Malformed
+from webhook.pod.templates import VCJOB_GROUP
+from webhook.pod.view import PodView
+from webhook.review import Snapshot
+from webhook.settings.snapshot import SnapshotInputs
+
+MAX_WAITING = 20_000  # pods that are kept; each takes some 10 KiB
+MAX_CONDITIONS = 10  # of a PodGroup
+
+Key = tuple[str, str]  # namespace and name
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """What may keep pods off a node, whatever its devices are.
+
+    Attributes:
+        ready: its kubelet reports that it is ready.
+        cordoned: it is marked unschedulable.
+        taints: (key, value, effect) of those with an effect on new pods.
+    """
+
+    ready: bool = True
+    cordoned: bool = False
+    taints: tuple[tuple[str, str, str], ...] = ()
+
+    def obstacle(self, pod: PodView) -> str:
+        """What keeps a pod off the node; empty if nothing does."""
+        if not self.ready:
+            return "not ready"
+        if self.cordoned:
+            return "cordoned"
+        own = [toleration for _, toleration in pod.tolerations()]
+        for key, value, effect in self.taints:
+            if not any(_tolerates(toleration, key, value, effect) for toleration in own):
+                return f"taint {key}{f'={value}' if value else ''}:{effect}"
+        return ""
+
+
+_FREE = NodeStatus()
+_EFFECTS = ("NoSchedule", "NoExecute")
+_CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the mark
+
+
+def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
+    """Read a Node's JSON; what is malformed keeps no pod off it."""
+    spec, status = _table(raw.get("spec")), _table(raw.get("status"))
+    taints = [
+        (_text(taint, "key"), _text(taint, "value"), _text(taint, "effect"))
+        for taint in _tables(spec.get("taints"))
+        if taint.get("effect") in _EFFECTS and taint.get("key") != _CORDON
+    ]
+    ready = [one.get("status") == "True" for one in _tables(status.get("conditions")) if one.get("type") == "Ready"]
+    return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
+
+
+def _tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:
+    own, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+    if toleration.get("effect") not in (None, "", effect) or (own and own != key):
+        return False
+    return operator == "Exists" or (operator == "Equal" and own == key and (toleration.get("value") or "") == value)
+
+
+# --- groups of pods ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCondition:
+    """A condition of a PodGroup, as Volcano writes it."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodGroup:
+    """What is read of a PodGroup.
+
+    Attributes:
+        namespace, name: of the PodGroup.
+        phase: `Pending` until its queue lets it in, then `Inqueue`, `Running`.
+        queue: the name of its queue.
+        minimum: so many of its pods start together.
+        succeeded: so many of its pods have ended well; they count as started.
+        conditions: at most 10, the latest first.
+    """
+
+    namespace: str
+    name: str
+    phase: str = ""
+    queue: str = ""
+    minimum: int = 1
+    succeeded: int = 0
+    conditions: tuple[GroupCondition, ...] = ()
+
+
+def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
+    """Read a PodGroup's JSON; what is malformed counts as absent."""
+    metadata, spec, status = (_table(raw.get(key)) for key in ("metadata", "spec", "status"))
+    conditions = [
+        GroupCondition(
+            type=_text(one, "type"),
+            status=_text(one, "status"),
+            reason=_text(one, "reason"),
+            message=_text(one, "message"),
+            since=_text(one, "lastTransitionTime"),
+        )
+        for one in _tables(status.get("conditions"))
+    ]
+    conditions.sort(key=lambda condition: condition.since, reverse=True)
+    return PodGroup(
+        namespace=_text(metadata, "namespace"),
+        name=_text(metadata, "name"),
+        phase=_text(status, "phase"),
+        queue=_text(spec, "queue"),
+        minimum=_count(spec.get("minMember"), 1),
+        succeeded=_count(status.get("succeeded"), 0),
+        conditions=tuple(conditions[:MAX_CONDITIONS]),
+    )
+
+
+# --- the cluster ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class LiveObjects:
+    """Pods, PodGroups and Volcano Jobs, of which only what `why` needs is kept.
+
+    Attributes:
+        snapshot: the settings.
+        bound: the pods that hold devices, or may.
+        waiting: pods without a node, as they are, by namespace and name.
+        wanted: pods and Jobs that are kept whatever their state is, by kind, namespace and name.
+        groups: the PodGroups.
+        started: how many pods of each PodGroup have a node.
+        left_out: how many waiting pods were too many to be kept.
+    """
+
+    snapshot: Snapshot
+    bound: list[BoundPod] = field(default_factory=list)
+    waiting: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    wanted: dict[tuple[str, str, str], dict[str, Any] | None] = field(default_factory=dict)
+    groups: dict[Key, PodGroup] = field(default_factory=dict)
+    started: Counter[Key] = field(default_factory=Counter)
+    left_out: int = 0
+
+    def add(self, raw: Any) -> None:
+        """Take an object; those of other kinds are passed over."""
+        if not isinstance(raw, dict):
+            return
+        kind, key = raw.get("kind"), key_of(raw)
+        group = _text(raw, "apiVersion").rpartition("/")[0]
+        if kind == "PodGroup":
+            self.groups[key] = read_pod_group(raw)
+        elif kind == "Pod" and not group:
+            if ("Pod", *key) in self.wanted:
+                self.wanted["Pod", *key] = raw
+            self._add_pod(raw, key)
+        elif (group, kind) == (VCJOB_GROUP, "Job") and ("Job", *key) in self.wanted:
+            self.wanted["Job", *key] = raw
+
+    def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
+        spec, status = _table(raw.get("spec")), _table(raw.get("status"))
+        own = group_of(raw)
+        finished = status.get("phase") in ("Succeeded", "Failed")
+        if spec.get("nodeName"):
+            if own and not finished:
+                self.started[key[0], own] += 1
+            pod = read_bound_pod(raw, self.snapshot.config)
+            if pod is not None:
+                self.bound.append(pod)
+        elif not finished and not _table(raw.get("metadata")).get("deletionTimestamp"):
+            if not own and not self._requests_devices(raw):
+                return
+            if len(self.waiting) >= MAX_WAITING:
+                self.left_out += 1
+            else:
+                self.waiting[key] = raw
+
+    def _requests_devices(self, raw: dict[str, Any]) -> bool:
+        try:
+            return bool(DevicePod(PodView(raw), self.snapshot.config).requested)
+        except Malformed:
+            return False
+
+    def siblings(self, key: Key) -> list[dict[str, Any]]:
+        """The waiting pods of a PodGroup, by name."""
+        found = [
+            (at, raw) for at, raw in self.waiting.items() if at[0] == key[0] and group_of(raw) == key[1] and key[1]
+        ]
+        return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
+
+    def pods_of_job(self, key: Key) -> list[dict[str, Any]]:
+        """The waiting pods of a Volcano Job, by name."""
+        found = [(at, raw) for at, raw in self.waiting.items() if (at[0], job_of(raw)) == key]
+        return [raw for _, raw in sorted(found, key=lambda pair: pair[0])]
+
+
+class LiveCluster:
+    """The devices that live pods leave.
+
+    Attributes:
+        snapshot: the settings of reviews, with the empty nodes.
+        occupied: the nodes with devices of each family, by the family's id.
+    """
+
+    def __init__(
+        self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod], statuses: Mapping[str, NodeStatus]
+    ) -> None:
+        """Add up what pods hold.
+
+        Args:
+            inputs: with the nodes.
+            snapshot: that was built from the inputs.
+            bound: pods that hold devices; of several with one name, the first counts.
+            statuses: by the node's name; a node without one takes pods.
+        """
+        self.snapshot = snapshot
+        self._nodes: Sequence[Node] = inputs.nodes or ()
+        self._statuses = statuses
+        by_node: dict[str, dict[str, BoundPod]] = {}
+        for pod in bound:
+            by_node.setdefault(pod.node, {}).setdefault(pod.key, pod)
+        self._pods = {node: tuple(pods.values()) for node, pods in by_node.items()}
+
+    @property
+    def fleet(self) -> Fleet:
+        """The empty nodes.
+
+        Raises:
+            ConfigError: they are not known.
+        """
+        found = self.snapshot.fleet
+        if found is None or not found.complete:
+            raise ConfigError(
+                "the nodes are unknown: add --cluster, or --fleet with what `kubectl get nodes -o yaml` prints"
+            )
+        return found
+
+    @cached_property
+    def _devices(self) -> dict[str, NodeDevices]:
+        return {found.node.name: found for found in nodes_with_devices(self._nodes, self.fleet)}
+
+    @cached_property
+    def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
+        """The nodes with devices of each family, with what pods hold of them."""
+        found: dict[str, list[OccupiedNode]] = {}
+        for name, devices in self._devices.items():
+            for node in self._occupy(devices, self._pods.get(name, ())):
+                found.setdefault(node.family, []).append(node)
+        return found
+
+    def obstacle(self, node: str, pod: PodView) -> str:
+        """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
+        return self._statuses.get(node, _FREE).obstacle(pod)
+
+    def remaining(self, family: DeviceFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
+        """What live pods leave of some nodes; None if the family's engine cannot tell."""
+        if family.ledger is None or family.ledger.remaining is None:
+            return None
+        return family.ledger.remaining(self.fleet.parts[family.id], nodes, self.snapshot.config)
+
+    def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
+        """A node once a pod has ended, which is given as NAMESPACE/NAME."""
+        pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
+        return next(one for one in self._occupy(self._devices[node.name], pods) if one.shape is node.shape)
+
+    def _occupy(self, devices: NodeDevices, pods: Sequence[BoundPod]) -> Iterator[OccupiedNode]:
+        yield from occupy_node(devices, pods, self.snapshot.config, self.snapshot.settings.target)[0]
+
+
+# --- fields -----------------------------------------------------------------------------------------------------------
+
+
+def key_of(raw: Mapping[str, Any]) -> Key:
+    """The namespace and the name of an object; an object without a namespace is in `default`."""
+    metadata = _table(raw.get("metadata"))
+    return _text(metadata, "namespace") or "default", _text(metadata, "name")
+
+
+def group_of(raw: Mapping[str, Any]) -> str:
+    """The name of a pod's PodGroup; empty if it has none."""
+    return _annotation(raw, names.GROUP_NAME)
+
+
+def job_of(raw: Mapping[str, Any]) -> str:
+    """The name of a pod's Volcano Job; empty if it has none."""
+    return _annotation(raw, names.JOB_NAME)
+
+
+def _annotation(raw: Mapping[str, Any], key: str) -> str:
+    return _text(_table(_table(raw.get("metadata")).get("annotations")), key)
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _tables(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _count(value: Any, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else default
