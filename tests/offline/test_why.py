@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import node_json, register
+from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nearest import LowerAmount
@@ -57,8 +57,8 @@ def gpu_node(name, cards=2, split=10, mode="hami-core"):
     return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
 
 
-def state(nodes, pods=()):
-    inputs = SnapshotInputs(CONFIG, default_policy(), [read_node(raw, CONFIG) for raw in nodes])
+def state(nodes, pods=(), config=CONFIG):
+    inputs = SnapshotInputs(config, default_policy(), [read_node(raw, config) for raw in nodes])
     snapshot = inputs.snapshot()
     objects = LiveObjects(snapshot)
     for raw in pods:
@@ -67,8 +67,8 @@ def state(nodes, pods=()):
     return LiveCluster(inputs, snapshot, objects.bound, statuses), objects
 
 
-def why(raw, nodes, pods=(), exists=True, **more):
-    live, _ = state(nodes, pods)
+def why(raw, nodes, pods=(), *, exists=True, config=CONFIG, **more):
+    live, _ = state(nodes, pods, config)
     return explain_waiting(WaitingObject(Document("a pod", raw), exists, **more), live)
 
 
@@ -312,3 +312,83 @@ def test_every_advice_is_true(cluster, wanted):
         if change is not None:
             changed = wanted | {by_resource[change.resource]: change.most}
             assert why(pod(**changed), nodes, pods).verdict is WaitVerdict.FITS_NOW
+
+
+# --- the other families -----------------------------------------------------------------------------------------------
+
+
+def test_gpushare_memory_lies_on_one_card():
+    node = gpushare_node("g", 2, 32000)
+    held = pod("old", node="g", gpu_memory=10000)
+    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
+    assert why(pod(gpu_memory=16000), [node], [held]).verdict is WaitVerdict.FITS_NOW
+    other = pod("other", node="g", gpu_memory=4000)
+    other["metadata"]["annotations"][names.GPU_INDEX] = "1"
+    answer = why(pod(gpu_memory=16000), [node], [held, other])
+    assert (answer.verdict, answer.change.most, answer.reasons[0].ends) == (WaitVerdict.NOT_NOW, 12000, "default/other")
+    assert "a card has 12000 left" in answer.reasons[0].message
+    assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
+
+
+def test_gpushare_gives_idle_cards_whole():
+    node = gpushare_node("g", 2, 32000)
+    held = pod("old", node="g", gpu_memory=10000)
+    held["metadata"]["annotations"][names.GPU_INDEX] = "0"
+    assert why(pod(gpus=1), [node], [held]).verdict is WaitVerdict.FITS_NOW
+    answer = why(pod(gpus=2), [node], [held])
+    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "number of cards")
+
+
+CHIP = "huawei.com/Ascend910B3"
+CHIPS = parse_device_config(
+    {
+        "vnpus": [
+            {
+                "commonWord": "Ascend910B3",
+                "resourceName": CHIP,
+                "resourceMemoryName": f"{CHIP}-memory",
+                "memoryAllocatable": 65536,
+                "memoryCapacity": 65536,
+                "aiCore": 20,
+                "templates": [
+                    {"name": "vir05", "memory": 16384, "aiCore": 5},
+                    {"name": "vir10", "memory": 32768, "aiCore": 10},
+                ],
+            }
+        ]
+    },
+    "test",
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 16384, 32768, 65536]), st.integers(1, 2)), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.sampled_from([None, 16384, 32768, 65536]),
+)
+def test_ascend_npus_agree_with_a_plain_reading(loads, number, memory):
+    """Each NPU is cut into two parts at most; several NPUs are given whole."""
+    nodes = [ascend_node("n", [(2, 65536, 20)] * len(loads))]
+    pods = []
+    for at, (load, parts) in enumerate(loads):
+        for part in range(parts if load in (16384, 32768) else bool(load)):
+            held = pod(f"p{at}{part}", node="n")
+            held["spec"]["containers"][0]["resources"]["limits"] = {CHIP: "1", f"{CHIP}-memory": str(load)}
+            held["metadata"]["annotations"]["hami.io/Ascend910B3-devices-allocated"] = (
+                f"NPU-{at},Ascend910B3,{load},0:;"
+            )
+            pods.append(held)
+    wanted = pod()
+    limits = {CHIP: str(number)} | ({} if memory is None else {f"{CHIP}-memory": str(memory)})
+    wanted["spec"]["containers"][0]["resources"]["limits"] = limits
+    need = 65536 if memory is None else memory
+    used = Counter(p["metadata"]["annotations"]["hami.io/Ascend910B3-devices-allocated"].split(",")[0] for p in pods)
+    able = sum(used[f"NPU-{at}"] < 2 and 65536 - used[f"NPU-{at}"] * load >= need for at, (load, _) in enumerate(loads))
+    if (number > 1 and need < 65536) or number > len(loads):
+        expected = WaitVerdict.NEVER
+    else:
+        expected = (
+            WaitVerdict.FITS_NOW if able >= number and len(pods) + number <= 2 * len(loads) else WaitVerdict.NOT_NOW
+        )
+    answer = why(wanted, nodes, pods, config=CHIPS)
+    assert answer.verdict is expected

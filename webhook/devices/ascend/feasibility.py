@@ -177,7 +177,7 @@ class Share(NamedTuple):
 
 
 class EmptyNode:
-    """An empty node of a shape."""
+    """A node of a shape: an empty one, unless the shape has `used`."""
 
     def __init__(self, shape: AscendShape, *, hami_core: bool, parts_refused: bool) -> None:
         """Take the shape, and what `judge` takes."""
@@ -206,7 +206,7 @@ class EmptyNode:
             memory = booked(request, kinds[first][0], hami_core=self._hami_core)
             if self._is_refused_part(request, memory):
                 return None
-            takers = sum(1 << kind for kind, (npu, _) in enumerate(kinds) if self._fits(npu, memory, request.cores))
+            takers = sum(1 << kind for kind in range(len(kinds)) if self._fits(kind, memory, request.cores))
             begins = not begun and takers >> first & 1  # the walk gives its first NPU to the first container that fits
             begun = begun or bool(begins)
             found.append(Share(memory, takers, int(begins)))
@@ -226,8 +226,15 @@ class EmptyNode:
             return False
         return request.chip.booked(memory) != request.chip.allocatable
 
-    def _fits(self, npu: Npu, memory: int, cores: int) -> bool:
-        return npu.split > 0 and npu.memory >= memory and (HAMI_CORES if self._hami_core else npu.cores) >= cores
+    def _fits(self, kind: int, memory: int, cores: int) -> bool:
+        npu, _ = self._shape.kinds[kind]
+        parts, taken, busy = self._shape.used_of(kind)
+        total = HAMI_CORES if self._hami_core else npu.cores
+        if npu.split <= parts or npu.memory - taken < memory or total - busy < cores:
+            return False
+        if parts and total == cores == HAMI_CORES:
+            return False  # wants the NPU alone
+        return not busy or busy != total or cores > 0
 
 
 def booked(request: NpuRequest, npu: Npu, *, hami_core: bool) -> int:

@@ -33,6 +33,8 @@ class Npu(NamedTuple):
 
 
 Kinds = tuple[tuple[Npu, int], ...]
+NpuUsed = tuple[int, int, int]  # parts, memory and cores taken of an NPU
+UNUSED_NPU: NpuUsed = (0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -44,12 +46,18 @@ class AscendShape(NodeShape):
         kinds: the different NPUs, each with its number.
         hami_core: whether they can be shared in software.
         offered: the node's allocatable of the chip's count.
+        used: what running pods have taken of an NPU of each kind; empty if the nodes are taken to be empty.
     """
 
     word: str
     kinds: Kinds
     hami_core: bool
     offered: int
+    used: tuple[NpuUsed, ...] = ()
+
+    def used_of(self, kind: int) -> NpuUsed:
+        """What running pods have taken of an NPU of a kind."""
+        return self.used[kind] if self.used else UNUSED_NPU
 
     @property
     def devices(self) -> int:

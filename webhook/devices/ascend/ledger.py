@@ -7,11 +7,14 @@ Source: volcano `pkg/scheduler/api/devices/device_info.go` (DecodeContainerDevic
 `pkg/scheduler/api/devices/ascend/hami/device_info.go` (addResource).
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import cast
 
 from webhook import names
 from webhook.devices.ascend.feasibility import HAMI_CORES, by_chip
-from webhook.devices.ascend.fleet import AscendShape, npus_by_id
+from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, NpuUsed, npus_by_id
 from webhook.devices.config import AscendConfig, DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.ledger import (
@@ -23,11 +26,13 @@ from webhook.devices.ledger import (
     Ledger,
     NodeLedger,
     OccupiedCard,
+    OccupiedNode,
     shown,
 )
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import integer
+from webhook.devices.shapes import FleetPart, Grouping
 from webhook.devices.target import Target
 
 _INT32 = 2**31 - 1
@@ -70,8 +75,9 @@ def occupy(
         text = pod.annotations.get(key, "")
         if text:
             _add(ledger, cards, pod, text, shape.word)
-    for card in cards.values():
+    for name, card in cards.items():
         card.free = _free(card)
+        card.state = npus[name]
     return ledger
 
 
@@ -116,4 +122,30 @@ def _free(card: OccupiedCard) -> CardAmounts:
     return left if left.slices > 0 and left.memory > 0 else NOTHING
 
 
-LEDGER = Ledger(assignments=assignments, node=names.HAMI_NODE, requested=requested, occupy=occupy)
+def remaining(part: AscendFleet, nodes: Iterable[OccupiedNode], config: DeviceConfig) -> AscendFleet:
+    """What live pods leave of some nodes: NPUs that are used alike are one kind."""
+    numbers = {chip.word: chip.number_name for chip in config.ascend.chips}
+    found: Grouping[tuple[str, tuple[tuple[Npu, NpuUsed, int], ...], bool, int]] = Grouping()
+    for node in nodes:
+        shape = cast("AscendShape", node.shape)
+        states = Counter(
+            (card.state, (card.booked.slices, card.booked.memory, card.booked.cores)) for card in node.cards
+        )
+        kinds = tuple(sorted((npu, used, count) for (npu, used), count in states.items()))
+        offered = max(node.idle.get(numbers[shape.word], 0), 0)
+        found.add((shape.word, kinds, shape.hami_core, offered), node.number, node.name)
+    shapes = [
+        AscendShape(
+            **group.nodes(),
+            word=word,
+            kinds=tuple((npu, count) for npu, _, count in kinds),
+            hami_core=hami_core,
+            offered=offered,
+            used=tuple(used for _, used, _ in kinds),
+        )
+        for (word, kinds, hami_core, offered), group in found.groups.items()
+    ]
+    return FleetPart(tuple(sorted(shapes, key=attrgetter("word"))), part.index)
+
+
+LEDGER = Ledger(assignments=assignments, node=names.HAMI_NODE, requested=requested, occupy=occupy, remaining=remaining)

@@ -103,9 +103,12 @@ class GpushareExplainer(ShapeExplainer[GpushareShape, DevicePod, GpushareSlices]
             case Reason.HEALTH:
                 return "none of the node's cards is healthy"
             case Reason.CARDS:
-                return f"the pod needs {wanted} whole cards, {most} are healthy"
+                return (
+                    f"the pod needs {wanted} whole cards, {most} are {'healthy' if self.shape.idle is None else 'free'}"
+                )
             case Reason.MEMORY:
-                return f"the pod needs {wanted} on one card, a card has {most}"
+                left = "" if self.shape.idle is None else " left"
+                return f"the pod needs {wanted} on one card, a card has {most}{left}"
             case _:
                 return f"the pod requests {never.resource} {wanted} in total, the node offers {most}"
 

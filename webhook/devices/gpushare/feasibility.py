@@ -29,7 +29,7 @@ def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> V
 def _takes(shape: GpushareShape, number: ResourceTotal, memory: ResourceTotal) -> bool:
     if number.total > shape.offered_number or memory.total > shape.offered_memory:
         return False
-    return memory.served <= shape.memory if memory.served else number.served <= shape.cards
+    return memory.served <= shape.memory if memory.served else number.served <= shape.whole_cards
 
 
 def _never(found: list[tuple[GpushareShape, str]], number: ResourceTotal, memory: ResourceTotal) -> Never:
@@ -44,9 +44,9 @@ def _never(found: list[tuple[GpushareShape, str]], number: ResourceTotal, memory
         if memory.served > best.memory:
             return Never(Reason.MEMORY, None, resource, served, best.memory, node)
     else:
-        best, node = max(found, key=lambda shape: shape[0].cards)
-        if number.served > best.cards:
-            return Never(Reason.CARDS, None, resource, served, best.cards, node)
+        best, node = max(found, key=lambda shape: shape[0].whole_cards)
+        if number.served > best.whole_cards:
+            return Never(Reason.CARDS, None, resource, served, best.whole_cards, node)
     best, node = max(found, key=lambda shape: shape[0].offered_number)
     if number.total > best.offered_number:
         return Never(Reason.TOTALS, None, names.GPUSHARE_NUMBER, number.total, best.offered_number, node)

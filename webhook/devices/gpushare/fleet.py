@@ -19,14 +19,21 @@ class GpushareShape(NodeShape):
 
     Attributes:
         cards: how many are healthy.
-        memory: of each card.
+        memory: of each card; where the nodes are in use, what is left on the card that has most left.
         offered_number, offered_memory: the node's allocatable of both names.
+        idle: how many of the cards no pod holds; None if the nodes are taken to be empty.
     """
 
     cards: int
     memory: int
     offered_number: int
     offered_memory: int
+    idle: int | None = None
+
+    @property
+    def whole_cards(self) -> int:
+        """How many cards can be given away whole."""
+        return self.cards if self.idle is None else self.idle
 
     @property
     def devices(self) -> int:

@@ -6,13 +6,13 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/gpushare/device_info.go` (AddR
 getDevicesIdleGPUMemory, isIdleGPU).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
-from webhook.devices.gpushare.fleet import GpushareShape, unhealthy
+from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, unhealthy
 from webhook.devices.ledger import (
     MAX_CARDS,
     MAX_ENTRIES,
@@ -22,11 +22,13 @@ from webhook.devices.ledger import (
     Ledger,
     NodeLedger,
     OccupiedCard,
+    OccupiedNode,
     shown,
 )
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.selectors import integer
+from webhook.devices.shapes import FleetPart, Grouping
 from webhook.devices.target import Target
 
 _SHOWN_TYPE = "gpushare card"
@@ -80,4 +82,21 @@ def occupy(
     return ledger
 
 
-LEDGER = Ledger(assignments=lambda _config: (names.GPU_INDEX,), requested=requested, occupy=occupy)
+def remaining(part: GpushareFleet, nodes: Iterable[OccupiedNode], _config: DeviceConfig) -> GpushareFleet:
+    """What live pods leave of some nodes: the cards that no pod holds, and the most memory that is left on one card."""
+    found: Grouping[tuple[int, int, int, int, int]] = Grouping()
+    for node in nodes:
+        idle = sum(card.free.slices for card in node.cards)
+        most = max((card.free.memory for card in node.cards), default=0)
+        offered = [max(node.idle.get(name, 0), 0) for name in (names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)]
+        found.add((len(node.cards), most, offered[0], offered[1], idle), node.number, node.name)
+    shapes = [
+        GpushareShape(
+            **group.nodes(), cards=cards, memory=memory, offered_number=number, offered_memory=total, idle=idle
+        )
+        for (cards, memory, number, total, idle), group in found.groups.items()
+    ]
+    return FleetPart(tuple(shapes), part.index)
+
+
+LEDGER = Ledger(assignments=lambda _config: (names.GPU_INDEX,), requested=requested, occupy=occupy, remaining=remaining)
