@@ -60,6 +60,8 @@ GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
+PODGROUP_API = "scheduling.volcano.sh/v1beta1"
+VCJOB_API = "batch.volcano.sh/v1alpha1"
 PODGROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
 PODGROUP_SPREAD = "spread"
 

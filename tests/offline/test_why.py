@@ -88,7 +88,7 @@ def test_what_refuses_who_holds_it_and_what_helps():
     answer = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
     (reason,) = answer.reasons
     assert (reason.node, reason.reason, reason.nodes, reason.ends) == ("gpu-a", "memory", 1, "team-a/old")
-    assert "30000 MiB wanted, 21920 free" in reason.message
+    assert "30000 MiB needed, 21920 free" in reason.message
     (holder,) = reason.holders
     assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
     assert isinstance(answer.change, LowerAmount)
@@ -124,7 +124,7 @@ def test_nodes_that_take_no_pods():
     cordoned = gpu_node("gpu-a") | {"spec": {"unschedulable": True}}
     tainted = gpu_node("gpu-b") | {"spec": {"taints": [{"key": "volcano.sh/vgpu", "effect": "NoSchedule"}]}}
     (reason,) = why(pod(number=1, memory=1), [cordoned, tainted]).reasons
-    assert reason.obstacles == {"cordoned": 1, "taint volcano.sh/vgpu:NoSchedule": 1}
+    assert reason.obstacles == {"cordoned": 1, "taint volcano.sh/vgpu:NoSchedule is not tolerated": 1}
     assert (reason.verdict, reason.reason) == (WaitVerdict.NOT_NOW, "out of service")
     tolerant = pod(number=1, memory=1, spec={"tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]})
     assert why(tolerant, [cordoned, tainted]).fits[0].node == "gpu-b"

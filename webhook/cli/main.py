@@ -20,6 +20,7 @@ COMMANDS = {
     "test": "Test a policy: compare reviews with what suites expect of them.",
     "scan": "Show what the webhook would refuse, repair or warn about among existing pods and workloads.",
     "usage": "Show who holds which slice of which device, and what is free.",
+    "why": "Show why a pod waits: it never fits, it does not fit now, or it fits now.",
     "audit": "Read the audit log: list, filter or sum up its decisions.",
     "replay": "Show which recorded decisions change with another policy, device config or fleet.",
     "rules": "List the rules, or explain one.",

@@ -20,6 +20,7 @@ class ExitCode(IntEnum):
     FOUND = 1  # what the command looks for: a refusal, a change, something broken
     BAD_INPUT = 2
     WARNED = 3  # warnings only, under --warnings-as-errors
+    NEVER = 3  # of `why`, which has no such option
     INTERRUPTED = 130
 
 

@@ -173,7 +173,7 @@ class UsageCommand:
         except ClusterError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
-            raise ConfigError(f"{error}; usage needs the right to list the pods of all namespaces") from error
+            raise ConfigError(f"{error}; it needs the right to list the pods of all namespaces") from error
         finally:
             progress.clear()
         return found

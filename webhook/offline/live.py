@@ -52,7 +52,7 @@ class NodeStatus:
         own = [toleration for _, toleration in pod.tolerations()]
         for key, value, effect in self.taints:
             if not any(_tolerates(toleration, key, value, effect) for toleration in own):
-                return f"taint {key}{f'={value}' if value else ''}:{effect}"
+                return f"taint {key}{f'={value}' if value else ''}:{effect} is not tolerated"
         return ""
 
 

@@ -223,7 +223,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     return WaitAnswer(
         **about,
         verdict=verdict,
-        summary=_summary(verdict, others, fits),
+        summary=_summary(verdict, others, fits, exists=subject.exists),
         reasons=tuple(refusing),
         change=None if verdict is WaitVerdict.FITS_NOW else _nearest(refusing, dict(pods)),
         fits=fits,
@@ -327,16 +327,18 @@ def _findings(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> 
 _ABOUT_NODES = frozenset({reason.rule for reason in Reason} | {"fits-tightly", "reserved-annotation"})
 
 
-def _summary(verdict: WaitVerdict, others: Sequence[WaitReason], fits: Sequence[WaitReason]) -> str:
+def _summary(verdict: WaitVerdict, others: Sequence[WaitReason], fits: Sequence[WaitReason], *, exists: bool) -> str:
     first = next((reason for reason in others if reason.verdict is verdict), None)
     if first is not None:
         return first.message
     match verdict:
         case WaitVerdict.FITS_NOW:
-            nodes = list(dict.fromkeys(reason.node for reason in fits))
+            nodes = ", ".join(list(dict.fromkeys(reason.node for reason in fits))[:MAX_NAMED])
+            if not exists:
+                return f"it would fit now, on {nodes}; cpu, memory, its queue and pod affinity are not examined"
             return (
-                f"it fits now, on {', '.join(nodes[:MAX_NAMED])}: the scheduler has not come to it, or something other "
-                "than devices keeps it (cpu, memory, its queue, pod affinity)"
+                f"it fits now, on {nodes}: the scheduler has not come to it, or something other than devices keeps it "
+                "(cpu, memory, its queue, pod affinity)"
             )
         case WaitVerdict.NOT_NOW:
             return "it fits an empty node, but not what the running pods leave"
@@ -478,8 +480,8 @@ class _FamilyAnswer:
                 able.append(node)
         about = about | {"obstacles": dict(obstacles)}
         if not able:
-            listed = ", ".join(f"{what} {count}" for what, count in obstacles.most_common(MAX_NAMED))
-            message = f"an empty node takes the pod, but these take none now: {listed}"
+            listed = ", ".join(f"{what} ({_nodes(count)})" for what, count in obstacles.most_common(MAX_NAMED))
+            message = f"an empty node of this kind has room, but none takes the pod now: {listed}"
             first = nodes[0].name if nodes else ""
             return self._reason(WaitVerdict.NOT_NOW, "out of service", message, node=first, **about)
         left = self._live.remaining(self._family, able)
@@ -554,6 +556,10 @@ class _FamilyAnswer:
             if self._fits_on([self._live.without(node, key)]):
                 return key
         return ""
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'s' if count != 1 else ''}"
 
 
 def _kind_of(shape: ShapeExplanation) -> dict[str, Any]:

@@ -1,0 +1,138 @@
+"""Why pods wait: for people on a terminal, as JSON and as YAML."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from webhook.devices import wording
+from webhook.devices.nearest import LowerAmount, Removal
+from webhook.offline.why import MAX_NAMED, NodeHolder, WaitAnswer, WaitReason, WaitVerdict
+from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.yaml import to_json, to_yaml
+from webhook.texts import shorten
+
+MAX_NAME = 80
+MAX_MESSAGE = 1000  # characters of a text from the cluster
+
+_VERDICTS = {
+    WaitVerdict.BOUND: (Style.GOOD, "NOT WAITING"),
+    WaitVerdict.FITS_NOW: (Style.GOOD, "FITS NOW"),
+    WaitVerdict.UNKNOWN: (Style.WARNING, "UNKNOWN"),
+    WaitVerdict.NOT_NOW: (Style.WARNING, "NOT NOW"),
+    WaitVerdict.NEVER: (Style.REFUSED, "NEVER"),
+}
+
+
+def show(answer: WaitAnswer, terminal: Terminal) -> None:
+    """Write why an object's pods wait."""
+    style, word = _VERDICTS[answer.verdict]
+    name = shorten(answer.name or "(no name)", MAX_NAME)
+    terminal.line((style, word), (Style.BOLD, f"  {answer.kind} {name}"), f" in {answer.namespace}")
+    terminal.paragraph(INDENT, (), answer.summary)
+    for reason in (*answer.reasons, *answer.fits):
+        _show_reason(reason, answer.summary, terminal)
+    if answer.change is not None:
+        terminal.paragraph(INDENT, ((Style.BOLD, "nearest change  "),), f"{change_words(answer.change)} it fits now")
+    if answer.gang is not None:
+        gang = answer.gang
+        terminal.line(
+            INDENT,
+            (Style.BOLD, "gang  "),
+            f"{gang.minimum} pods start together; {gang.started} have started, {gang.waiting} wait",
+        )
+    _show_group(answer, terminal)
+    for finding in answer.findings:
+        head = ((Style.WARNING, f"{finding.level}  "), (Style.BOLD, f"{finding.rule}: "))
+        terminal.paragraph(INDENT, head, finding.message)
+
+
+def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:
+    if not reason.family:
+        if reason.message != summary:
+            terminal.paragraph(INDENT, ((Style.BOLD, f"{reason.reason}  "),), reason.message)
+        return
+    style, word = _VERDICTS[reason.verdict]
+    named = ", ".join(reason.names[:MAX_NAMED])
+    more = f" and {reason.nodes - len(reason.names)} more" if reason.nodes > len(reason.names) else ""
+    about = f"{reason.family} nodes" if not named else f"{named}{more}"
+    where = f" for {reason.pod}" if reason.pod else ""
+    kind = f": {reason.kind}" if reason.kind else ""
+    terminal.line(INDENT, (style, f"{word.lower():<8}"), INDENT, (Style.BOLD, about), f"{where}{kind}")
+    inner = INDENT + " " * 10
+    at = f"{reason.node}: " if reason.nodes > 1 and reason.node else ""
+    terminal.paragraph(inner, (at,) if at else (), reason.message)
+    if reason.obstacles and reason.reason != "out of service":
+        listed = ", ".join(f"{what} ({count})" for what, count in reason.obstacles.items())
+        terminal.paragraph(inner, (), f"not counted, by number of nodes: {listed}")
+    if reason.verdict is not WaitVerdict.NOT_NOW:
+        return
+    for holder in reason.holders:
+        terminal.paragraph(inner, ((Style.DIM, "held by "),), holder_words(holder))
+    if reason.more_holders:
+        terminal.line(inner, (Style.DIM, f"and by {reason.more_holders} more pods"))
+    if reason.ends:
+        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"once {reason.ends} has ended it fits on {reason.node}")
+    if reason.change is not None:
+        terminal.paragraph(inner, ((Style.GOOD, "→ "),), f"{change_words(reason.change)} it fits on {reason.node} now")
+
+
+def _show_group(answer: WaitAnswer, terminal: Terminal) -> None:
+    group = answer.group
+    if group is not None:
+        facts = [f"phase {group.phase}" if group.phase else "", f"queue {group.queue}" if group.queue else ""]
+        terminal.line(INDENT, (Style.BOLD, "podgroup  "), group.name, "".join(f", {fact}" for fact in facts if fact))
+        for condition in group.conditions[:MAX_NAMED]:
+            since = f" ({condition.since})" if condition.since else ""
+            head = ((Style.BOLD, f"{condition.type}{'' if condition.status == 'True' else '=' + condition.status}: "),)
+            words = " ".join(filter(None, [condition.reason, condition.message]))
+            terminal.paragraph(INDENT * 2, head, shorten(words, MAX_MESSAGE) + since)
+    if answer.scheduler:
+        terminal.paragraph(INDENT, ((Style.BOLD, "scheduler  "),), shorten(answer.scheduler, MAX_MESSAGE))
+
+
+def change_words(change: LowerAmount | Removal) -> str:
+    """A change, as the beginning of a sentence."""
+    if isinstance(change, Removal):
+        return f"without {change.remove}"
+    where = f" in {wording.container(change.container)}"
+    if change.most == 0:
+        return f"without {change.resource}{where}"
+    return f"with {change.resource} {change.most}{' or less' if change.most > 1 else ''}{where}"
+
+
+def holder_words(holder: NodeHolder) -> str:
+    """What a pod holds, for people; memory in MiB."""
+    amounts = [f"{holder.memory} MiB" if holder.memory else "", f"{holder.cores} % of cores" if holder.cores else ""]
+    what = " and ".join(filter(None, amounts))
+    devices = f"on {holder.devices} card{'s' if holder.devices > 1 else ''}"
+    leaving = ", being deleted" if holder.terminating else ""
+    held = " ".join(filter(None, [what, devices]))
+    return f"{holder.namespace}/{holder.name}: {held}{f', since {holder.since}' if holder.since else ''}{leaving}"
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _adapter() -> TypeAdapter[list[WaitAnswer]]:
+    return TypeAdapter(list[WaitAnswer], config=ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True))
+
+
+def to_value(answer: WaitAnswer) -> dict[str, Any]:
+    """An answer as JSON."""
+    (value,) = _adapter().dump_python([answer], mode="json", by_alias=True)
+    found: dict[str, Any] = value
+    return found
+
+
+def as_json(answers: Sequence[WaitAnswer]) -> str:
+    """A line for each answer."""
+    return "\n".join(to_json(to_value(answer)) for answer in answers)
+
+
+def as_yaml(answers: Sequence[WaitAnswer]) -> str:
+    """A YAML document for each answer."""
+    return "---\n".join(to_yaml(to_value(answer)) for answer in answers)
