@@ -58,6 +58,7 @@ AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUU
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, not of its pods
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
+QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
 PODGROUP_API = "scheduling.volcano.sh/v1beta1"

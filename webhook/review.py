@@ -10,13 +10,14 @@ import orjson
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
+from webhook.devices.queues import Queues
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
-from webhook.pod.templates import WORKLOADS, Template, changed_templates
+from webhook.pod.templates import KUBERNETES_GROUPS, WORKLOADS, Template, changed_templates
 from webhook.pod.view import PodView
 from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
 from webhook.rules.levels import Active, Effective, LevelTable
@@ -104,7 +105,7 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
             continue
         count = 0
         for finding in rule.check(pod, context):
-            doubtful = level is Level.DENY and rule.fleet and not context.knows_nodes
+            doubtful = level is Level.DENY and (finding.doubtful or (rule.fleet and not context.knows_nodes))
             yield rule.id, Level.WARN if doubtful else level, finding
             count += 1  # noqa: SIM113  # enumerate() costs time for each rule, and most find nothing
             if count == MAX_FINDINGS:
@@ -116,7 +117,8 @@ def _workload_findings(workload: Workload, effective: Effective, *, running: boo
     for rule, level in effective.for_workload:
         if rule.check_workload is not None:
             for finding in rule.check_workload(workload):
-                yield rule.id, Level.WARN if running and level is Level.DENY else level, finding
+                doubtful = level is Level.DENY and (running or finding.doubtful)
+                yield rule.id, Level.WARN if doubtful else level, finding
 
 
 class Violations:
@@ -161,7 +163,8 @@ class Snapshot:
     Attributes:
         config, settings, levels: the device config and the policy.
         fleet: None if unknown or stale.
-        digests: of config, policy and fleet, so that a decision can be replayed.
+        queues: likewise.
+        digests: of all of these, so that a decision can be replayed.
         mutations: those that device config and policy want, in order.
     """
 
@@ -170,6 +173,7 @@ class Snapshot:
     levels: LevelTable
     fleet: Fleet | None
     digests: Mapping[str, str]
+    queues: Queues | None = None
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -273,6 +277,7 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
         snapshot.settings,
         effective.levels,
         effective.repairs_off,
+        queues=snapshot.queues,
     )
 
 
@@ -318,7 +323,9 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
     templates = changed_templates(request.kind, _object(request), request.old_object)
     if not templates:
         return _untouched(request, "validate")
-    context = _context(request, snapshot, effective)._replace(operation="CREATE", budget=SearchBudget(WORK_LIMIT))
+    context = _context(request, snapshot, effective)._replace(
+        operation="CREATE", budget=SearchBudget(WORK_LIMIT), reads_queue=request.group in KUBERNETES_GROUPS
+    )
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, ReviewedPod]] = []

@@ -9,12 +9,14 @@ import yaml
 from tests.cli.conftest import pod, vgpus
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
+from webhook.settings.cluster_sources import QUEUES
 from webhook.settings.files import SAMPLES
 
 FILES = {
     "--fleet": SAMPLES / "fleet.yaml",
     "--device-config": SAMPLES / "device-config.yaml",
     "--policy": SAMPLES / "policy.yaml",
+    "--queues": SAMPLES / "queues.yaml",
 }
 WITH_FILES = [word for option in FILES.items() for word in option]
 LOG = SAMPLES / "audit.jsonl"
@@ -26,6 +28,7 @@ def api() -> Iterator[ApiServer]:
     """The samples as a cluster, the webhook in a namespace that is not the usual one."""
     with ApiServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
+        server.put(QUEUES, *yaml.safe_load(FILES["--queues"].read_text())["items"])
         config, policy = (
             config_map(name, {key: FILES[option].read_text()})
             for name, key, option in (

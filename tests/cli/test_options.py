@@ -26,9 +26,10 @@ def test_nothing_is_given():
 
 
 def test_files():
-    files, cluster = read("--fleet", "f", "--policy", "p", "--device-config", "c", "--scheduler-conf", "s")
-    assert files == SettingsPaths(device_config=Path("c"), policy=Path("p"), fleet=Path("f"), scheduler_conf=Path("s"))
-    assert files.paths == (Path("c"), Path("p"), Path("f"), Path("s"))
+    given = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q"}
+    files, cluster = read(*[word for key, value in given.items() for word in (f"--{key}", value)])
+    assert files == SettingsPaths(Path("c"), Path("p"), Path("f"), Path("s"), Path("q"))
+    assert files.paths == (Path("c"), Path("p"), Path("f"), Path("s"), Path("q"))
     assert cluster is None
 
 

@@ -7,6 +7,7 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is not known
     scheduler             the scheduler's plugins; absent: they are not known
+    queues                short queues: name, parent, state, capability; absent: they are not known
     operation, subResource, user
     workload              the object; each `template` in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
@@ -24,6 +25,7 @@ import pytest
 import yaml
 
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.queues import Queue, read_queue
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
@@ -36,7 +38,7 @@ from webhook.wire.models import Request
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
-KEYS |= {"workload", "scheduler", "patch", "notices", "by", "unmutated", "finds", "also"}
+KEYS |= {"workload", "scheduler", "queues", "patch", "notices", "by", "unmutated", "finds", "also"}
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # every process of the tests reads all cases
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
@@ -86,7 +88,14 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config) if "fleet" in case else None
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
-    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes, conf)
+    queues = [_queue(**queue) for queue in case["queues"]] if "queues" in case else None
+    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes, conf, queues)
+
+
+def _queue(name: str, state: str = "Open", **spec: Any) -> Queue:
+    found = read_queue({"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
+    assert found is not None
+    return found
 
 
 def _request(case: dict[str, Any]) -> Request:

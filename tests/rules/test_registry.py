@@ -73,6 +73,10 @@ LEVELS = {
     "gang-fits-tightly": "warn",
     "spread-exceeds-cards": "warn",
     "queue-annotation-misplaced": "warn",
+    "queue-missing": "warn",
+    "queue-closed": "warn",
+    "queue-not-leaf": "deny",
+    "queue-capability": "deny",
 }
 FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("unknown-resource") : list(LEVELS).index("gang-never-complete")])
 FLEET_RULES |= {"gang-too-large", "gang-fits-tightly", "spread-exceeds-cards"}

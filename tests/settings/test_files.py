@@ -10,7 +10,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
 from webhook.settings import files
-from webhook.settings.files import load_device_config, load_nodes, load_policy, read_bytes
+from webhook.settings.files import SAMPLES, load_device_config, load_nodes, load_policy, load_queues, read_bytes
 from webhook.settings.snapshot import default_device_config
 
 DATA = Path(__file__).parent.parent / "data"
@@ -167,3 +167,23 @@ def test_a_settings_file_that_is_too_large(write, load):
     exact = b"#" * files.MAX_SETTINGS_BYTES
     assert refusal(load, write(exact + b"#")) == "larger than 1 MiB"
     assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
+
+
+def test_queues(write):
+    names = ["root", "default", "research", "research-vision", "archive"]
+    assert [queue.name for queue in load_queues(SAMPLES / "queues.yaml")] == names
+    one = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
+    assert [queue.name for queue in load_queues(write(json.dumps(one)))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("kind: List\nitems: []", "there is no queue in it; write all that `kubectl get queues -o yaml` prints"),
+        ("kind: List\nitems: [{kind: Node}]", "a file of queues holds queues, but items[0] is a Node"),
+        ("kind: Node", "a file of queues holds queues, as `kubectl get queues -o yaml` prints them"),
+        ("kind: QueueList\nitems: [{metadata: {}}]", "there is no queue in it; write all that"),
+    ],
+)
+def test_queues_that_are_none(write, content, message):
+    assert refusal(load_queues, write(content)).startswith(message)

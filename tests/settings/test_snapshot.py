@@ -93,6 +93,8 @@ def test_a_digest_changes_with_its_part_alone():
     }
     known = build_snapshot(config, default_policy(), nodes, SchedulerConf()).digests
     assert known == {**base, "scheduler": known["scheduler"]}
+    queues = build_snapshot(config, default_policy(), nodes, None, []).digests
+    assert queues == {**base, "queues": queues["queues"]}
     for part, snapshot in others.items():
         assert snapshot.digests[part] != base[part]
     assert others["policy"].digests["config"] == base["config"]

@@ -21,6 +21,7 @@ from webhook.errors import ConfigError
 from webhook.kube import reflector
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
+from webhook.settings.cluster_sources import QUEUES
 from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions, SettingStatus
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
@@ -252,6 +253,35 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
     assert len(api.asked(config_maps("volcano-system"))) == 1, "it is requested again much later"
 
 
+def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
+    with running(watcher, patience=8):
+        api.put(QUEUES, queue)
+        until(lambda: watcher.snapshot.queues is not None and "research" in watcher.snapshot.queues.by_name)
+        assert source(watcher, "list of queues").digest == watcher.snapshot.digests["queues"]
+        assert source(watcher, "list of queues").source == ("the API server", None, None)
+        before = watcher.snapshot
+        api.put(QUEUES, {**queue, "status": {"state": "Open", "pending": 2}})  # as after each scheduling cycle
+        api.put(QUEUES, {"metadata": {"name": "other"}})
+        until(lambda: "other" in watcher.snapshot.queues.by_name)
+        assert watcher.snapshot.queues.by_name["research"] is before.queues.by_name["research"]
+        api.put(QUEUES, {**queue, "status": {"state": "Closed"}})
+        until(lambda: not watcher.snapshot.queues.by_name["research"].is_open)
+
+
+@pytest.mark.parametrize("refused", [403, 404])
+def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: ClusterOptions, refused: int):
+    api.fail(QUEUES, status(refused))
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.fleet is not None
+        assert watcher.snapshot.queues is None
+        assert source(watcher, "list of queues").source.problem is None, "without them the webhook works as before"
+        assert str(refused) in source(watcher, "list of queues").source.origin
+    assert len(api.asked(QUEUES)) == 1, "they are requested again much later"
+
+
 def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(SettingsPaths(policy=files.policy), cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
@@ -267,7 +297,9 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is None
-        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 4)  # all ConfigMaps
+        until(
+            lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 5
+        )  # ConfigMaps, queues
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
         assert config.source.origin == "Volcano's built-in defaults"
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")
@@ -276,7 +308,7 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
         assert fleet.source.age > 0
         api.start()
         until(lambda: watcher.snapshot.fleet is not None)
-        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 4)
+        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 5)
         api.stop()
         assert "last news" in until(lambda: source(watcher, "fleet").source.problem)
         assert watcher.snapshot.fleet is not None, "it is not stale yet"

@@ -316,6 +316,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         device_config: Path | None,
         policy: Path | None,
         scheduler_conf: Path | None,
+        queues: Path | None,
         sample: bool,
         cluster: bool,
         kubeconfig: Path | None,
@@ -325,7 +326,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         policy_map: tuple[str, str],
         webhook_namespace: str,
     ) -> SettingsOptions:
-        files = SettingsPaths(device_config, policy, fleet, scheduler_conf)
+        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, queues)
         by_default = cluster_by_default and not (fleet or sample)
         if not (cluster or kubeconfig or context or by_default):
             return SettingsOptions(files.or_samples() if sample else files, None)
@@ -356,6 +357,12 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
             type=FILE,
             metavar="FILE",
             help=f"{names.SCHEDULER_CONF_KEY}, or the ConfigMap that holds it; without it its settings are unknown.",
+        ),
+        click.option(
+            "--queues",
+            type=FILE,
+            metavar="FILE",
+            help="The queues, as `kubectl get queues -o yaml` prints them; without it they are unknown.",
         ),
         click.option(
             "--sample",

@@ -41,6 +41,7 @@ class Target:
         reads_names: the resource names of the device config are read, not only the well-known ones (from 1.13).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
+        limits_root: in a hierarchy of queues, the capability of the queue root counts (from 1.13).
         fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
         counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
         counts_repeats: a second entry of a pod for the same card counts, too (from 1.13, before 1.15).
@@ -59,6 +60,7 @@ class Target:
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
     fits_every_name: bool = field(init=False)
+    limits_root: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
     counts_terminating: bool = field(init=False)
@@ -73,6 +75,7 @@ class Target:
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
         derive(self, "fits_every_name", self.volcano >= (1, 13, 0))
+        derive(self, "limits_root", self.volcano >= (1, 13, 0))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])

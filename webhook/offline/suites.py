@@ -1,12 +1,12 @@
 """Policy tests: suites of cases in YAML, each an object with the review that it must get."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import orjson
 import yaml
@@ -16,6 +16,8 @@ from pydantic_core import ErrorDetails
 
 from webhook import names
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.queues import Queue
+from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.mistakes import mistake_in_model
 from webhook.offline.documents import Document, read_documents
@@ -33,11 +35,14 @@ from webhook.settings.files import (
     STANDARD_INPUT,
     FileSettings,
     load_document,
+    load_queues,
     load_raw_nodes,
     read_input,
     source_name,
 )
 from webhook.settings.snapshot import build_snapshot, default_device_config
+
+Loaded = TypeVar("Loaded")
 
 SAMPLE, UNKNOWN = "sample", "unknown"
 EXPECT = "expect"
@@ -99,6 +104,8 @@ class _Settings(_Section):
     fleet: Annotated[str, Field(min_length=1)] | None = None
     device_config: FileOrObject = None
     policy: FileOrObject = None
+    scheduler_conf: FileOrObject = None
+    queues: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -247,19 +254,26 @@ class Suite:
             suite.device_config, given.device_config, names.DEVICE_CONFIG_KEY, "device-config.yaml"
         )
         policy = self._laid_over(suite.policy, given.policy, names.POLICY_KEY, "policy.yaml")
+        scheduler = self._laid_over(suite.scheduler_conf, given.scheduler_conf, names.SCHEDULER_CONF_KEY, "")
         fleet = given.fleet or suite.fleet or UNKNOWN
-        key = orjson.dumps((config, policy, fleet))
+        queues = given.queues or suite.queues or UNKNOWN
+        key = orjson.dumps((config, policy, scheduler, fleet, queues))
         if key not in self._snapshots:
             parsed = default_device_config() if config is None else parse_device_config(config, "deviceConfig")
-            nodes = None if fleet == UNKNOWN else FileSettings(raw_nodes=self._nodes(fleet)).nodes(parsed)
-            self._snapshots[key] = build_snapshot(parsed, parse_policy(policy, "policy"), nodes)
+            self._snapshots[key] = build_snapshot(
+                parsed,
+                parse_policy(policy, "policy"),
+                None if fleet == UNKNOWN else FileSettings(raw_nodes=self._nodes(fleet)).nodes(parsed),
+                None if scheduler is None else parse_scheduler_conf(scheduler, "schedulerConf"),
+                None if queues == UNKNOWN else self._queues(queues),
+            )
         return self._snapshots[key]
 
     def _nodes(self, fleet: str) -> list[dict[str, Any]]:
-        if fleet not in self._settings:
-            self._settings[fleet] = load_raw_nodes(self._path(fleet, "fleet.yaml"))
-        nodes: list[dict[str, Any]] = self._settings[fleet]
-        return nodes
+        return self._once(f"fleet: {fleet}", lambda: load_raw_nodes(self._path(fleet, "fleet.yaml")))
+
+    def _queues(self, file: str) -> list[Queue]:
+        return self._once(f"queues: {file}", lambda: load_queues(self._path(file, "queues.yaml")))
 
     def _laid_over(self, suite: Any, case: Any, key: str, sample: str) -> Any:
         """The setting of a case: its own file, or the suite's with the keys of the case's object."""
@@ -271,10 +285,14 @@ class Suite:
         return of_suite if case is None else of_case
 
     def _load(self, name: str, key: str, sample: str) -> Any:
-        at = f"{key}: {name}"
+        return self._once(f"{key}: {name}", lambda: load_document(self._path(name, sample), key))
+
+    def _once(self, at: str, load: Callable[[], Loaded]) -> Loaded:
+        """Read a file that several cases use."""
         if at not in self._settings:
-            self._settings[at] = load_document(self._path(name, sample), key)
-        return self._settings[at]
+            self._settings[at] = load()
+        loaded: Loaded = self._settings[at]
+        return loaded
 
     def _path(self, name: str, sample: str = "") -> Path:
         return SAMPLES / sample if sample and name == SAMPLE else self._directory / name

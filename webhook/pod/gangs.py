@@ -5,8 +5,8 @@ annotation `scheduling.volcano.sh/group-min-member` on a workload.
 Source: volcano `pkg/controllers/job/job_controller_actions.go` and `pkg/controllers/podgroup/pg_controller_handler.go`.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import names
@@ -44,21 +44,46 @@ class Gang:
         path: the field that says how many.
         minimum: so many pods, of any role.
         roles: in order.
+        replicas: the pods of all roles.
+        counts_roles: each role must reach its own minimum: Volcano drops these where the gang needs fewer pods in all.
     """
 
     path: str
     minimum: int
     roles: tuple[GangRole, ...]
+    replicas: int = field(init=False)
+    counts_roles: bool = field(init=False)
 
-    @property
-    def replicas(self) -> int:
-        """The pods of all roles."""
-        return sum(role.replicas for role in self.roles)
+    def __post_init__(self) -> None:
+        derive = object.__setattr__  # the dataclass is frozen
+        derive(self, "replicas", sum([role.replicas for role in self.roles]))
+        derive(self, "counts_roles", self.minimum >= sum([role.minimum for role in self.roles]))
 
-    @property
-    def counts_roles(self) -> bool:
-        """Whether each role must reach its own minimum: Volcano drops these where the gang needs fewer pods in all."""
-        return self.minimum >= sum(role.minimum for role in self.roles)
+    def needed(self, role: GangRole) -> int:
+        """How many pods of a role must start: the others cannot replace them."""
+        own = role.minimum if self.counts_roles else 0
+        return min(max(own, self.minimum - self.replicas + role.replicas, 0), role.replicas)
+
+
+def cheapest(roles: Iterable[tuple[int, int, int]], minimum: int) -> int:
+    """What the pods of a gang cost that must start, at least.
+
+    Args:
+        roles: what a pod of each costs, how many of its pods must start, and how many there are.
+        minimum: so many pods must start, of any role.
+    """
+    total = 0
+    missing = minimum
+    spare = []
+    for cost, needed, replicas in roles:
+        total += cost * needed
+        missing -= needed
+        spare.append((cost, replicas - needed))
+    for cost, count in sorted(spare):
+        more = max(min(missing, count), 0)
+        total += cost * more
+        missing -= more
+    return total
 
 
 def read_roles(group: str, kind: str, raw: Mapping[str, Any]) -> tuple[GangRole, ...]:

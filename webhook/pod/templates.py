@@ -7,6 +7,7 @@ from typing import Any
 from webhook.pod.view import mapping, objects
 
 VCJOB_GROUP = "batch.volcano.sh"
+KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})  # of the workloads of Kubernetes itself
 
 WORKLOADS = frozenset(
     {

@@ -9,6 +9,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
+from webhook.devices.queues import Queues
 from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
@@ -95,6 +96,8 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         levels: the level of each validation in this namespace.
         repairs_off: ids of the repairs that are switched off in this namespace.
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
+        queues: None if unknown.
+        reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
     """
 
     namespace: str
@@ -107,6 +110,8 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
     budget: SearchBudget | None = None
+    queues: Queues | None = None
+    reads_queue: bool = True
 
     @property
     def knows_nodes(self) -> bool:
@@ -125,10 +130,12 @@ class Finding:
     Attributes:
         path: the field, as people write it: `spec.containers[0].resources.limits[volcano.sh/vgpu-number]`.
         detail: one sentence: the container, the value, the limit that it breaks, and what to write instead.
+        doubtful: it depends on something that is not known, so a denial becomes a warning.
     """
 
     path: str
     detail: str
+    doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,10 @@ from webhook.rules.validate import (
     privileged_device,
     quantity_invalid,
     queue_annotation_misplaced,
+    queue_capability,
+    queue_closed,
+    queue_missing,
+    queue_not_leaf,
     reserved_annotation,
     several_device_containers,
     split_count,
@@ -120,6 +124,10 @@ VALIDATIONS: tuple[Validation, ...] = (
     gang_fits_tightly.RULE,
     spread_exceeds_cards.RULE,
     queue_annotation_misplaced.RULE,
+    queue_missing.RULE,
+    queue_closed.RULE,
+    queue_not_leaf.RULE,
+    queue_capability.RULE,
 )
 
 UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})

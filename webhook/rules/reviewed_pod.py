@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from webhook import names
 from webhook.devices import registry
@@ -10,6 +10,7 @@ from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
+from webhook.devices.queues import DEFAULT, Queue, Queues
 from webhook.devices.requests import DevicePod
 from webhook.devices.selectors import NodeSelector, read_selector
 from webhook.devices.unknown import UnknownName, unknown_names
@@ -25,6 +26,7 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
 from webhook.pod.view import PodView
+from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context
 
 Value = TypeVar("Value")
@@ -37,6 +39,30 @@ class computed_once(cached_property[Value]):  # noqa: N801  # used like a functi
         """Compute the value, and leave it where the next access finds it first."""
         value = pod.__dict__[self.attrname] = self.func(pod)  # type: ignore[index]
         return value
+
+
+class ChosenQueue(NamedTuple):
+    """The queue of a pod or of a Volcano Job, and all queues.
+
+    Attributes:
+        name: of the queue, which may not exist.
+        path: the field that names it, or that would.
+        queues: those of the cluster.
+    """
+
+    name: str
+    path: str
+    queues: Queues
+
+    @property
+    def certain(self) -> bool:
+        """Whether the pods go nowhere else: instead of `default` they may get the queue of their namespace."""
+        return self.name != DEFAULT
+
+    @property
+    def queue(self) -> Queue | None:
+        """The queue; None if it does not exist."""
+        return self.queues.by_name.get(self.name)
 
 
 class ReviewedPod(DevicePod):
@@ -82,6 +108,20 @@ class ReviewedPod(DevicePod):
         """Whether no card takes two pods of the same group."""
         spread = self.view.annotation(names.PODGROUP_POLICY) == names.PODGROUP_SPREAD
         return spread and self.context.settings.target.spreads_groups
+
+    @computed_once
+    def queue(self) -> ChosenQueue | None:
+        """The queue that the pod goes to; None if queues are unknown, or the pod's PodGroup names the queue."""
+        queues = self.context.queues
+        if queues is None or not self.context.reads_queue:
+            return None
+        if self.view.scheduler not in self.context.settings.scheduler_names:
+            return None
+        if names.GROUP_NAME not in self.view.annotations:
+            name = self.view.annotation(names.QUEUE_NAME) or DEFAULT
+            return ChosenQueue(name, wording.annotation_path(names.QUEUE_NAME), queues)
+        of_job = self.view.annotation(names.JOB_QUEUE_NAME) if names.JOB_NAME in self.view.annotations else None
+        return ChosenQueue(of_job, wording.annotation_path(names.JOB_QUEUE_NAME), queues) if of_job else None
 
     @computed_once
     def npus(self) -> list[NpuRequest]:

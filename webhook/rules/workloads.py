@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from webhook.devices.families import Family
+from webhook.devices.queues import DEFAULT
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.gang import GangVerdict, RoleRequest, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
@@ -13,7 +14,7 @@ from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.templates import VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
-from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,6 @@ class JudgedGang:
     requests: tuple[RoleRequest, ...]
     minimum: int
     verdict: GangVerdict
-
-    def needed(self, role: GangRole) -> int:
-        """How many pods of a role must start."""
-        return self.requests[self.roles.index(role)].needed
 
 
 class Workload:
@@ -103,6 +100,15 @@ class Workload:
         gang = read_gang(self.group, self.kind, self.raw)
         return gang if gang is not None and self.requests_devices and gang.roles == self.roles else None
 
+    @cached_property
+    def queue(self) -> ChosenQueue | None:
+        """The queue of a Volcano Job; None if queues are unknown, or the pods are of another kind and name their own."""
+        queues = self.context.queues
+        if queues is None or not self.is_volcano_job or not self.requests_devices:
+            return None
+        name = self.raw["spec"].get("queue")
+        return ChosenQueue(name if isinstance(name, str) and name else DEFAULT, "spec.queue", queues)
+
     @property
     def requests_devices(self) -> bool:
         """Whether a pod that goes to Volcano's scheduler requests devices."""
@@ -116,7 +122,6 @@ class Workload:
             return None
         requests: list[RoleRequest] = []
         roles: list[GangRole] = []
-        replicas, counts_roles = gang.replicas, gang.counts_roles
         others = 0  # pods that need no vGPU: Volcano may count them as ready, also before they start
         for role in gang.roles:
             pod = self.pods[role.template]
@@ -125,11 +130,10 @@ class Workload:
             if pod.slice_request is None or not pod.slice_request.needs:
                 others += role.replicas
                 continue
-            needed = max(role.minimum if counts_roles else 0, gang.minimum - replicas + role.replicas, 0)
-            requests.append(RoleRequest(pod.slice_request, min(needed, role.replicas), role.replicas, pod.spreads))
+            requests.append(RoleRequest(pod.slice_request, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
         minimum = gang.minimum - others
-        if not requests or gang.minimum > replicas:
+        if not requests or gang.minimum > gang.replicas:
             return None
         if minimum <= 0 and not any(request.needed for request in requests):
             verdict: GangVerdict = Starts()

@@ -8,8 +8,10 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple
 
+from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
+from webhook.devices.queues import Queue, read_queue
 from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import FORBIDDEN, NOT_FOUND, Client
@@ -30,6 +32,7 @@ from webhook.settings.sources import (
 )
 
 NODES = "/api/v1/nodes"
+QUEUES = f"/apis/{names.QUEUE_API}/queues"
 
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
 
@@ -44,12 +47,14 @@ class ClusterVersion(NamedTuple):
         config_maps: the versions of the copies of the ConfigMaps.
         nodes: which copy of the nodes is in use, and its version.
         nodes_known: whether that copy is complete, and not stale.
+        queues: the version of their copy; None while it cannot be used.
     """
 
     files: FileSettings
     config_maps: tuple[int, ...]
     nodes: tuple[object, int]
     nodes_known: bool
+    queues: int | None
 
 
 class ClusterReading(NamedTuple):
@@ -285,6 +290,41 @@ class NodeSource:
                 cache.reflector.stop()
 
 
+class QueueSource:
+    """Follows the queues; unknown where the cluster does not have the kind, or the webhook may not read it."""
+
+    def __init__(self, connect: Callable[[], Client]) -> None:
+        """Prepare.
+
+        Args:
+            connect: makes a client.
+        """
+        self.reflector: Reflector[Queue] = Reflector("queues", QUEUES, connect, read_queue)
+        self.reflector.optional = True
+
+    def version(self, stale_after: float) -> int | None:
+        """The version of the copy; None if the queues are not known, or stale."""
+        confirmed = self.reflector.confirmed
+        known = confirmed is not None and time.monotonic() - confirmed <= stale_after
+        return self.reflector.version if known else None
+
+    def read(self, stale_after: float) -> Sequence[Queue] | None:
+        """The queues; None if they are not known, or stale. Confirmed at least twice before they are stale."""
+        self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
+        return None if self.version(stale_after) is None else tuple(self.reflector.objects.values())
+
+    @property
+    def settled(self) -> bool:
+        """Whether they were listed, or cannot be."""
+        return self.reflector.confirmed is not None or self.reflector.absent is not None
+
+    def status(self) -> SourceStatus:
+        """The API server, and why it does not give the queues. Safe in any thread."""
+        if absent := self.reflector.absent:
+            return SourceStatus(f"unknown ({absent})")
+        return SourceStatus("the API server", self.reflector.problem or (None if self.settled else "not listed yet"))
+
+
 class ClusterSources:
     """The settings of a cluster, except those that files give. Created before the server forks; started in its worker."""
 
@@ -310,6 +350,7 @@ class ClusterSources:
         given = ((self._config, files.config), (self._policy, files.policy), (self._scheduler, files.scheduler))
         self._config_maps: list[ConfigMapSource[Any]] = [source for source, value in given if value is None]
         self._nodes = NodeSource(connect)
+        self._queues = QueueSource(connect)
 
     def start(self) -> None:
         """Start the threads."""
@@ -328,9 +369,10 @@ class ClusterSources:
         self._nodes.switch()
         return ClusterVersion(
             files=self.files,
-            config_maps=tuple(reflector.version for reflector in self._reflectors()),
+            config_maps=tuple(reflector.version for source in self._config_maps for reflector in source.reflectors),
             nodes=self._nodes.version,
             nodes_known=self._nodes.known(self._policy_in_use.stale_after),
+            queues=self._queues.version(self._policy_in_use.stale_after),
         )
 
     def complete(self, version: ClusterVersion) -> bool:
@@ -338,7 +380,8 @@ class ClusterSources:
         if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
             return True
         nodes_known = version.nodes_known or version.files.raw_nodes is not None
-        return nodes_known and all(source.settled for source in self._config_maps)
+        queues_settled = self._queues.settled or version.files.queues is not None
+        return nodes_known and queues_settled and all(source.settled for source in self._config_maps)
 
     def read(self) -> ClusterReading:
         """Read what has changed, and follow the nodes as the device config requires."""
@@ -353,7 +396,9 @@ class ClusterSources:
             ):
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
-        return ClusterReading(SnapshotInputs(config, policy, nodes, files.scheduler or self._scheduler.value), reloaded)
+        scheduler = files.scheduler or self._scheduler.value
+        queues = files.queues if files.queues is not None else self._queues.read(policy.stale_after)
+        return ClusterReading(SnapshotInputs(config, policy, nodes, scheduler, queues), reloaded)
 
     def lines(self) -> Iterator[str]:
         """The origin of each setting, and the age of the nodes; for people."""
@@ -376,6 +421,8 @@ class ClusterSources:
             found["scheduler"] = self._scheduler.status()
         if self.files.raw_nodes is None:
             found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
+        if self.files.queues is None:
+            found["queues"] = self._queues.status()
         return found
 
     def age(self) -> float | None:
@@ -387,9 +434,11 @@ class ClusterSources:
         return self.files.policy or self._policy.value
 
     def _reflectors(self) -> Iterator[Reflector[Any]]:
-        """The reflectors of the ConfigMaps."""
+        """The reflectors of everything but the nodes."""
         for source in self._config_maps:
             yield from source.reflectors
+        if self.files.queues is None:
+            yield self._queues.reflector
 
 
 def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) -> SnapshotInputs:
@@ -409,7 +458,18 @@ def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) ->
     nodes = files.nodes(config)
     if nodes is None:
         nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
-    return SnapshotInputs(config, policy, nodes, files.scheduler or _read_scheduler(client, options))
+    queues = files.queues if files.queues is not None else _read_queues(client)
+    return SnapshotInputs(config, policy, nodes, files.scheduler or _read_scheduler(client, options), queues)
+
+
+def _read_queues(client: Client) -> list[Queue] | None:
+    """The queues; None where the cluster does not have the kind, or the user may not read them."""
+    try:
+        return [queue for raw in client.list(QUEUES) if (queue := read_queue(raw)) is not None]
+    except ClusterError as error:
+        if error.status in (FORBIDDEN, NOT_FOUND):
+            return None
+        raise
 
 
 def _read_scheduler(client: Client, options: ClusterOptions) -> SchedulerConf | None:

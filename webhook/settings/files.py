@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
+from webhook.devices.queues import Queue, read_queue
 from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
@@ -24,6 +25,7 @@ Loaded = TypeVar("Loaded")
 STANDARD_INPUT = "-"
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
+MAX_QUEUES_BYTES = 64 << 20  # 10,000 queues take some 10 MiB
 MAX_MANIFEST_BYTES = 10 << 20
 SAMPLES = Path(str(files("webhook"))) / "samples"
 SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
@@ -85,13 +87,14 @@ class FileSettings:
     Attributes:
         config, policy: as read.
         raw_nodes: complete nodes, because the device config determines which fields are needed.
-        scheduler: as read.
+        scheduler, queues: as read.
     """
 
     config: DeviceConfig | None = None
     policy: Policy | None = None
     raw_nodes: list[dict[str, Any]] | None = None
     scheduler: SchedulerConf | None = None
+    queues: list[Queue] | None = None
 
     def nodes(self, config: DeviceConfig) -> list[Node] | None:
         """The nodes with devices, as this device config reads them; None if there is no file."""
@@ -102,7 +105,8 @@ class FileSettings:
     def inputs(self) -> SnapshotInputs:
         """The inputs of a snapshot without a cluster."""
         config = self.config or default_device_config()
-        return SnapshotInputs(config, self.policy or default_policy(), self.nodes(config), self.scheduler)
+        policy = self.policy or default_policy()
+        return SnapshotInputs(config, policy, self.nodes(config), self.scheduler, self.queues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,14 @@ class SettingsPaths:
         policy: the policy file.
         fleet: what `kubectl get nodes -o yaml` prints.
         scheduler_conf: `volcano-scheduler.conf` or its ConfigMap.
+        queues: what `kubectl get queues -o yaml` prints.
     """
 
     device_config: Path | None = None
     policy: Path | None = None
     fleet: Path | None = None
     scheduler_conf: Path | None = None
+    queues: Path | None = None
 
     @property
     def by_part(self) -> dict[str, Path]:
@@ -129,6 +135,7 @@ class SettingsPaths:
             "policy": self.policy,
             "fleet": self.fleet,
             "scheduler": self.scheduler_conf,
+            "queues": self.queues,
         }
         return {part: path for part, path in every.items() if path is not None}
 
@@ -166,6 +173,7 @@ class SettingsPaths:
             read("policy", load_policy, self.policy),
             read("fleet", load_raw_nodes, self.fleet),
             read("scheduler", load_scheduler_conf, self.scheduler_conf),
+            read("queues", load_queues, self.queues),
         )
 
 
@@ -243,7 +251,7 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
         ConfigError: as `load_nodes`.
     """
     documents = parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path))
-    nodes = [item for document in documents for item in _items(document, str(path))]
+    nodes = [item for document in documents for item in _items(document, str(path), _FLEET)]
     if not nodes:  # without a node every device pod would be refused
         raise ConfigError(f"{path}: there is no node in it; write all that `kubectl get nodes -o yaml` prints")
     if missing := _missing_part(nodes[-1]):
@@ -254,19 +262,47 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
     return nodes
 
 
-def _items(document: Any, source: str) -> Iterator[dict[str, Any]]:
-    if not isinstance(document, dict) or document.get("kind") not in ("List", "NodeList", "Node"):
+def load_queues(path: str | Path) -> list[Queue]:
+    """Read the queues from what `kubectl get queues -o yaml|json` prints.
+
+    Raises:
+        ConfigError: it cannot be read, or holds something else than queues.
+    """
+    documents = parse_documents(read_bytes(path, MAX_QUEUES_BYTES), str(path))
+    items = [item for document in documents for item in _items(document, str(path), _QUEUES)]
+    queues = [queue for item in items if (queue := read_queue(item)) is not None]
+    if not queues:  # Volcano creates at least the queue default
+        raise ConfigError(f"{path}: there is no queue in it; write all that `{_QUEUES.command}` prints")
+    return queues
+
+
+class _Listing(NamedTuple):
+    """A file with what kubectl prints of one kind: what the file is called, the kind, its plural, and the command."""
+
+    file: str
+    kind: str
+    plural: str
+    command: str
+
+
+_FLEET = _Listing("a fleet file", "Node", "nodes", "kubectl get nodes -o yaml")
+_QUEUES = _Listing("a file of queues", "Queue", "queues", "kubectl get queues -o yaml")
+
+
+def _items(document: Any, source: str, listing: _Listing) -> Iterator[dict[str, Any]]:
+    only = f"{listing.file} holds {listing.plural}"
+    if not isinstance(document, dict) or document.get("kind") not in ("List", f"{listing.kind}List", listing.kind):
         # kubectl sorts the keys, so `kind` comes after `items`.
         cut_off = isinstance(document, dict) and "items" in document and "kind" not in document
         hint = "; this one ends before `kind: List`, so it seems to be cut off" if cut_off else ""
-        raise ConfigError(f"{source}: a fleet file holds nodes, as `kubectl get nodes -o yaml` prints them{hint}")
-    items = [document] if document["kind"] == "Node" else document.get("items")
+        raise ConfigError(f"{source}: {only}, as `{listing.command}` prints them{hint}")
+    items = [document] if document["kind"] == listing.kind else document.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ConfigError(f"{source}: items is not a list of nodes")
+        raise ConfigError(f"{source}: items is not a list of {listing.plural}")
     for index, item in enumerate(items):
-        kind = item.get("kind", "Node")  # the items of a NodeList have none
-        if kind != "Node":
-            raise ConfigError(f"{source}: a fleet file holds nodes, but items[{index}] is a {str(kind)[:40]}")
+        kind = item.get("kind", listing.kind)  # the items of a NodeList have none
+        if kind != listing.kind:
+            raise ConfigError(f"{source}: {only}, but items[{index}] is a {str(kind)[:40]}")
         yield item
 
 

@@ -8,6 +8,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
+from webhook.devices.queues import Queue, Queues
 from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import Policy
 from webhook.review import Snapshot
@@ -41,20 +42,26 @@ class SnapshotInputs:
         config, policy: as read.
         nodes: None if they are not known.
         scheduler: how the scheduler is configured; None if that is not known.
+        queues: None if they are not known.
     """
 
     config: DeviceConfig
     policy: Policy
     nodes: Sequence[Node] | None
     scheduler: SchedulerConf | None = None
+    queues: Sequence[Queue] | None = None
 
     def snapshot(self) -> Snapshot:
         """Build the snapshot."""
-        return build_snapshot(self.config, self.policy, self.nodes, self.scheduler)
+        return build_snapshot(self.config, self.policy, self.nodes, self.scheduler, self.queues)
 
 
 def build_snapshot(
-    config: DeviceConfig, policy: Policy, nodes: Sequence[Node] | None, scheduler: SchedulerConf | None = None
+    config: DeviceConfig,
+    policy: Policy,
+    nodes: Sequence[Node] | None,
+    scheduler: SchedulerConf | None = None,
+    queues: Sequence[Queue] | None = None,
 ) -> Snapshot:
     """Put device config, policy and nodes together, and what else is known.
 
@@ -63,6 +70,7 @@ def build_snapshot(
         policy: the policy; its declared shapes join the fleet.
         nodes: None if they are not known; percentages are then computed from declared shapes, which refuse no pod.
         scheduler: how the scheduler is configured; None if that is not known.
+        queues: None if they are not known.
     """
     settings = policy.settings
     if scheduler is not None:
@@ -79,7 +87,10 @@ def build_snapshot(
     }
     if scheduler is not None:
         digests["scheduler"] = _digest(scheduler.facts)
-    return Snapshot(config, settings, policy.levels, fleet, digests)
+    known = None if queues is None else Queues(queues)
+    if known is not None:
+        digests["queues"] = known.digest
+    return Snapshot(config, settings, policy.levels, fleet, digests, known)
 
 
 def _digest(content: object) -> str:

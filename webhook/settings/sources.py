@@ -24,6 +24,7 @@ PART_NAMES = {
     "policy": "policy",
     "fleet": "fleet",
     "scheduler": "scheduler configuration",
+    "queues": "list of queues",
 }
 
 Setting = TypeVar("Setting")

@@ -16,6 +16,7 @@ from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
+from webhook.pod.gangs import cheapest
 
 MAX_ROLES = 3  # that are searched together
 MAX_PODS = 64  # likewise
@@ -329,13 +330,8 @@ def _total_suffices(
     offered = sum([shape.nodes * count * room(card) for shape in shapes for card, count in shape.kinds])
     smallest = min([card.memory for shape in shapes for card, _ in shape.kinds], default=0)
     costs = [sum([need.number * cost(need, smallest) for need in role.request.needs]) for role in roles]
-    needed = sum(amount * role.needed for amount, role in zip(costs, roles, strict=True))
-    missing = minimum - sum(role.needed for role in roles)
-    for amount, role in sorted(zip(costs, roles, strict=True), key=lambda pair: pair[0]):
-        more = min(max(missing, 0), role.replicas - role.needed)
-        needed += amount * more
-        missing -= more
-    return needed <= offered
+    taken = cheapest([(amount, role.needed, role.replicas) for amount, role in zip(costs, roles, strict=True)], minimum)
+    return taken <= offered
 
 
 _TOTALS: tuple[tuple[Cost, Callable[[Card], int]], ...] = (

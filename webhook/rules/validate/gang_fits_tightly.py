@@ -19,7 +19,7 @@ def check(workload: Workload) -> Iterator[Finding]:
         role = judged.roles[judged.verdict.role]
         yield Finding(
             judged.gang.path,
-            f"the {judged.needed(role)} pods of {workload.role_name(role)} fit the empty fleet, but the scheduler's order "
+            f"the {judged.gang.needed(role)} pods of {workload.role_name(role)} fit the empty fleet, but the scheduler's order "
             f"places only {judged.verdict.placed} of them; request another number of vGPUs per pod, or fewer pods at once",
         )
 

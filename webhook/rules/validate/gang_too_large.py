@@ -32,7 +32,7 @@ def _alone(workload: Workload, judged: JudgedGang, never: NeverStarts) -> Findin
     role, gang = judged.roles[never.role or 0], judged.gang
     in_job = workload.is_volcano_job
     path = f"{role.template.removesuffix('.template')}.replicas" if in_job else gang.path
-    needed = judged.needed(role)
+    needed = judged.gang.needed(role)
     most = never.most or 0
     names = [f"{name} {pods}" for name, pods in never.nodes[:MAX_NODES]]
     more = ", …" if len(never.nodes) > MAX_NODES else ""

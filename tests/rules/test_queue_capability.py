@@ -1,0 +1,80 @@
+"""queue-capability on gangs, compared with every choice of pods that would start the gang."""
+
+from itertools import product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.queues import Queue
+from webhook.devices.scheduler import parse_scheduler_conf
+from webhook.policy.policy import parse_policy
+from webhook.review import validate
+from webhook.settings.snapshot import build_snapshot
+from webhook.wire.models import Request
+
+CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "proportion"}]}]}, "test")
+NUMBER, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-cores"
+
+tasks = st.integers(1, 3).flatmap(
+    lambda replicas: st.fixed_dictionaries(
+        {
+            "replicas": st.just(replicas),
+            "minAvailable": st.integers(0, replicas),
+            NUMBER: st.integers(1, 3),
+            CORES: st.integers(0, 3),
+        }
+    )
+)
+jobs = st.lists(tasks, min_size=1, max_size=3).flatmap(
+    lambda job: st.tuples(st.just(job), st.integers(1, sum(task["replicas"] for task in job)))
+)
+capabilities = st.fixed_dictionaries({NUMBER: st.integers(2, 12)}, optional={CORES: st.integers(2, 12)})
+
+
+def starts(job: list[dict[str, int]], minimum: int, limits: dict[str, int]) -> bool:
+    """Whether some pods, not more than the queue allows, make the gang ready."""
+    counted = minimum >= sum(task["minAvailable"] for task in job)
+    for pods in product(*[range(task["replicas"] + 1) for task in job]):
+        if counted and any(count < task["minAvailable"] for count, task in zip(pods, job, strict=True)):
+            continue
+        used = {name: sum(count * task[name] for count, task in zip(pods, job, strict=True)) for name in limits}
+        if sum(pods) >= minimum and all(used[name] <= limit for name, limit in limits.items()):
+            return True
+    return False
+
+
+@given(jobs, capabilities)
+def test_a_gang_is_reported_if_no_choice_of_pods_starts(gang: tuple[list[dict[str, int]], int], limits: dict[str, int]):
+    job, minimum = gang
+    spec = {
+        "queue": "team-a",
+        "minAvailable": minimum,
+        "schedulerName": "volcano",
+        "tasks": [
+            {
+                "name": f"task-{index}",
+                "replicas": task["replicas"],
+                "minAvailable": task["minAvailable"],
+                "template": {"spec": {"containers": [{"name": "main", "resources": {"limits": _amounts(task)}}]}},
+            }
+            for index, task in enumerate(job)
+        ],
+    }
+    raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+    snapshot = build_snapshot(
+        parse_device_config({}, "test"), parse_policy({}, "test"), None, CONF, [Queue("team-a", "Open", "", limits)]
+    )
+    request = Request("u", "v1", "CREATE", "batch.volcano.sh", "Job", "", "team-a", "train", "alice", False, raw, None)
+    found = [violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"]
+    if any(task[name] > limit for task in job for name, limit in limits.items()):
+        assert {violation.path for violation in found} == {"spec.queue"}
+    elif found:
+        assert {violation.path for violation in found} == {"spec.minAvailable"}
+        assert not starts(job, minimum, limits)
+    elif len(limits) == 1:
+        assert starts(job, minimum, limits)
+
+
+def _amounts(task: dict[str, int]) -> dict[str, int]:
+    return {name: task[name] for name in (NUMBER, CORES) if task[name]}

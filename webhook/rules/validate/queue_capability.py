@@ -1,0 +1,93 @@
+"""A queue's capability is the most that its pods may request in all; one pod, or one gang, requests more.
+
+Reads:    the vgpu requests; the queue of the pod or of a Volcano Job; the capability of the queue and its parents
+Refuses:  a pod, or the pods of a gang that must start together, that request more than the queue allows
+Why:      the plugins capacity and proportion never start them, also while the queue is empty.
+
+The capability counts a request as it is written, not times vgpu-number, and a whole card as no memory at all.
+If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from webhook.devices.families import Role
+from webhook.pod.gangs import Gang, cheapest
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.workloads import Workload
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Compare the pod alone."""
+    if pod.queue is not None and pod.slice_request is not None:
+        yield from _excess(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
+
+
+def check_workload(workload: Workload) -> Iterator[Finding]:
+    """Compare each pod of a Volcano Job alone, then the gang."""
+    alone = list(_pods_alone(workload)) if workload.queue is not None else []
+    yield from alone
+    gang, chosen = workload.gang, workload.queue
+    if gang is None or alone:
+        return
+    pods = [workload.pods[role.template] for role in gang.roles]
+    chosen = chosen or pods[0].queue
+    if chosen is None or any(pod.vgpu and pod.slice_request is None for pod in pods):
+        return
+    totals = [pod.slice_request.totals if pod.slice_request is not None else {} for pod in pods]
+    if chosen is pods[0].queue and any(_excess(chosen, workload.context, totals[0], "", "")):
+        return  # the template's own finding says so
+    together = _together(gang, totals)
+    who = f"the {min(gang.minimum, gang.replicas)} pods that must start together request"
+    yield from _excess(chosen, workload.context, together, who, gang.path)
+
+
+def _pods_alone(workload: Workload) -> Iterator[Finding]:
+    for role in workload.roles:
+        found = workload.pods[role.template].slice_request
+        if found is not None and workload.queue is not None:
+            who = f"a pod of {workload.role_name(role)} requests"
+            yield from _excess(workload.queue, workload.context, found.totals, who, "spec.queue")
+
+
+def _together(gang: Gang, totals: list[Mapping[Role, int]]) -> Mapping[Role, int]:
+    """What the pods that must start request of each resource, if those start that request least of it."""
+    found = {}
+    for role in dict.fromkeys([role for each in totals for role in each]):
+        costs = [
+            (amounts.get(role, 0), gang.needed(pods), pods.replicas)
+            for amounts, pods in zip(totals, gang.roles, strict=True)
+        ]
+        found[role] = cheapest(costs, gang.minimum)
+    return found
+
+
+def _excess(
+    chosen: ChosenQueue, context: Context, totals: Mapping[Role, int], who: str, path: str
+) -> Iterator[Finding]:
+    """Compare some amounts with the limits of a queue."""
+    target = context.settings.target
+    if target.scheduler is not None and not target.scheduler.limits_queues:
+        return
+    for role, amount in totals.items():
+        resource = context.config.vgpu.role_names[role]
+        limit = chosen.queues.limit(chosen.name, resource, target) if amount else None
+        if limit is not None and amount > limit.amount:
+            parent = "" if limit.queue == chosen.name else f", a parent of {wording.quoted(chosen.name)},"
+            yield Finding(
+                path,
+                f"{who} {resource} {amount}, but queue {wording.quoted(limit.queue)}{parent} allows {limit.amount} in all; "
+                "request less, or name another queue",
+                doubtful=target.scheduler is None or not chosen.certain,
+            )
+
+
+RULE = Validation(
+    id="queue-capability",
+    level=Level.DENY,
+    summary="a pod, or a gang, that requests more than its queue allows in all",
+    check=check,
+    check_workload=check_workload,
+    families=VGPU_ONLY,
+)

@@ -1,0 +1,46 @@
+"""A queue that is closed takes no new pods.
+
+Reads:    the queue of the pod or of a Volcano Job; the queue's state; the scheduler's plugins
+Refuses:  a queue that is Closed, Closing or Unknown
+Why:      the plugins capacity and proportion start only pods of open queues; the pod gets no event.
+"""
+
+from collections.abc import Iterator
+
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.workloads import Workload
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Look at the state of the pod's queue."""
+    return _closed(pod.queue, context, "pod")
+
+
+def check_workload(workload: Workload) -> Iterator[Finding]:
+    """Look at the state of a Volcano Job's queue."""
+    return _closed(workload.queue, workload.context, "job")
+
+
+def _closed(chosen: ChosenQueue | None, context: Context, what: str) -> Iterator[Finding]:
+    queue = chosen.queue if chosen is not None else None
+    if chosen is None or queue is None or queue.is_open:
+        return
+    conf = context.settings.target.scheduler
+    if conf is None or conf.limits_queues:
+        yield Finding(
+            chosen.path,
+            f"queue {wording.quoted(queue.name)} is {wording.quoted(queue.state)[1:-1]}, so the {what} would wait until it is "
+            "open again; open it, or name another queue",
+            doubtful=conf is None or not chosen.certain,
+        )
+
+
+RULE = Validation(
+    id="queue-closed",
+    level=Level.WARN,
+    summary="a queue that is not open",
+    check=check,
+    check_workload=check_workload,
+)

@@ -1,0 +1,47 @@
+"""The queue does not exist, so the scheduler never looks at the pod.
+
+Reads:    the queue of the pod or of a Volcano Job; the queues
+Refuses:  a queue that does not exist
+Why:      the scheduler leaves the PodGroup out, and the pod waits without an event.
+
+Volcano itself creates the queues root and default. A queue that was created less than a few seconds ago may still count
+as missing, so this is a warning.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.queues import DEFAULT, ROOT
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.workloads import Workload
+
+
+def check(pod: ReviewedPod, _: Context) -> Iterator[Finding]:
+    """Look for the pod's queue."""
+    return _missing(pod.queue, "pod")
+
+
+def check_workload(workload: Workload) -> Iterator[Finding]:
+    """Look for the queue of a Volcano Job."""
+    return _missing(workload.queue, "job")
+
+
+def _missing(chosen: ChosenQueue | None, what: str) -> Iterator[Finding]:
+    if chosen is None or chosen.name in (DEFAULT, ROOT) or chosen.queue is not None:
+        return
+    near = chosen.queues.nearest(chosen.name)
+    hint = f"did you mean {wording.quoted(near)}?" if near else "create it, or name one that `kubectl get queues` lists"
+    yield Finding(
+        chosen.path,
+        f"queue {wording.quoted(chosen.name)} does not exist, so the {what} would wait without an event; {hint}",
+    )
+
+
+RULE = Validation(
+    id="queue-missing",
+    level=Level.WARN,
+    summary="a queue that does not exist",
+    check=check,
+    check_workload=check_workload,
+)

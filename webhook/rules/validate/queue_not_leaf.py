@@ -1,0 +1,53 @@
+"""With hierarchical queues only a leaf takes pods; one pod in another queue stops the whole cluster.
+
+Reads:    the queue of the pod or of a Volcano Job; the parents of all queues; the scheduler's plugins
+Refuses:  a queue that has child queues
+Why:      the plugin capacity with enableHierarchy starts no pod of any queue while one PodGroup is in a parent queue.
+
+If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
+"""
+
+from collections.abc import Iterator
+
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.workloads import Workload
+
+MAX_CHILDREN = 3  # named in a message
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Look for children of the pod's queue."""
+    return _not_leaf(pod.queue, context, "pod")
+
+
+def check_workload(workload: Workload) -> Iterator[Finding]:
+    """Look for children of a Volcano Job's queue."""
+    return _not_leaf(workload.queue, workload.context, "job")
+
+
+def _not_leaf(chosen: ChosenQueue | None, context: Context, what: str) -> Iterator[Finding]:
+    conf = context.settings.target.scheduler
+    if chosen is None or (conf is not None and not conf.nests_queues):
+        return
+    children = chosen.queues.children(chosen.name)
+    if children:
+        named = [wording.quoted(child) for child in children[:MAX_CHILDREN]]
+        more = ", …" if len(children) > MAX_CHILDREN else ""
+        condition = "with hierarchical queues" if conf is not None else "if queues are hierarchical,"
+        yield Finding(
+            chosen.path,
+            f"queue {wording.quoted(chosen.name)} has child queues ({', '.join(named)}{more}); {condition} a {what} in it "
+            "stops the scheduling of the whole cluster; name a queue without children",
+            doubtful=conf is None or not chosen.certain,
+        )
+
+
+RULE = Validation(
+    id="queue-not-leaf",
+    level=Level.DENY,
+    summary="a queue with child queues, where one pod stops all scheduling",
+    check=check,
+    check_workload=check_workload,
+)
