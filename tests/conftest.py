@@ -8,7 +8,11 @@ HYPOTHESIS_PROFILE=nightly tries ten times as many examples as `ci`; see tests/e
 import os
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
+
+# `yaml.safe_load` of the tests: libyaml reads the same ten times as fast, and each process reads all cases.
+yaml.SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 settings.register_profile("ci", max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)

@@ -1,6 +1,7 @@
 """Bodies made to be slow: each as near to a limit as it can be, or beyond it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -19,62 +20,75 @@ MOST_MARKS = MAX_MARKS - 1000
 MOST_MARKS_IN_DOUBT = MAX_MARKS_IN_DOUBT - 1000
 
 
-def bodies() -> Iterator[tuple[str, bytes]]:
-    """Each with what it tries."""
+Body = Callable[[], bytes]
+
+
+def bodies() -> Iterator[tuple[str, Body]]:
+    """Each with what it tries; a body is built when it is needed."""
     yield from _pods()
     yield from _workloads()
     yield from _json()
 
 
-def _pods() -> Iterator[tuple[str, bytes]]:
+def _pods() -> Iterator[tuple[str, Body]]:
     many = MAX_ENTRIES - 10
     words = ",".join(f"w{number:x}" for number in range(WORDS))
     for limits in (VGPU, PERCENT, {names.VGPU_MEMORY: "9999999"}, {names.VGPU_NUMBER: "x" * 60}):
-        yield f"as many containers as are reviewed, {limits}"[:78], pod(*containers(MAX_CONTAINERS, limits))
+        yield f"as many containers as are reviewed, {limits}"[:78], partial(_alike, MAX_CONTAINERS, limits)
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID):
-        yield f"{WORDS} words in {key}", pod(*containers(1, PERCENT), annotations={key: words})
+        yield f"{WORDS} words in {key}", partial(pod, *containers(1, PERCENT), annotations={key: words})
     mounts = [{"mountPath": "/a/../b/./c//d"}] * (many // MAX_CONTAINERS - 4)
-    yield "mounts in all containers", pod(*containers(MAX_CONTAINERS, PERCENT, volumeMounts=mounts))
+    yield "mounts in all containers", lambda: pod(*containers(MAX_CONTAINERS, PERCENT, volumeMounts=mounts))
     for name in ("CUDA_X", names.NVIDIA_VISIBLE_DEVICES):
-        yield f"variables {name}", pod(*containers(1, VGPU, env=[{"name": name, "value": "none"}] * many))
-    yield "volumes", pod(*containers(1, VGPU), volumes=[{"name": "v", "hostPath": {"path": "/a/../b/./c"}}] * many)
-    yield "tolerations", pod(*containers(1, VGPU), tolerations=[{"key": "a", "operator": "Exists"}] * many)
-    yield "annotations", pod(*containers(1, VGPU), annotations={f"a.huawei.com/Ascend{i}": "" for i in range(many)})
-    yield "resources", pod(*containers(1, VGPU | {f"volcano.sh/vgpu-numbr{i}": "1" for i in range(many)}))
-    yield "more containers than are reviewed", pod(*containers(30_000, VGPU))
-    yield "more variables than are reviewed", pod(*containers(1, VGPU, env=[{"name": "A"}] * 100_000))
+        yield f"variables {name}", partial(_alike, 1, VGPU, env=[{"name": name, "value": "none"}] * many)
+    yield (
+        "volumes",
+        lambda: pod(*containers(1, VGPU), volumes=[{"name": "v", "hostPath": {"path": "/a/../b/./c"}}] * many),
+    )
+    yield "tolerations", lambda: pod(*containers(1, VGPU), tolerations=[{"key": "a", "operator": "Exists"}] * many)
+    yield (
+        "annotations",
+        lambda: pod(*containers(1, VGPU), annotations={f"a.huawei.com/Ascend{i}": "" for i in range(many)}),
+    )
+    yield "resources", lambda: pod(*containers(1, VGPU | {f"volcano.sh/vgpu-numbr{i}": "1" for i in range(many)}))
+    yield "more containers than are reviewed", lambda: pod(*containers(30_000, VGPU))
+    yield "more variables than are reviewed", lambda: pod(*containers(1, VGPU, env=[{"name": "A"}] * 100_000))
     affinity = [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"] * 50}]}] * 1500
     terms = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": affinity}}
-    yield "node selector terms", pod(*containers(1, VGPU), affinity={"nodeAffinity": terms})
-    yield "a quantity of megabytes", pod(*containers(1, {names.VGPU_NUMBER: "9" * 8_000_000}))
-    yield "a quantity that is a list", pod(*containers(1, {names.VGPU_NUMBER: [[1] * 10] * 22_000}))
+    yield "node selector terms", lambda: pod(*containers(1, VGPU), affinity={"nodeAffinity": terms})
+    yield "a quantity of megabytes", lambda: pod(*containers(1, {names.VGPU_NUMBER: "9" * 8_000_000}))
+    yield "a quantity that is a list", lambda: pod(*containers(1, {names.VGPU_NUMBER: [[1] * 10] * 22_000}))
 
 
-def _workloads() -> Iterator[tuple[str, bytes]]:
-    yield "a job of 400 hard tasks", vcjob(hard_template(variant) for variant in range(400))
-    different = (template({"name": f"{number}", "resources": {"limits": PERCENT}}) for number in range(MAX_TEMPLATES))
-    yield "a job of different tasks", vcjob(different)
-    yield "a job of equal tasks", vcjob([template({"resources": {"limits": PERCENT}})] * 20_000)
+def _workloads() -> Iterator[tuple[str, Body]]:
+    yield "a job of 400 hard tasks", lambda: vcjob(hard_template(variant) for variant in range(400))
+    yield (
+        "a job of different tasks",
+        lambda: vcjob(
+            template({"name": f"{number}", "resources": {"limits": PERCENT}}) for number in range(MAX_TEMPLATES)
+        ),
+    )
+    yield "a job of equal tasks", lambda: vcjob([template({"resources": {"limits": PERCENT}})] * 20_000)
     yield (
         "a job of two containers a task",
-        vcjob(
+        lambda: vcjob(
             template({"resources": {"limits": PERCENT}}, {"name": f"{number}", "resources": {"limits": VGPU}})
             for number in range(MAX_TEMPLATES)
         ),
     )
 
 
-def _json() -> Iterator[tuple[str, bytes]]:
+def _json() -> Iterator[tuple[str, Body]]:
     fill = MAX_BODY - ROOM
-    for name, text in {
-        "ASCII": b"x" * fill,
-        "emoji": "\U0001f600".encode() * (fill // 4),
-        "escapes": b"\\u0041" * (fill // 6),
-        "Go's escapes": b"\\u003c" * (fill // 6),
-        "escapes of surrogates": b"\\ud83d\\ude00" * (fill // 12),
+    for name, character in {
+        "ASCII": b"x",
+        "emoji": "\U0001f600".encode(),
+        "escapes": b"\\u0041",
+        "Go's escapes": b"\\u003c",
+        "escapes of surrogates": b"\\ud83d\\ude00",
     }.items():
-        yield f"a string of {name}", with_value(b'"' + text + b'"')
-        yield f"a string of {name}, spelled oddly", with_value(b'"' + text + b'" ')
+        yield f"a string of {name}", partial(_string, character, fill, b'"')
+        yield f"a string of {name}, spelled oddly", partial(_string, character, fill, b'" ')
     deep = b"[" * 240 + b"]" * 240
     for name, value in (
         ("empty objects", b"{}"),
@@ -87,16 +101,12 @@ def _json() -> Iterator[tuple[str, bytes]]:
     ):
         marks = 1 + sum(map(value.count, MARKS))
         most, few = MOST_MARKS // marks, MOST_MARKS_IN_DOUBT // marks
-        yield f"as many {name} as are read", with_value(b"[" + b",".join([value] * most) + b"]")
-        yield f"{name}, spelled oddly", with_value(b"[" + b",".join([value] * few) + b" ]")
-        yield (
-            f"as many {name} as a body holds",
-            with_value(b"[" + b",".join([value] * (fill // (len(value) + 1))) + b"]"),
-        )
+        yield f"as many {name} as are read", partial(_list, value, most, b"]")
+        yield f"{name}, spelled oddly", partial(_list, value, few, b" ]")
+        yield f"as many {name} as a body holds", partial(_list, value, fill // (len(value) + 1), b"]")
     for most, end in ((MOST_MARKS // 2, b"}"), (MOST_MARKS_IN_DOUBT // 2, b" }"), (400_000, b"}")):
-        keys = b",".join(b'"abcdefgh%d":""' % number for number in range(most))
-        yield f"{most} keys{', spelled oddly' if end == b' }' else ''}", with_value(b"{" + keys + end)
-    yield "many keys beside the pod's own", review({f"a{number}": 1 for number in range(MOST_MARKS // 2)})
+        yield f"{most} keys{', spelled oddly' if end == b' }' else ''}", partial(_keys, most, end)
+    yield "many keys beside the pod's own", lambda: review({f"a{number}": 1 for number in range(MOST_MARKS // 2)})
 
 
 # --- parts ----------------------------------------------------------------------------------------------------------
@@ -155,3 +165,19 @@ def with_value(value: bytes) -> bytes:
     body = pod({"name": "c", "resources": {"limits": VGPU}, "args": ["VALUE"]}).replace(b'"VALUE"', value)
     assert len(body) <= MAX_BODY, len(body)
     return body
+
+
+def _alike(number: int, limits: dict[str, Any], **more: Any) -> bytes:
+    return pod(*containers(number, limits, **more))
+
+
+def _string(character: bytes, size: int, end: bytes) -> bytes:
+    return with_value(b'"' + character * (size // len(character)) + end)
+
+
+def _list(value: bytes, number: int, end: bytes) -> bytes:
+    return with_value(b"[" + b",".join([value] * number) + end)
+
+
+def _keys(number: int, end: bytes) -> bytes:
+    return with_value(b"{" + b",".join(b'"abcdefgh%d":""' % each for each in range(number)) + end)

@@ -28,8 +28,8 @@ def report() -> None:
     admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
     settle_memory()
     figures = [
-        (*asyncio.run(_measured(admission, path, body)), path, name)
-        for name, body in bodies()
+        (*asyncio.run(_measured(admission, path, make())), path, name)
+        for name, make in bodies()
         for path in ("/mutate", "/validate")
     ]
     stall = max(figure[1] for figure in figures)

@@ -8,6 +8,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -40,9 +41,8 @@ class Recording:
 
     def scrape(self, at: float, exposition: str, **target: str) -> None:
         """Add all samples of a page of metrics, with the labels of its target."""
-        for family in text_string_to_metric_families(exposition):
-            for sample in family.samples:
-                self.add(at, sample.name, sample.value, {**target, **sample.labels})
+        for name, labels, value in _parsed(exposition):
+            self.add(at, name, value, {**target, **labels})
 
     def firing(self, rule: Mapping[str, Any], at: float) -> Vector:
         """The alerts of a rule that have been pending for its whole `for` at a time."""
@@ -71,7 +71,7 @@ class Recording:
                 return _combined(str(node.op), self.evaluate(node.lhs, at), self.evaluate(node.rhs, at))
             case ast.Call():
                 return self._called(node.func.name, node.args, at)
-        raise NotImplementedError(type(node))
+        raise AssertionError(f"this evaluator has no {type(node).__name__}; add it here, or write the alert without it")
 
     def _called(self, name: str, arguments: list[Any], at: float) -> Value:
         if name == "time":
@@ -85,7 +85,7 @@ class Recording:
             return {labels: value / (seconds if name == "rate" else 1) for labels, value in grown.items()}
         if name == "histogram_quantile":
             return _quantile(float(arguments[0].val), _vector(self.evaluate(arguments[1], at)))
-        raise NotImplementedError(name)
+        raise AssertionError(f"this evaluator has no function {name}(); add it here, or write the alert without it")
 
     def _samples(self, node: Any, at: float, seconds: float) -> dict[Labels, list[tuple[float, float]]]:
         end = at - (node.offset.total_seconds() if node.offset else 0)
@@ -96,6 +96,13 @@ class Recording:
             if within := [sample for sample in samples if end - seconds < sample[0] <= end]:
                 found[labels] = within
         return found
+
+
+@lru_cache(maxsize=8)
+def _parsed(exposition: str) -> list[tuple[str, dict[str, str], float]]:
+    """Most scrapes of a recording are equal, and parsing is the most expensive part of it."""
+    families = text_string_to_metric_families(exposition)
+    return [(sample.name, sample.labels, sample.value) for family in families for sample in family.samples]
 
 
 def _matcher(labels: Labels) -> Callable[[Any], bool]:
