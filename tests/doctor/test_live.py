@@ -28,7 +28,7 @@ def put(server, objects):
     for raw in objects.values():
         kind = ObjectKind(raw["kind"])
         server.put(api_path(kind, namespace_of(raw)), raw)
-        if kind in (ObjectKind.DEPLOYMENT, ObjectKind.DAEMON_SET, ObjectKind.POD):
+        if kind in (ObjectKind.DEPLOYMENT, ObjectKind.DAEMON_SET, ObjectKind.POD, ObjectKind.POD_GROUP):
             server.put(api_path(kind, ""), raw)
 
 

@@ -95,6 +95,8 @@ class ObjectKind(StrEnum):
     CLUSTER_ROLE = "ClusterRole"
     CLUSTER_ROLE_BINDING = "ClusterRoleBinding"
     POD = "Pod"
+    QUEUE = "Queue"
+    POD_GROUP = "PodGroup"
 
     @property
     def plural(self) -> str:
@@ -113,6 +115,7 @@ _CLUSTER_WIDE = (
     ObjectKind.VALIDATING,
     ObjectKind.CLUSTER_ROLE,
     ObjectKind.CLUSTER_ROLE_BINDING,
+    ObjectKind.QUEUE,
 )
 
 
@@ -204,4 +207,11 @@ def kept(kind: ObjectKind, raw: Object) -> Object:
     if kind is ObjectKind.CONFIG_MAP:
         metadata = {"name": name_of(raw), "namespace": namespace_of(raw)}
         return {"metadata": metadata, "data": {key: text(raw, "data", key) for key in table(raw, "data")}}
+    if kind is ObjectKind.POD_GROUP:
+        metadata = table(raw, "metadata")
+        return {
+            "metadata": {key: metadata[key] for key in ("name", "namespace", "ownerReferences") if key in metadata},
+            "spec": {"queue": text(raw, "spec", "queue")},
+            "status": {"phase": text(raw, "status", "phase")},
+        }
     return raw

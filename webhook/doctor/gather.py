@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from webhook import names
 from webhook.doctor.facts import (
     EVERYWHERE,
     Facts,
@@ -54,6 +55,8 @@ _API: Mapping[ObjectKind, str] = {
     ObjectKind.ROLE_BINDING: _RBAC,
     ObjectKind.CLUSTER_ROLE: _RBAC,
     ObjectKind.CLUSTER_ROLE_BINDING: _RBAC,
+    ObjectKind.QUEUE: f"/apis/{names.QUEUE_API}",
+    ObjectKind.POD_GROUP: f"/apis/{names.QUEUE_API}",
 }
 _FIRST = (
     ObjectKind.NODE,
@@ -63,6 +66,8 @@ _FIRST = (
     ObjectKind.DAEMON_SET,
     ObjectKind.CLUSTER_ROLE,
     ObjectKind.CLUSTER_ROLE_BINDING,
+    ObjectKind.QUEUE,
+    ObjectKind.POD_GROUP,
 )
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}

@@ -13,6 +13,7 @@ from webhook.doctor.checks import (
     device_plugin,
     nodes,
     others,
+    queues,
     scheduler,
     service,
     versions,
@@ -23,6 +24,7 @@ from webhook.doctor.setup import Render, Setup, put_together
 CHECKS = (
     *versions.CHECKS,
     *scheduler.CHECKS,
+    *queues.CHECKS,
     *device_config.CHECKS,
     *device_plugin.CHECKS,
     *ascend.CHECKS,
