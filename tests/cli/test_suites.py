@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+FLEETS = ROOT / "tests" / "data" / "fleets"
 EXAMPLE = ROOT / "docs" / "examples" / "policy-tests"
 POD = {
     "apiVersion": "v1",
@@ -117,7 +118,7 @@ def test_a_finding_is_compared_by_the_keys_that_are_written(suite, run):
 
 
 def test_a_failure_shows_what_differs(suite, run):
-    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "rules": ["card-count"]})
+    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "podsRefused": []})
     file = suite(good, bad)
     ran = run("test", file)
     line = file.read_text().splitlines().index("- name: bad") + 1
@@ -148,6 +149,29 @@ def test_junit_has_a_suite_for_each_file(suite, run):
     assert (bad.get("name"), bad.get("classname")) == ("bad", f"{file}:{_line(file, 'bad')}")
     assert bad.findtext("failure") == "- outcome: denied\n+ outcome: mutated"
     assert empty.find("failure").get("message") == "the case expects nothing"
+
+
+def test_github_shows_a_failed_case_at_its_line(suite, run):
+    file = suite(case(name="good"), case(name="bad: 50%", expect={"outcome": "denied"}), case(name="empty", expect={}))
+    ran = run("test", "-o", "github", file)
+    assert ran.code == 1
+    bad, empty = ran.out.splitlines()
+    line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "bad: 50%" in text)
+    assert bad == (
+        f"::error file={file},line={line},title=policy test bad%3A 50%25::"
+        "the review differs from the expectation%0A- outcome: denied%0A+ outcome: mutated"
+    )
+    assert empty.endswith("title=policy test empty::the case expects nothing")
+
+
+def test_the_nodes_of_a_case_can_be_part_of_the_suite(suite, run):
+    large = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": 9}}}]}}
+    nodes = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())
+    denied = case(manifest=large, fleet=nodes, expect={"outcome": "denied", "podsRefused": []})
+    file = suite(denied, case(name="without nodes", manifest=large), fleet="unknown")
+    assert run("test", file).code == 0
+    ran = run("test", suite(case(fleet={"kind": "List", "items": []})))
+    assert (ran.code, "fleet: there is no node in it" in ran.err) == (2, True)
 
 
 def _line(file: Path, name: str) -> int:

@@ -37,6 +37,7 @@ from webhook.settings.files import (
     load_document,
     load_queues,
     load_raw_nodes,
+    raw_nodes,
     read_input,
     source_name,
 )
@@ -101,7 +102,7 @@ class Expectation(_Section):
 
 
 class _Settings(_Section):
-    fleet: Annotated[str, Field(min_length=1)] | None = None
+    fleet: FileOrObject = None
     device_config: FileOrObject = None
     policy: FileOrObject = None
     scheduler_conf: FileOrObject = None
@@ -269,7 +270,9 @@ class Suite:
             )
         return self._snapshots[key]
 
-    def _nodes(self, fleet: str) -> list[dict[str, Any]]:
+    def _nodes(self, fleet: Any) -> list[dict[str, Any]]:
+        if isinstance(fleet, dict):
+            return raw_nodes([fleet], "fleet")
         return self._once(f"fleet: {fleet}", lambda: load_raw_nodes(self._path(fleet, "fleet.yaml")))
 
     def _queues(self, file: str) -> list[Queue]:

@@ -183,14 +183,15 @@ class GitHub:
             if finding.position:
                 values |= {"line": str(finding.position.line), "col": str(finding.position.column)}
             values["title"] = f"{finding.rule} in {_object_name(reviewed)}"
-            self._command(_GITHUB_COMMANDS[finding.level], values, finding.message)
+            self.command(_GITHUB_COMMANDS[finding.level], values, finding.message)
 
     def finish(self, unread: int) -> None:
         """Write a command for what could not be read."""
         if unread:
-            self._command("error", {"title": TOOL}, _unread_text(unread))
+            self.command("error", {"title": TOOL}, _unread_text(unread))
 
-    def _command(self, name: str, values: dict[str, str], message: str) -> None:
+    def command(self, name: str, values: dict[str, str], message: str) -> None:
+        """Write a command: `error`, `warning` or `notice`, with a place and a title; a message may have several lines."""
         spelled = ",".join([f"{key}={_escape(value, _GITHUB_VALUE)}" for key, value in values.items()])
         print(f"::{name} {spelled}::{_escape(message, _GITHUB_TEXT)}", file=self._stream)
 

@@ -1,11 +1,11 @@
-"""Results of policy tests: for the terminal, as JSON and as JUnit XML."""
+"""Results of policy tests: for the terminal, as JSON, as JUnit XML and as commands of GitHub workflows."""
 
 from collections.abc import Callable, Mapping
 from typing import TextIO
 from xml.etree import ElementTree as ET
 
 from webhook.offline.suites import CaseResult
-from webhook.render.ci import JUnit
+from webhook.render.ci import GitHub, JUnit
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import MarkedLine, difference, to_json
 from webhook.texts import visible
@@ -88,8 +88,7 @@ class JUnitResults:
         """Add a result."""
         case = self._junit.case(result.file, f"{result.file}:{result.line}", result.case.name)
         if not result.passed:
-            message = "the review differs from the expectation" if result.expected else "the case expects nothing"
-            failure = ET.SubElement(case, "failure", message=message)
+            failure = ET.SubElement(case, "failure", message=_problem(result))
             failure.text = "\n".join(visible(line.shown) for line in result_difference(result))
 
     def finish(self, unread: int) -> None:
@@ -97,4 +96,31 @@ class JUnitResults:
         self._junit.finish(unread)
 
 
-FORMATS: Mapping[str, Callable[[TextIO], JsonResults | JUnitResults]] = {"json": JsonResults, "junit": JUnitResults}
+class GitHubResults:
+    """Writes a workflow command for each failed case, which GitHub shows beside the case."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream."""
+        self._github = GitHub(stream)
+
+    def add(self, result: CaseResult) -> None:
+        """Write a result, if the case failed."""
+        if not result.passed:
+            place = {"file": result.file, "line": str(result.line), "title": f"policy test {result.case.name}"}
+            lines = [line.shown for line in result_difference(result)]
+            self._github.command("error", place, "\n".join([_problem(result), *(lines if result.expected else ())]))
+
+    def finish(self, unread: int) -> None:
+        """Write a command for what could not be read."""
+        self._github.finish(unread)
+
+
+def _problem(result: CaseResult) -> str:
+    return "the review differs from the expectation" if result.expected else "the case expects nothing"
+
+
+FORMATS: Mapping[str, Callable[[TextIO], JsonResults | JUnitResults | GitHubResults]] = {
+    "json": JsonResults,
+    "junit": JUnitResults,
+    "github": GitHubResults,
+}

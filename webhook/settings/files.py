@@ -1,7 +1,7 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -250,13 +250,21 @@ def load_raw_nodes(path: str | Path) -> list[dict[str, Any]]:
     Raises:
         ConfigError: as `load_nodes`.
     """
-    documents = parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path))
-    nodes = [item for document in documents for item in _items(document, str(path), _FLEET)]
+    return raw_nodes(parse_documents(read_bytes(path, MAX_FLEET_BYTES), str(path)), str(path))
+
+
+def raw_nodes(documents: Iterable[Any], source: str) -> list[dict[str, Any]]:
+    """The nodes in parsed documents, as they are.
+
+    Raises:
+        ConfigError: they hold something else than nodes; the message begins with `source`.
+    """
+    nodes = [item for document in documents for item in _items(document, source, _FLEET)]
     if not nodes:  # without a node every device pod would be refused
-        raise ConfigError(f"{path}: there is no node in it; write all that `kubectl get nodes -o yaml` prints")
+        raise ConfigError(f"{source}: there is no node in it; write all that `kubectl get nodes -o yaml` prints")
     if missing := _missing_part(nodes[-1]):
         raise ConfigError(
-            f"{path}: its last node has no {missing}, so the file seems to be cut off; "
+            f"{source}: its last node has no {missing}, so the file seems to be cut off; "
             "write all that `kubectl get nodes -o yaml` prints"
         )
     return nodes
