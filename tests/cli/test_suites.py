@@ -118,7 +118,7 @@ def test_a_finding_is_compared_by_the_keys_that_are_written(suite, run):
 
 
 def test_a_failure_shows_what_differs(suite, run):
-    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "podsRefused": []})
+    good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "rules": ["card-count"]})
     file = suite(good, bad)
     ran = run("test", file)
     line = file.read_text().splitlines().index("- name: bad") + 1
@@ -167,7 +167,7 @@ def test_github_shows_a_failed_case_at_its_line(suite, run):
 def test_the_nodes_of_a_case_can_be_part_of_the_suite(suite, run):
     large = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": 9}}}]}}
     nodes = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())
-    denied = case(manifest=large, fleet=nodes, expect={"outcome": "denied", "podsRefused": []})
+    denied = case(manifest=large, fleet=nodes, expect={"outcome": "denied", "findings": [{"rule": "card-count"}]})
     file = suite(denied, case(name="without nodes", manifest=large), fleet="unknown")
     assert run("test", file).code == 0
     ran = run("test", suite(case(fleet={"kind": "List", "items": []})))
