@@ -151,6 +151,13 @@ def test_conditions_can_be_read(run):
     assert sum("expression: |-" in line for line in lines) == 8
 
 
+def test_a_component_holds_the_repairs_that_are_printed_by_default(run):
+    printed = run("manifests", "--net-repair").out
+    assert printed == (DEPLOY / "components" / "net-repair" / "policies.yaml").read_text()
+    both = list(yaml.safe_load_all(run("manifests", "--net", "static", "--net-repair").out))
+    assert both[-2:] == list(yaml.safe_load_all(printed))
+
+
 @pytest.mark.parametrize(("net", "component"), [("isolation", "net"), ("static", "net-static")])
 def test_the_components_hold_the_nets_that_are_printed_by_default(run, net, component):
     assert run("manifests", "--net", net).out == (DEPLOY / "components" / component / "policies.yaml").read_text()

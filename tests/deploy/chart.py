@@ -27,6 +27,7 @@ VALUES: dict[str, Json] = {
     "monitoring": {"monitoring": {"enabled": True}},
     "net": {"net": "isolation"},
     "net-static": {"net": "static"},
+    "net-repair": {"net": "static", "netRepair": True},
 }
 # Files that name the version, and how.
 VERSIONED = [

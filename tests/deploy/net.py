@@ -1,6 +1,7 @@
 """The net, evaluated as the API server evaluates it: conditions, then variables, then validations."""
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from tests.deploy.calling import Entry, Json
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.net.policies import admission_policies
+from webhook.manifests.net.repairs import repairing_policy
 from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy
 
@@ -34,6 +36,18 @@ def _is_integer(quantity: Any) -> bool:
     return isinstance(number, int) and number in range(-(2**63), 2**63)
 
 
+def _flat(lists: list[Any]) -> list[Any]:
+    return [item for each in lists for item in _plain(each)]
+
+
+def _plain(value: Any) -> Any:
+    return value.plain_value() if hasattr(value, "plain_value") else value
+
+
+def _escaped(key: Any) -> str:
+    return str(_plain(key)).replace("~", "~0").replace("/", "~1")
+
+
 # Quantities stay the texts that they are.
 _INT, _BOOL, _STRING = cel.Type.INT, cel.Type.BOOL, cel.Type.STRING
 _KUBERNETES = cel.CelExtension(
@@ -46,6 +60,9 @@ _KUBERNETES = cel.CelExtension(
         ),
         _function("isInteger", _BOOL, [_STRING], _is_integer),
         _function("asInteger", _INT, [_STRING], _number),
+        _function("lists.range", cel.Type.List(_INT), [_INT], lambda size: list(range(size)), member=False),
+        _function("flatten", cel.Type.List(cel.Type.DYN), [cel.Type.List(cel.Type.DYN)], _flat),
+        _function("jsonpatch.escapeKey", _STRING, [_STRING], _escaped, member=False),
         _function("isGreaterThan", _BOOL, [_STRING, _STRING], lambda one, other: _number(one) > _number(other)),
     ],
 )
@@ -72,14 +89,19 @@ class AdmissionPolicy:
         """The message of the refusal; empty if the request passes."""
         if not self.entry.takes(request):
             return ""
-        known: Json = {}
-        data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
-        for name, expression in self.variables:
-            known[name] = _value(expression, data | {"variables": known}, name)
-        data["variables"] = known
+        data = _evaluated(self.variables, request)
         passes = _value(self.expression, data, "the validation")
         assert isinstance(passes, bool)
         return "" if passes else str(_value(self.message, data, "the message"))
+
+
+def _evaluated(variables: list[tuple[str, Any]], request: Json) -> Json:
+    """What expressions read, with the variables in their order."""
+    known: Json = {}
+    data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+    for name, expression in variables:
+        known[name] = _value(expression, data | {"variables": known}, name)
+    return data | {"variables": known}
 
 
 def _value(expression: Any, data: Json, what: str) -> Any:
@@ -106,6 +128,27 @@ def _compiled(document: str) -> AdmissionPolicy:
     variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
     expression, message = (CEL.compile(validation[key]) for key in ("expression", "messageExpression"))
     return AdmissionPolicy(entry, variables, expression, message)
+
+
+class Repairs:
+    """The mutating admission policy of some settings, as in `AdmissionPolicy`."""
+
+    def __init__(self, config: DeviceConfig, policy: Policy) -> None:
+        spec = repairing_policy(config, policy)[0]["spec"]
+        webhook = spec["matchConstraints"] | {"name": "repair", "rules": spec["matchConstraints"]["resourceRules"]}
+        self._entry = Entry(webhook, [CEL.compile(each["expression"]) for each in spec["matchConditions"]])
+        self._variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
+        (mutation,) = spec["mutations"]
+        patch = re.sub(r'JSONPatch\{op: ("\w+"), path: ', r'{"op": \1, "path": ', mutation["jsonPatch"]["expression"])
+        self._patch = CEL.compile(patch.replace(", value: ", ', "value": '))
+
+    def patches(self, request: Json) -> list[Json]:
+        """The JSON patch that the API server makes."""
+        if not self._entry.takes(request):
+            return []
+        data = _evaluated(self._variables, request)
+        found: list[Json] = _value(self._patch, data, "the patch")
+        return found
 
 
 class Net:

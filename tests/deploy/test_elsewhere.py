@@ -13,7 +13,7 @@ from tests.deploy.files import DEPLOY, OVERLAYS, Json, built, one, pod_specs
 
 NAMESPACE, PREFIX = "gpu-system", "team-"
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-NET = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+NET = {f"{kind}AdmissionPolicy{part}" for kind in ("Validating", "Mutating") for part in ("", "Binding")}
 CLUSTER_WIDE = {"Namespace", "ClusterRole", "ClusterRoleBinding", *CONFIGURATIONS, *NET}
 
 # What keeps its name wherever the webhook is installed.
@@ -86,10 +86,11 @@ def test_the_parts_agree(tmp_path: Path):
 
 
 def test_the_bindings_of_the_net_name_its_policies(tmp_path: Path):
-    found = rendered(tmp_path, DEPLOY / "overlays" / "net", namePrefix=PREFIX)
-    policies = {d["metadata"]["name"] for d in found if d["kind"] == "ValidatingAdmissionPolicy"}
-    assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in ("pods", "assignments", "ephemeral-containers")}
-    assert {d["spec"]["policyName"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"} == policies
+    found = rendered(tmp_path, DEPLOY / "overlays" / "net-repair", namePrefix=PREFIX)
+    policies = {d["metadata"]["name"] for d in found if d["kind"].endswith("AdmissionPolicy")}
+    names = ("pods", "assignments", "ephemeral-containers", "repair")
+    assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in names}
+    assert {d["spec"]["policyName"] for d in found if d["kind"].endswith("PolicyBinding")} == policies
 
 
 def test_cert_manager_makes_a_certificate_for_the_service(tmp_path: Path):

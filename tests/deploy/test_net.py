@@ -1,17 +1,19 @@
 """The net agrees with the engine: it refuses what the engine refuses by the rules that the net holds, and nothing else."""
 
+import copy
 import json
 import re
 from typing import Any
 
+import jsonpatch
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.deploy import drawing
-from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, request
-from tests.deploy.net import Net
+from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, request
+from tests.deploy.net import Net, Repairs
 from tests.rules import test_cases as rule_cases
 from tests.rules.test_cases import CASES
 from webhook import names
@@ -20,12 +22,13 @@ from webhook.manifests.net.isolation import NOT_READ
 from webhook.manifests.net.outside import OUTSIDE
 from webhook.manifests.net.pod import MAX_ENTRIES
 from webhook.manifests.net.policies import NETS
+from webhook.manifests.net.repairs import NOT_IN_NET, REPAIRS
 from webhook.offline.rulebook import rows
 from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.review import Snapshot, mutate, validate
-from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
+from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 from webhook.settings.snapshot import build_snapshot
 
 ALL_DENY = dict.fromkeys(NETS["static"], "deny")
@@ -95,6 +98,7 @@ class Both:
             canonical(pod)
         found = self._assert_agree(asked)
         repaired = answer(mutate, asked, self._snapshot)
+        canonical(dict(repaired.object))
         return self._assert_agree(asked | {"object": dict(repaired.object)}) if repaired.operations else found
 
     def _assert_agree(self, asked: dict[str, Any]) -> str:
@@ -213,6 +217,71 @@ def test_nothing_is_refused_where_no_rule_of_the_net_denies():
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, securityContext={"privileged": True})
     assert off.assert_agree(request(pod)) == ""
     assert "privileged-device: " in STRICTLY.assert_agree(request(pod))
+
+
+class Repairing:
+    """The repairs of the net, and the engine with these repairs and with all, for the same settings."""
+
+    def __init__(self, nvidia: dict[str, Any], policy: dict[str, Any]) -> None:
+        everything = parse_policy(policy, "policy")
+        off = dict.fromkeys(NOT_IN_NET, "off")
+        namespaces = [entry | {"repairs": entry.get("repairs", {}) | off} for entry in policy.get("namespaces", [])]
+        same = policy | {"repairs": policy.get("repairs", {}) | off, "namespaces": namespaces}
+        self._all = cluster(nvidia, everything).snapshot
+        self._same = cluster(nvidia, parse_policy(same, "policy")).snapshot
+        self._repairs = Repairs(self._all.config, everything)
+
+    def assert_agree(self, asked: dict[str, Any]) -> None:
+        canonical(asked["object"])
+        repaired = jsonpatch.apply_patch(asked["object"], self._repairs.patches(asked))
+        expected = answer(mutate, asked, self._same)
+        assert _filled(repaired) == _filled(expected.object if expected.changes else asked["object"])
+        alone, after = (
+            answer(mutate, request | {"object": pod}, self._all)
+            for pod, request in ((asked["object"], asked), (repaired, asked))
+        )
+        assert _filled(after.repaired) == _filled(alone.repaired)
+
+
+def _filled(pod: Any) -> dict[str, Any]:
+    """A pod without empty limits and requests, which the API server does not store."""
+    pod = copy.deepcopy(dict(pod))
+    for kind in ("containers", "initContainers"):
+        for container in pod["spec"].get(kind) or []:
+            resources = container.get("resources")
+            if resources is not None:
+                container["resources"] = {part: amounts for part, amounts in resources.items() if amounts}
+    return pod
+
+
+DEFAULTED = {"defaultGPUNum": 2, "defaultMemory": 1000, "defaultCores": 10, "resourceCountName": names.NVIDIA_GPU}
+REPAIRING = [
+    Repairing({}, {}),
+    Repairing(
+        DEFAULTED,
+        {
+            "toleration": {"key": "gpu", "operator": "Equal", "value": "a"},
+            "schedulerName": "volcano-gpu",
+            "schedulerNames": ["volcano-gpu"],
+        },
+    ),
+    Repairing(DEFAULTED, MANY | {"repairs": {"default-number": "off"}}),
+    Repairing({}, {"toleration": None, "repairs": {"limits-from-requests": "off"}}),
+]
+
+
+@given(
+    drawing.faulty_pods(),
+    st.sampled_from(REPAIRING),
+    st.sampled_from([name for name in NAMESPACES if name != "kube-system"]),
+)
+def test_repairs(pod: dict[str, Any], where: Repairing, namespace: str):
+    where.assert_agree(request(pod, namespace=namespace))
+
+
+def test_every_repair_is_in_the_net_or_has_a_reason_why_not():
+    assert REPAIRS.isdisjoint(NOT_IN_NET)
+    assert {rule.id for rule in MUTATIONS} == REPAIRS | NOT_IN_NET.keys()
 
 
 def test_every_rule_is_in_a_net_or_has_a_reason_why_not():

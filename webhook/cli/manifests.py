@@ -7,8 +7,9 @@ import click
 from webhook.cli.options import device_config_option, output_option, policy_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.devices.config_file import as_read_by
-from webhook.manifests.configurations import NAME, Installation, as_json, as_yaml, configurations
+from webhook.manifests.configurations import NAME, Installation, Object, as_json, as_yaml, configurations
 from webhook.manifests.net.policies import NETS, admission_policies
+from webhook.manifests.net.repairs import repairing_policy
 from webhook.settings.files import SettingsPaths
 
 _EPILOG = """
@@ -41,6 +42,11 @@ it again.
     "that keep tenants apart (isolation), or with every rule that needs no nodes (static).",
 )
 @click.option(
+    "--net-repair",
+    is_flag=True,
+    help="Print an admission policy that makes the repairs which need no nodes; it needs Kubernetes 1.36. With --net, both.",
+)
+@click.option(
     "--failure-policy",
     type=click.Choice(["Fail", "Ignore"]),
     help="What follows if an expression of the net fails, for example because it costs too much. Default: Fail.",
@@ -53,6 +59,7 @@ def command(
     name: str,
     all_pods: bool,
     net: str | None,
+    net_repair: bool,
     failure_policy: str | None,
     output: str,
 ) -> None:
@@ -60,12 +67,17 @@ def command(
     inputs = SettingsPaths(device_config, policy).load().inputs()
     config = as_read_by(inputs.config, inputs.policy.settings.target)
     installation = Installation(namespace, name)
-    if net:
+    if net or net_repair:
         if all_pods:
             raise bad_usage("--all-pods belongs to the webhook configurations: leave it out, or --net")
-        found = admission_policies(
-            config, inputs.policy, net, failure_policy=failure_policy or "Fail", installation=installation
-        )
+        found: list[Object] = []
+        after_failure = failure_policy or "Fail"
+        if net:
+            found += admission_policies(
+                config, inputs.policy, net, failure_policy=after_failure, installation=installation
+            )
+        if net_repair:
+            found += repairing_policy(config, inputs.policy, failure_policy=after_failure, installation=installation)
     else:
         if failure_policy:
             raise bad_usage("--failure-policy belongs to the net: add --net")

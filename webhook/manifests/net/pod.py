@@ -8,7 +8,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.manifests.cel import list_of, map_of, quoted, sentence, text
-from webhook.manifests.configurations import Object
+from webhook.manifests.configurations import LABELS, Object
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.review import POD_TOO_LARGE
 
@@ -16,13 +16,36 @@ from webhook.review import POD_TOO_LARGE
 MAX_ENTRIES = 5_000
 MAX_CHARACTERS = 50_000
 
+_API = "admissionregistration.k8s.io/v1"
 KINDS = {"initContainers": "init container", "containers": "container", "ephemeralContainers": "ephemeral container"}
 
 
+def bound(kind: str, name: str, spec: Object, binding: Object) -> list[Object]:
+    """An admission policy and its binding."""
+    metadata = {"name": name, "labels": dict(LABELS)}
+    return [
+        {"apiVersion": _API, "kind": kind, "metadata": metadata, "spec": spec},
+        {"apiVersion": _API, "kind": f"{kind}Binding", "metadata": metadata, "spec": {"policyName": name} | binding},
+    ]
+
+
+def matched(entry: Object) -> Object:
+    """What of a specification decides which requests are read: those that an entry of a webhook configuration is sent."""
+    mirror = f"!(has(object.metadata.annotations) && {text(names.MIRROR)} in object.metadata.annotations)"
+    return {
+        "matchConstraints": {
+            "namespaceSelector": entry["namespaceSelector"],
+            "matchPolicy": entry["matchPolicy"],
+            "resourceRules": entry["rules"],
+        },
+        "matchConditions": [*entry["matchConditions"], {"name": "is-no-mirror", "expression": mirror}],
+    }
+
+
 def read(variables: Iterable[tuple[str, str]], last: str) -> list[Object]:
-    """The variables that another one reads, or that others need for it; in order, as an admission policy has them."""
+    """The variables that the last expression reads, or that others need for it; in order, as an admission policy has them."""
     found: list[Object] = []
-    texts = f"variables.{last} "
+    texts = f"{last} "
     for name, expression in reversed(list(variables)):
         if re.search(rf"\bvariables\.{name}\b", texts):
             found.insert(0, {"name": name, "expression": expression})
@@ -74,7 +97,7 @@ def _meaning(config: DeviceConfig, name: str) -> str:
     return map_of({"family": text(family), "role": text(role), "count": text(count)})
 
 
-def devices(config: DeviceConfig) -> str:
+def devices(config: DeviceConfig, kept: Iterable[str] = ("who", "kind", "raw")) -> str:
     """The containers that request devices, each with what it requests: a value is -1 if the scheduler cannot count with it.
 
     The amounts are in the order in which the API server sends them; maps of CEL have none.
@@ -84,9 +107,9 @@ def devices(config: DeviceConfig) -> str:
         f"{list_of(config.roles)}.filter(name, {ours} && name in c.{part}{other}).map(name, {_amount(f'c.{part}[name]')})"
         for part, other in (("limits", ""), ("requests", " && !(name in c.limits)"))
     )
-    kept = ", ".join(f'"{key}": dyn(c.{key})' for key in ("who", "kind", "raw"))
+    fields = ", ".join(f'"{key}": dyn(c.{key})' for key in kept)
     some_part = " || ".join(f"c.{part}.exists(name, {ours})" for part in ("limits", "requests"))
-    return f'variables.containers.filter(c, {some_part}).map(c, {{{kept}, "amounts": dyn(\n  {amounts}\n)}})'
+    return f'variables.containers.filter(c, {some_part}).map(c, {{{fields}, "amounts": dyn(\n  {amounts}\n)}})'
 
 
 def _amount(quantity: str) -> str:

@@ -8,20 +8,21 @@ and records are left to the webhook.
 from collections.abc import Iterator
 from functools import partial
 
-from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import let, text
-from webhook.manifests.configurations import DEFAULT_INSTALLATION, DOMAIN, LABELS, Installation, Object, configurations
+from webhook.manifests.configurations import DEFAULT_INSTALLATION, DOMAIN, Installation, Object, configurations
 from webhook.manifests.net.expressions import BETWEEN, Scope, requests
 from webhook.manifests.net.isolation import ISOLATION
 from webhook.manifests.net.namespaces import EVERYWHERE, NOWHERE, both, deciding_entry, only, where
 from webhook.manifests.net.pod import (
     KINDS,
     annotations_of,
+    bound,
     containers_of,
     devices,
     excess,
     listed,
+    matched,
     read,
     requesting,
     roles,
@@ -37,7 +38,6 @@ NETS = {"isolation": ISOLATION, "static": {**ISOLATION, **STATIC}}
 
 MAX_MESSAGE = 1_200  # characters; the API server takes 5,120 bytes
 
-_API = "admissionregistration.k8s.io/v1"
 _RULES = {
     "pods": frozenset(rule.id for rule in VALIDATIONS),
     "assignments": UPDATE_RULES,
@@ -70,27 +70,16 @@ def admission_policies(
             scope = Scope(config, policy.settings, policy.levels, kind == "pods", kind != "assignments")
             rules = [rule for rule in VALIDATIONS if rule.id in NETS[net] and rule.id in _RULES[kind]]
             spec = _spec(entry, scope, [(rule, NETS[net][rule.id](scope)) for rule in rules])
-            found += _bound(f"{installation.name}-{kind}", spec | {"failurePolicy": failure_policy})
+            spec["failurePolicy"] = failure_policy
+            found += bound(
+                "ValidatingAdmissionPolicy", f"{installation.name}-{kind}", spec, {"validationActions": ["Deny"]}
+            )
     return found
 
 
-def _bound(name: str, spec: Object) -> Iterator[Object]:
-    metadata = {"name": name, "labels": dict(LABELS)}
-    yield {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec}
-    binding = {"policyName": name, "validationActions": ["Deny"]}
-    yield {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": binding}
-
-
 def _spec(entry: Object, scope: Scope, rules: list[tuple[Validation, str]]) -> Object:
-    mirror = f"!(has(object.metadata.annotations) && {text(names.MIRROR)} in object.metadata.annotations)"
-    return {
-        "matchConstraints": {
-            "namespaceSelector": entry["namespaceSelector"],
-            "matchPolicy": entry["matchPolicy"],
-            "resourceRules": entry["rules"],
-        },
-        "matchConditions": [*entry["matchConditions"], {"name": "is-no-mirror", "expression": mirror}],
-        "variables": read(_variables(scope, rules), "findings"),
+    return matched(entry) | {
+        "variables": read(_variables(scope, rules), "variables.findings"),
         "validations": [
             {
                 "expression": "size(variables.findings) == 0",
