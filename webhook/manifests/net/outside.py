@@ -25,6 +25,10 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "gang-fits-tightly",
         "spread-exceeds-cards",
         "queue-annotation-misplaced",
+        "queue-missing",
+        "queue-not-leaf",
+        "queue-closed",
+        "queue-capability",
     ),
     _API_SERVER: ("limits-missing",),
 }
