@@ -87,7 +87,7 @@ def parse_policy(document: object, source: str) -> Policy:
         enforcement=model.enforcement,
         repairs=_switches(model.repairs),
     )
-    digest = hashlib.sha256(model.model_dump_json().encode()).hexdigest()[:12]
+    digest = hashlib.sha256(model.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:12]
     written = MappingProxyType(document if isinstance(document, dict) else {})
     return Policy(settings, levels, model.fleet.stale_after_seconds, digest, written, tuple(model.fleet.declared))
 
