@@ -10,6 +10,7 @@ from tests.strategies import json_values
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
 from webhook.errors import ConfigError
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
@@ -27,6 +28,7 @@ CONTRACT = {
     "enforcement": "enforce",
     "repairs": {},
     "workloads": "warn",
+    "workloadKinds": [],
     "rules": {},
     "namespaces": [],
     "trustedUsers": list(DEFAULT_TRUSTED_USERS),
@@ -44,9 +46,23 @@ OTHERWISE = {
     "enforcement": "audit",
     "repairs": {"toleration": False, "scheduler-name": "on"},
     "workloads": "deny",
+    "workloadKinds": [
+        {
+            "group": "example.org",
+            "version": "v1",
+            "kind": "Policy",
+            "templates": ["spec.template", "spec.groups[*].workers.*.template"],
+        }
+    ],
     "trustedUsers": ["me"],
     "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
 }
+
+
+def kinds(path: object = "spec.template", **fields: object) -> dict[str, object]:
+    entry = {"group": "example.org", "version": "v1", "kind": "Fleet", "templates": [path]}
+    return {"workloadKinds": [entry | fields]}
+
 
 # An unknown key, its path, and the key that is meant.
 MISSPELT = [
@@ -58,6 +74,7 @@ MISSPELT = [
     ({"percentage": {"mixedcards": 1}}, "percentage.mixedcards", "mixedCards"),
     ({"namespaces": [{"match": ["a"], "exemt": True}]}, "namespaces.0.exemt", "exempt"),
     ({"namespaces": [{"match": ["a"]}, {"match": ["a"], "rule": {}}]}, "namespaces.1.rule", "rules"),
+    (kinds(template="spec"), "workloadKinds.0.template", "templates"),
     ({"fleet": {"autoScaled": True}}, "fleet.autoScaled", "autoscaled"),
     ({"fleet": {"declared": [{"name": "a", "cards": [{"type": "A", "memory": 1}], "node": 1}]}},
      "fleet.declared.0.node", "nodes"),
@@ -103,6 +120,17 @@ WRONG = [
     ({"memoryAboveCard": "warn"}, "memoryAboveCard: "),
     ({"workloads": "audit"}, "workloads: "),
     ({"workloads": True}, "workloads: "),
+    ({"workloadKinds": {}}, "workloadKinds: "),
+    ({"workloadKinds": [{"group": "a"}]}, "workloadKinds.0.version: "),
+    (kinds(group=""), "workloadKinds.0.group: "),
+    (kinds(kind="a/b"), "workloadKinds.0.kind: "),
+    (kinds(templates=[]), "workloadKinds.0.templates: "),
+    (kinds("template"), "workloadKinds.0.templates.0: 'template' is no path of a pod template; write spec and the field names"),
+    (kinds("spec.a-b"), "workloadKinds.0.templates.0: 'spec.a-b' is no path of a pod template"),
+    (kinds("spec.a[0].template"), "workloadKinds.0.templates.0: 'spec.a[0].template' is no path of a pod template"),
+    (kinds(f"spec.{'a' * 200}"), "workloadKinds.0.templates.0: 'spec.aaa"),
+    (kinds("spec.in.template"), "workloadKinds.0.templates.0: 'spec.in.template' is no path of a pod template"),
+    (kinds("spec.a[*].b[*].*.c"), "workloadKinds.0.templates.0: 'spec.a[*].b[*].*.c' leads through more than 2 lists and maps"),
     ({"namespaces": {}}, "namespaces: "),
     ({"namespaces": [{}]}, "namespaces.0.match: "),
     ({"namespaces": [{"match": []}]}, "namespaces.0.match: "),
@@ -164,6 +192,10 @@ def test_every_setting_arrives():
     assert settings.mixed_cards is MixedCards.DENY
     assert settings.memory_above_card is MemoryAboveCard.DENY
     assert settings.workloads is Level.DENY
+    added = settings.workload_kinds["example.org", "Policy"]
+    assert (added.versions, added.plural, added.is_whole) == (("v1",), "policies", True)
+    assert [template.path for template in added.templates] == ["spec.template", "spec.groups[*].workers.*.template"]
+    assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
     assert settings.trusted_users == {"me"}
     assert settings.autoscaled
     assert policy.stale_after == 60

@@ -7,6 +7,9 @@ import pytest
 
 from tests.test_enforcement import pod
 from tests.test_review import CONFIG, request, snapshot
+from tests.workloads import PARTIAL_KINDS, kind_id, workload
+from webhook.outcome import Outcome
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
 from webhook.policy.warnings import CHECKS_OF_REPAIRS
 from webhook.review import Snapshot, mutate, review
 from webhook.rules.registry import MUTATIONS
@@ -83,3 +86,18 @@ def test_off_in_some_namespaces():
 def test_policy_check_knows_the_answer_to_each_repair():
     answered = {rule: answer for rule, (_, answers) in SWITCHED_OFF.items() for answer in answers}
     assert answered == CHECKS_OF_REPAIRS
+
+
+@pytest.mark.parametrize("kind", PARTIAL_KINDS, ids=kind_id)
+def test_a_part_of_a_pod_lacks_nothing(kind: WorkloadKind):
+    """What repairs would add to it, its controller may add."""
+    used = using(repairs={"toleration": "off", "scheduler-name": "off"})
+
+    def reviewed(kind: WorkloadKind) -> Outcome:
+        return review(request(workload(kind, [sized()]), group=kind.group, kind=kind.kind), used)
+
+    deployment = reviewed(WORKLOAD_KINDS["apps", "Deployment"])
+    assert {violation.rule for violation in deployment.violations} == {"toleration-missing", "foreign-scheduler"}
+    part = reviewed(kind)
+    assert part.touched
+    assert part.violations == ()

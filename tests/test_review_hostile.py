@@ -13,6 +13,7 @@ import webhook.review
 from tests import strategies
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from tests.timing import least_cpu_seconds
+from tests.workloads import workload
 from webhook import names
 from webhook.audit.writer import Exchange, line
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
@@ -21,7 +22,7 @@ from webhook.errors import Malformed, RequestError
 from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
-from webhook.pod.templates import WORKLOADS
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review import Snapshot, describe, mutate, review, validate
 from webhook.rules.base import Level
 from webhook.wire.codec import MAX_MARKS, decode, encode
@@ -71,10 +72,12 @@ def _places(value: Any):
             yield from _places(child)
 
 
-kinds = st.sampled_from([("", "Pod"), ("", "Pod"), *sorted(WORKLOADS), ("", "Service")])
+kinds = st.sampled_from([("", "Pod"), ("", "Pod"), *sorted(WORKLOAD_KINDS), ("", "Service")])
 operations = st.sampled_from([("CREATE", ""), ("CREATE", ""), ("UPDATE", ""), ("UPDATE", "ephemeralcontainers")])
 objects = st.none() | bent_pods() | st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=4)
-workloads = bent_pods().map(lambda pod: {"spec": {"template": pod, "jobTemplate": {"spec": {"template": pod}}}})
+workloads = bent_pods().flatmap(
+    lambda pod: st.sampled_from([workload(kind, [pod]) for kind in WORKLOAD_KINDS.values()])
+)
 
 
 @given(kinds, operations, objects | workloads, objects | workloads, st.sampled_from(SNAPSHOTS))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.rules.base import ENFORCE, Enforcement, Level
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -48,6 +49,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         object: the pod after mutation; the object itself where nothing was mutated.
         pods: the pods that were judged, after mutation, each with the field path at which it stands; none in `mutate`.
         received: the pods as they came in, likewise.
+        templates: those that the pods are made from, if it is a workload.
         touched: False if the request is none of this webhook's business.
         pods_refused: rules that let a workload pass, but will refuse its pods.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
@@ -62,6 +64,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     object: Mapping[str, Any] = MappingProxyType({})
     pods: tuple[tuple[str, ReviewedPod], ...] = ()
     received: tuple[tuple[str, PodView], ...] = ()
+    templates: tuple[Template, ...] = ()
     touched: bool = True
     pods_refused: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE

@@ -17,8 +17,9 @@ from webhook.errors import Malformed
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
-from webhook.pod.templates import KUBERNETES_GROUPS, WORKLOADS, Template, changed_templates
+from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS
 from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
 from webhook.rules.levels import Active, Effective, LevelTable
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
@@ -144,15 +145,16 @@ class Violations:
             self._add(rule, level, finding, template)
 
     def _add(self, rule: str, level: Level, finding: Finding, template: Template | None) -> None:
-        if level is Level.DENY and self._ceiling is not None:
-            level = self._ceiling
+        ceiling = self._ceiling if template is None or template.whole else Level.WARN
+        if level is Level.DENY and ceiling is not None:
+            level = ceiling
             self.lowered[rule] = None
         first_denial = level is Level.DENY and not self.denied
         self.denied = self.denied or first_denial
         if len(self.kept) < MAX_FINDINGS or first_denial:
             path, message = finding.path, finding.detail
             if template is not None:
-                path, message = f"{template.path}.{path}", f"{template.path}: {message}"
+                path, message = template.field(path), f"{template.path}: {message}"
             self.kept.append(Violation(rule, level, path, message))
 
 
@@ -202,7 +204,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
         Malformed: the object does not have a pod's shape.
     """
     effective = snapshot.levels.of(request.namespace)
-    if _kind(request) != "pod" or request.operation != "CREATE" or request.sub_resource or effective.exempt:
+    if not _is_pod(request) or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
     if _is_mirror(request.object):
         return _untouched(request, "mutate")
@@ -224,33 +226,47 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     )
 
 
-def validate(request: Request, snapshot: Snapshot) -> Outcome:
+def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template] | None = None) -> Outcome:
     """Judge a pod as it is, or the pods that a workload's templates would give.
 
     Where the policy does not enforce, nobody repaired a new pod: it is judged as it would be after all repairs.
+
+    Args:
+        request: of the API server.
+        snapshot: the settings.
+        templates: those to review of a workload, if they are known already; by default, those that are new in the object.
 
     Raises:
         Malformed: the object does not have the shape of its kind.
     """
     effective = snapshot.levels.of(request.namespace)
-    kind = _kind(request)
-    if kind is None or effective.exempt or request.operation not in ("CREATE", "UPDATE"):
+    if effective.exempt or request.operation not in ("CREATE", "UPDATE"):
         return _untouched(request, "validate")
-    if kind == "pod":
+    if _is_pod(request):
         if _is_mirror(request.object):
             return _untouched(request, "validate")
         return _validate_pod(request, snapshot, effective)
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
         return _untouched(request, "validate")
-    return _validate_workload(request, snapshot, effective)
+    if templates is None:
+        kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+        if kind is None:
+            return _untouched(request, "validate")
+        if request.unread:
+            notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
+            return _untouched(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
+        templates = changed_templates(kind, _object(request), request.old_object)
+    if not templates:
+        return _untouched(request, "validate")
+    return _validate_workload(request, templates, snapshot, effective)
 
 
-def review(request: Request, snapshot: Snapshot) -> Outcome:
-    """Both halves, as the API server would call them: mutate, then validate the result."""
+def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] | None = None) -> Outcome:
+    """Both halves, as the API server would call them: mutate, then validate the result; `templates` as in `validate`."""
     repaired = mutate(request, snapshot)
     if repaired.touched:
         request = request._replace(object=dict(repaired.object))
-    judged = validate(request, snapshot)
+    judged = validate(request, snapshot, templates)
     if not repaired.touched:
         return judged
     return judged._replace(
@@ -316,13 +332,9 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     )
 
 
-def _validate_workload(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
-    if request.unread:
-        notice = f"the pod templates are not reviewed now, but when the pods are created: {request.unread}"
-        return _untouched(request, "validate")._replace(notices=((NOT_REVIEWED, notice),))
-    templates = changed_templates(request.kind, _object(request), request.old_object)
-    if not templates:
-        return _untouched(request, "validate")
+def _validate_workload(
+    request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective
+) -> Outcome:
     context = _context(request, snapshot, effective)._replace(
         operation="CREATE", budget=SearchBudget(WORK_LIMIT), reads_queue=request.group in KUBERNETES_GROUPS
     )
@@ -340,7 +352,8 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         known = judged.get(key)
         if known is None:
             view = PodView(template.pod)
-            repair = Repair(view, context, repairs)
+            # The controller may add what a part of a pod lacks, so every repair is made: nothing counts as missing.
+            repair = Repair(view, context, repairs if template.whole else snapshot.mutations)
             active = effective.for_pod(repair.pod)
             known = judged[key] = _Judged(view, repair, tuple(findings(repair.pod, context, active)))
         received.append((template.path, known.view))
@@ -358,6 +371,7 @@ def _validate_workload(request: Request, snapshot: Snapshot, effective: Effectiv
         object=request.object or {},
         pods=tuple(pods),
         received=tuple(received),
+        templates=tuple(reviewable),
         pods_refused=tuple(violations.lowered) if effective.enforcement is ENFORCE else (),
         enforcement=effective.enforcement,
     )
@@ -426,11 +440,8 @@ def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
     )
 
 
-def _kind(request: Request) -> str | None:
-    """`pod`, `workload`, or None for what is not this webhook's business."""
-    if request.group == "" and request.kind == "Pod":
-        return "pod"
-    return "workload" if (request.group, request.kind) in WORKLOADS else None
+def _is_pod(request: Request) -> bool:
+    return request.group == "" and request.kind == "Pod"
 
 
 def _is_mirror(pod: Any) -> bool:

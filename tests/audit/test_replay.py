@@ -14,11 +14,13 @@ from tests import strategies
 from tests.audit.recording import DATA, record, recorded, request, snapshot
 from tests.audit.test_excerpt import rich_pods
 from tests.examples import examples
+from tests.workloads import KINDS, kind_id, kinds, workload
 from webhook.audit.decision import Decision
 from webhook.audit.replay import ENDPOINT_REVIEWS, PASSED_OVER, Direction, Replayed, Replayer, ReplayVerdict, rebuild
 from webhook.devices.config_file import parse_device_config
 from webhook.errors import RequestError
 from webhook.pod.templates import changed_templates
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
 from webhook.review import Snapshot, mutate
 from webhook.rules.base import Level
 from webhook.settings.snapshot import default_device_config
@@ -72,30 +74,10 @@ def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any],
     reproduces(request(new, old, sub_resource=part), "validate")
 
 
-def _deployment(pod: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": pod}}
-
-
-def _cron_job(pod: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": pod}}}}
-
-
-def _template(pod: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "PodTemplate", "template": pod}
-
-
-def _job(pod: dict[str, Any]) -> dict[str, Any]:
-    tasks = [{"name": "a", "template": {}}, {"name": "b", "template": pod}]
-    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"schedulerName": "x", "tasks": tasks}}
-
-
-WORKLOADS = st.sampled_from([_deployment, _cron_job, _template, _job])
-
-
-@examples(50)
-@given(rich_pods(), WORKLOADS, ENDPOINTS, st.sampled_from([OLD, HIDING]))
-def test_any_workload_is_reproduced(pod: dict[str, Any], workload: Any, endpoint: str, used: Snapshot):
-    reproduces(request(workload(pod)), endpoint, used)
+@examples(60)
+@given(st.lists(rich_pods(), min_size=1, max_size=2), kinds, ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING]))
+def test_any_workload_is_reproduced(pods: list[dict[str, Any]], kind: WorkloadKind, endpoint: str, used: Snapshot):
+    reproduces(request(workload(kind, pods)), endpoint, used)
 
 
 counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
@@ -134,20 +116,21 @@ def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
     reproduces(request(workload), "validate", used)
 
 
-@examples(40)
-@given(rich_pods(), strategies.pods() | st.none(), WORKLOADS)
-def test_any_changed_workload_is_reproduced(pod: dict[str, Any], old: dict[str, Any] | None, workload: Any):
-    reproduces(request(workload(pod), workload(pod if old is None else old)), "validate")
+@examples(60)
+@given(st.lists(rich_pods(), min_size=2, max_size=2), strategies.pods() | st.none(), kinds)
+def test_any_changed_workload_is_reproduced(pods: list[dict[str, Any]], old: dict[str, Any] | None, kind: WorkloadKind):
+    before = pods if old is None else [pods[0], old]
+    reproduces(request(workload(kind, pods), workload(kind, before)), "validate")
 
 
-@pytest.mark.parametrize("workload", [_deployment, _cron_job, _template, _job])
-def test_the_same_templates_are_reviewed(workload: Any):
-    asked = request(workload(pod(99)), workload(pod()))
-    decision = recorded(asked, OLD)
-    paths = [template["path"] for template in decision.request["templates"]]
-    again = rebuild(decision)
-    assert [template.path for template in changed_templates(again.kind, again.object or {}, again.old_object)] == paths
-    assert again.group == asked.group
+@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+def test_the_same_templates_are_reviewed(kind: WorkloadKind):
+    asked = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
+    new = changed_templates(kind, asked.object or {}, asked.old_object)
+    again = rebuild(recorded(asked, OLD))
+    kept = again.templates or ()
+    assert [(one.path, one.whole, one.sources) for one in kept] == [(one.path, one.whole, one.sources) for one in new]
+    assert (again.request.group, again.request.kind) == kind.key
 
 
 @examples(40)
@@ -170,6 +153,8 @@ def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
             {"templates": [{"path": "spec.template", "pod": kept}]},
             {"templates": [{"path": "spec.tasks[0].template", "pod": {}}], "workload": kept},
             {"templates": [{"path": "spec.template", "pod": {}}], "workload": {"spec": kept}},
+            {"templates": [{"path": "spec.template", "pod": {}, "sources": kept}], "group": kept, "workload": kept},
+            {"templates": kept, "group": "ray.io"},
         ):
             decision = altered(recorded(request(pod()), OLD, endpoint), kind=kind, request=held)
             replayer = Replayer(OLD, snapshot({"schedulerName": "x", "schedulerNames": ["x"]}))
@@ -321,7 +306,7 @@ def test_pods_of_a_namespace_that_was_exempt():
 
 
 def test_workloads_whose_templates_did_not_change():
-    deployment = _deployment(pod(99))
+    deployment = workload(WORKLOAD_KINDS["apps", "Deployment"], [pod(99)])
     unchanged = request(deployment, {**deployment, "metadata": {"labels": {"a": "b"}}})
     decision = recorded(unchanged, OLD)
     tried = snapshot(TRUSTED)
@@ -330,12 +315,6 @@ def test_workloads_whose_templates_did_not_change():
     decision = recorded(unchanged, EXEMPT)
     assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
     assert replay(decision, EXEMPT, snapshot({"workloads": "off"})).verdict is ReplayVerdict.SAME
-
-
-def test_a_task_far_away():
-    templates = [{"path": "spec.tasks[99999].template", "pod": {}}]
-    decision = altered(judged(pod()), kind="Job", request={"templates": templates})
-    assert replay(decision).verdict is ReplayVerdict.UNKNOWN
 
 
 def test_the_user_counts():

@@ -28,7 +28,12 @@ SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 # What no schema can say: that one value depends on another.
-BEYOND = ("the policy: schedulerName", "toleration: a toleration with operator Exists")
+BEYOND = (
+    "the policy: schedulerName",
+    "toleration: a toleration with operator Exists",
+    "workloadKinds.0.templates.0: 'spec.in.",
+    "workloadKinds.0.templates.0: 'spec.a[*].b[*].*.c'",
+)
 
 
 def accepted(document):

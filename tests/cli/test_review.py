@@ -21,6 +21,7 @@ KEYS = [
     "enforcement",
     "podsRefused",
     "notReviewed",
+    "foundByShape",
     "findings",
     "warnings",
     "patch",
@@ -225,7 +226,8 @@ def test_a_refused_workload_is_refused_itself(run, write):
 
 # --- what is not reviewed -------------------------------------------------------------------------------------------
 
-RAY = workload("RayCluster", "ray.io/v1", {"headGroupSpec": {"template": template()}})
+# Its container stands in no pod template.
+UNREAD = workload("Session", "example.org/v1", {"container": template()["spec"]["containers"][0] | {"image": "cuda"}})
 
 
 @pytest.mark.parametrize(
@@ -234,9 +236,8 @@ RAY = workload("RayCluster", "ray.io/v1", {"headGroupSpec": {"template": templat
         (pod(limits=vgpus(1, 1000, 101), metadata={"namespace": "kube-system"}), "namespace kube-system is exempt"),
         (workload("Deployment", namespace="kube-system"), "namespace kube-system is exempt"),
         (workload("Deployment", namespace="own-a"), "namespace own-a is exempt"),
-        (RAY, "unknown kind RayCluster of ray.io"),
-        (workload("Deployment", "extensions/v1beta1"), "unknown kind Deployment of extensions"),
-        (RAY | {"metadata": {"name": "d", "namespace": "kube-system"}}, "namespace kube-system is exempt"),
+        (UNREAD, "unknown kind Session of example.org"),
+        (UNREAD | {"metadata": {"name": "d", "namespace": "kube-system"}}, "namespace kube-system is exempt"),
     ],
 )
 def test_what_is_not_reviewed_is_named(raw, why, run, write):
@@ -253,6 +254,32 @@ def test_what_is_not_reviewed_is_named(raw, why, run, write):
     assert f"  not reviewed: {why}: " in text
     assert "2 documents: 1 allowed, 1 skipped" in text
     assert f"# not reviewed: {why}: " in run("review", "-o", "yaml", "--policy", policy, path).out
+
+
+def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(run, write):
+    raw = workload("Session", "example.org/v1", {"groups": [{"template": template(50)}, {"template": template()}]})
+    path = write("s.yaml", raw, workload("Session", "example.org/v1", {"template": template(50)}))
+    policy = write("p.yaml", {"workloads": "deny"})  # no guess refuses
+    ran = run("review", "-o", "json", "--policy", policy, path)
+    refused, fine = ran.lines
+    assert (ran.code, refused["allowed"], refused["podsRefused"]) == (1, True, ["cores-range"])
+    assert refused["foundByShape"] == ["spec.groups[0].template", "spec.groups[1].template"]
+    assert refused["findings"][0]["path"].startswith("spec.groups[1].template.spec.containers[0].")
+    assert (fine["notReviewed"], fine["foundByShape"], fine["podsRefused"]) == (None, ["spec.template"], [])
+    text = " ".join(run("review", "--policy", policy, path).out.split())
+    assert (
+        "unknown kind Session of example.org: the webhook reviews its pods only; what looks like a pod template was reviewed "
+        "here: spec.groups[0].template, spec.groups[1].template. To have the kind reviewed, add it to workloadKinds"
+    ) in text
+    entry = {
+        "group": "example.org",
+        "version": "v1",
+        "kind": "Session",
+        "templates": ["spec.template", "spec.groups[*].template"],
+    }
+    policy = write("p.yaml", {"workloads": "deny", "workloadKinds": [entry]})
+    refused, fine = run("review", "-o", "json", "--policy", policy, path).lines
+    assert (refused["allowed"], refused["foundByShape"], fine["foundByShape"]) == (False, None, None)
 
 
 def test_workloads_off_is_named(run, write):

@@ -35,7 +35,11 @@ def stored(name: str, cores: int = 50, namespace: str = "team", owner: str = "",
     return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="gpu-a", **fields)
 
 
-RAY_LEFT = "unknown kind RayCluster of ray.io: only its pods are reviewed, when they are created; to try one, write it as a Pod"
+UNREAD = "unknown kind Session of example.org: only its pods are reviewed, when they are created; to try one, write it as a Pod"
+BY_SHAPE = (
+    "unknown kind Fleet of example.org: the webhook reviews its pods only; what looks like a pod template was reviewed here "
+    "(1 object). To have the kind reviewed, add it to workloadKinds of the policy"
+)
 
 
 def listed(*items: Any) -> dict[str, Any]:
@@ -54,15 +58,25 @@ def many() -> dict[str, Any]:
     )
 
 
-def ray(namespace: str = "team") -> dict[str, Any]:
-    """A kind that the webhook does not know, whose pods request too much."""
-    group = {"template": {"spec": pod(limits=vgpus(1, 1000, 101))["spec"]}}
-    spec = {"headGroupSpec": group}
+def fleet(namespace: str = "team") -> dict[str, Any]:
+    """A kind that the webhook does not review, whose pods request too much."""
     return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
+        "apiVersion": "example.org/v1",
+        "kind": "Fleet",
         "metadata": {"name": "r", "namespace": namespace},
-        "spec": spec,
+        "spec": {"group": {"template": {"spec": pod(limits=vgpus(1, 1000, 101))["spec"]}}},
+    }
+
+
+def session(namespace: str = "team") -> dict[str, Any]:
+    """A kind that the webhook does not review, whose container is in no pod template."""
+    container = pod(limits=vgpus(1, 1000, 101))["spec"]["containers"][0]
+    metadata = {"name": "s", "namespace": namespace}
+    return {
+        "apiVersion": "example.org/v1",
+        "kind": "Session",
+        "metadata": metadata,
+        "spec": {"container": container | {"image": "i"}},
     }
 
 
@@ -95,11 +109,11 @@ def test_the_table(run, write, spell):
 def test_what_is_not_reviewed_is_named(run, write):
     policy = write("policy.yaml", {"namespaces": [{"match": ["own-*"], "exempt": True}]})
     items = [stored("a", 150, namespace=where) for where in ("kube-system", "own-a")]
-    path = write("all", listed(*items, ray(), ray("kube-system"), {"apiVersion": "v1", "kind": "ConfigMap"}))
+    path = write("all", listed(*items, session(), session("kube-system"), {"apiVersion": "v1", "kind": "ConfigMap"}))
     unread = [
         "not reviewed: namespace kube-system is exempt: the webhook configurations leave it out (2 objects)",
         "not reviewed: namespace own-a is exempt: the policy exempts it under `namespaces` (1 object)",
-        f"not reviewed: {RAY_LEFT} (1 object)",
+        f"not reviewed: {UNREAD} (1 object)",
     ]
     table = run("scan", *SETTINGS, "--policy", policy, path)
     assert (table.code, table.err) == (0, "")
@@ -107,6 +121,16 @@ def test_what_is_not_reviewed_is_named(run, write):
     lines = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
     assert (lines.code, lines.out) == (0, "")
     assert lines.err.splitlines() == [f"warning: {line}" for line in unread]
+
+
+def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(run, write):
+    path = write("all", listed(fleet(), fleet("kube-system")))
+    ran = run("scan", *SETTINGS, path)
+    assert ran.code == 1
+    assert BY_SHAPE in " ".join(ran.out.split())
+    ran = run("scan", *SETTINGS, "-o", "json", path)
+    assert [(line["kind"], line["level"], line["rule"]) for line in ran.lines] == [("Fleet", "deny", "cores-range")]
+    assert f"warning: {BY_SHAPE}" in ran.err
 
 
 def test_another_installation_exempts_other_namespaces(run, write):
@@ -121,7 +145,7 @@ def test_another_installation_exempts_other_namespaces(run, write):
 
 
 def test_a_workload_whose_pods_would_be_refused_is_a_denial(run, write):
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": ray()["spec"]["headGroupSpec"]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": fleet()["spec"]["group"]}
     ran = run("scan", *SETTINGS, "-o", "json", write("all", job))
     assert (ran.code, ran.lines[0]["level"], ran.lines[0]["rule"]) == (1, "deny", "cores-range")
 
@@ -402,6 +426,40 @@ def test_workloads_are_read_and_made_ones_are_not(run, api, cluster):
     api.put("/apis/apps/v1/replicasets", base | {"kind": "ReplicaSet", "metadata": metadata})
     lines = run("scan", *cluster, "-A", "-o", "json").lines
     assert {(line["kind"], line["level"]) for line in lines} == {("Deployment", "deny")}
+
+
+def test_what_a_kind_read_in_parts_has_created_is_read_too(run, api, cluster):
+    """A TrainJob names the resources of its nodes; the JobSet that it becomes has the whole pods, and covers its Jobs."""
+    template = {"template": {"spec": stored("x", 150)["spec"]}}
+
+    def made(version: str, kind: str, spec: dict[str, Any], owner: dict[str, Any] | None = None) -> dict[str, Any]:
+        owners = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}] if owner else []
+        return {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {"name": "train", "ownerReferences": owners},
+            "spec": spec,
+        }
+
+    trainer = {"resourcesPerNode": {"limits": vgpus(1, 1000, 150)}}
+    train_job = made("trainer.kubeflow.org/v1alpha1", "TrainJob", {"trainer": trainer})
+    spec = {"replicatedJobs": [{"name": "node", "template": {"spec": template}}]}
+    job_set = made("jobset.x-k8s.io/v1alpha2", "JobSet", spec, train_job)
+    api.put("/apis/trainer.kubeflow.org/v1alpha1/trainjobs", train_job)
+    api.put("/apis/jobset.x-k8s.io/v1alpha2/jobsets", job_set)
+    api.put("/apis/batch/v1/jobs", made("batch/v1", "Job", template, job_set))
+    lines = run("scan", *cluster, "-A", "-o", "json").lines
+    assert {(line["kind"], line["level"]) for line in lines} == {("TrainJob", "deny"), ("JobSet", "deny")}
+
+
+def test_a_kind_is_read_in_the_version_that_the_cluster_serves(run, api, cluster):
+    missing(api, ".*/kubeflow.org/v1/.*")
+    spec = {"mpiReplicaSpecs": {"Worker": {"template": {"spec": stored("x", 150)["spec"]}}}}
+    job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "mpi"}, "spec": spec}
+    api.put("/apis/kubeflow.org/v2beta1/mpijobs", job)
+    ran = run("scan", *cluster, "-A", "-o", "json")
+    assert {(line["kind"], line["level"]) for line in ran.lines} == {("MPIJob", "deny")}
+    assert ran.err == ""
 
 
 def test_what_may_not_be_read_is_told_and_the_rest_reported(run, api, cluster):

@@ -155,7 +155,10 @@ def test_the_namespace_holds_where_the_manifest_names_none(client, metadata, nam
     "raw, note",
     [
         ({**BAD, "metadata": {"namespace": "kube-system"}}, "not reviewed: namespace kube-system is exempt: "),
-        ({**BAD, "apiVersion": "ray.io/v1", "kind": "RayCluster"}, "not reviewed: unknown kind RayCluster of ray.io: "),
+        (
+            {"apiVersion": "example.org/v1", "kind": "Session", "spec": {"container": {"image": "cuda"}}},
+            "not reviewed: unknown kind Session of example.org: ",
+        ),
         ({"apiVersion": "v1", "kind": "Service"}, "nothing to review: neither a pod nor a workload"),
     ],
 )
@@ -163,6 +166,12 @@ def test_what_is_not_reviewed_is_named(client, raw, note):
     (found,) = reviewed(client, raw)["documents"]
     assert (found["allowed"], found["outcome"], found["findings"]) == (True, "untouched", [])
     assert found["note"].startswith(note)
+
+
+def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(client):
+    (found,) = reviewed(client, {**BAD, "apiVersion": "example.org/v1", "kind": "Session"})["documents"]
+    assert (found["allowed"], found["outcome"], found["podsRefused"]) == (True, "warned", ["cores-range"])
+    assert found["note"].startswith("unknown kind Session of example.org: the webhook reviews its pods only; ")
 
 
 def test_a_workload_tells_how_its_pods_will_change(client):

@@ -13,6 +13,7 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.manifests.configurations import configurations
 from webhook.outcome import Outcome
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.settings.files import load_nodes
@@ -53,10 +54,11 @@ CLUSTERS = st.sampled_from([USUAL, RENAMED, HIDING, WITHOUT_CONFIG])
 def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict[str, Any]:
     kind, version = obj["kind"], obj["apiVersion"]
     group, _, version = version.rpartition("/")
+    known = WORKLOAD_KINDS.get((group, kind))
     return {
         "uid": "u",
         "kind": {"group": group, "version": version, "kind": kind},
-        "resource": {"group": group, "version": version, "resource": f"{kind.lower()}s"},
+        "resource": {"group": group, "version": version, "resource": known.plural if known else f"{kind.lower()}s"},
         "operation": operation,
         "namespace": "default",
         "userInfo": {"username": "alice"},

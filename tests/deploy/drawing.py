@@ -135,18 +135,6 @@ def annotated(chosen: dict[str, str] | None, limits: dict[str, str] | None = Non
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
-def workload(group: str, kind: str, templates: list[dict[str, Any]]) -> dict[str, Any]:
-    version = "batch.volcano.sh/v1alpha1" if group == "batch.volcano.sh" else f"{group}/v1".lstrip("/")
-    head = {"apiVersion": version, "kind": kind, "metadata": {"name": "w"}}
-    if kind == "PodTemplate":
-        return head | {"template": templates[0]}
-    if kind == "CronJob":
-        return head | {"spec": {"jobTemplate": {"spec": {"template": templates[0]}}}}
-    if group == "batch.volcano.sh":
-        return head | {"spec": {"tasks": [{"name": "t", "template": template} for template in templates]}}
-    return head | {"spec": {"template": templates[0]}}
-
-
 # --- what loosens the isolation ---------------------------------------------------------------------------------------
 
 separators = st.sampled_from(["/", "/", "/", "//", "/./", "/.//./"])

@@ -21,7 +21,9 @@ from tests.deploy.asking import (
     request,
 )
 from tests.deploy.calling import called
-from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods, workload
+from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods
+from tests.workloads import workload
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 
 RECORDED = sorted((DATA / "reviews").glob("*.json"))
 
@@ -69,7 +71,7 @@ def test_one_thing_is_enough(pod: dict[str, Any]):
     asked = request(pod)
     assert_nothing_slips_by(asked, USUAL)
     template = {"metadata": pod["metadata"], "spec": pod["spec"]}
-    owner = request(workload("apps", "Deployment", [template]))
+    owner = request(workload(WORKLOAD_KINDS["apps", "Deployment"], [template]))
     assert_nothing_slips_by(owner, USUAL)
     assert called(USUAL.entries, asked, "/validate") == {"pods"}
     assert called(USUAL.entries, owner, "/validate") == {"workloads"}

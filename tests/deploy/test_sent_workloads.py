@@ -6,32 +6,63 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.deploy.asking import CLUSTERS, USUAL, Cluster, answer, assert_nothing_slips_by, request, says_something
+from tests.deploy.asking import (
+    CLUSTERS,
+    USUAL,
+    Cluster,
+    answer,
+    assert_nothing_slips_by,
+    cluster,
+    request,
+    says_something,
+)
 from tests.deploy.calling import called
-from tests.deploy.drawing import ASSIGNMENTS, SHOWN, plain_pods, pod_with, pods, workload
+from tests.deploy.drawing import ASSIGNMENTS, SHOWN, plain_pods, pod_with, pods
+from tests.workloads import KINDS, WHOLE_KINDS, kind_id, kinds, workload
 from webhook import names
-from webhook.pod.templates import WORKLOADS
+from webhook.pod.workload_kinds import WorkloadKind
+from webhook.policy.policy import parse_policy
 from webhook.review import validate
 
-templates = pods().map(lambda pod: {"metadata": pod["metadata"], "spec": pod["spec"]})
-plain_templates = plain_pods().map(lambda pod: {"metadata": pod["metadata"], "spec": pod["spec"]})
-kinds = st.sampled_from(sorted(WORKLOADS))
+Json = dict[str, Any]
 
 
-@given(
-    kinds,
-    st.lists(templates, min_size=1, max_size=2),
-    st.none() | st.lists(templates, min_size=1, max_size=2),
-    CLUSTERS,
-)
+def template_of(pod: Json) -> Json:
+    return {"metadata": pod["metadata"], "spec": pod["spec"]}
+
+
+templates = st.lists(pods().map(template_of), min_size=1, max_size=2)
+plain_templates = st.lists(plain_pods().map(template_of), min_size=1, max_size=2)
+DEVICE = template_of(pod_with(resources={"limits": {names.VGPU_NUMBER: "0"}}))
+
+MORE_KINDS = {
+    "workloadKinds": [
+        {
+            "group": "example.org",
+            "version": "v1",
+            "kind": "Policy",
+            "templates": ["spec.template", "spec.groups[*].workers.*.template"],
+        }
+    ]
+}
+
+
+@given(kinds, templates, st.none() | templates, CLUSTERS)
 def test_nothing_that_a_rule_says_of_a_template_slips_by(
-    kind: tuple[str, str], now: list[dict[str, Any]], before: list[dict[str, Any]] | None, where: Cluster
+    kind: WorkloadKind, now: list[Json], before: list[Json] | None, where: Cluster
 ):
-    old = None if before is None else workload(*kind, before)
-    assert_nothing_slips_by(request(workload(*kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
+    old = None if before is None else workload(kind, before)
+    assert_nothing_slips_by(request(workload(kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
 
 
-@pytest.mark.parametrize("kind", sorted(WORKLOADS))
+@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+def test_every_kind_of_workload_is_sent(kind: WorkloadKind):
+    asked = request(workload(kind, [DEVICE]))
+    assert says_something(answer(validate, asked, USUAL.snapshot))
+    assert called(USUAL.entries, asked, "/validate") == {"workloads"}
+
+
+@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=kind_id)
 @pytest.mark.parametrize(
     "pod",
     [
@@ -42,30 +73,50 @@ def test_nothing_that_a_rule_says_of_a_template_slips_by(
     ],
     ids=["annotation", "variable", "device", "misspelt device"],
 )
-def test_every_kind_of_workload_is_sent(kind: tuple[str, str], pod: dict[str, Any]):
-    template = {"metadata": pod["metadata"], "spec": pod["spec"]}
-    asked = request(workload(*kind, [template]))
+def test_every_reason_is_enough(kind: WorkloadKind, pod: Json):
+    asked = request(workload(kind, [template_of(pod)]))
     assert says_something(answer(validate, asked, USUAL.snapshot))
     assert called(USUAL.entries, asked, "/validate") == {"workloads"}
 
 
-@given(kinds, st.lists(plain_templates, min_size=1, max_size=2))
-def test_a_workload_of_plain_pods_is_never_sent(kind: tuple[str, str], now: list[dict[str, Any]]):
-    assert called(USUAL.entries, request(workload(*kind, now)), "/validate") == set()
+@given(kinds, plain_templates)
+def test_a_workload_of_plain_pods_is_never_sent(kind: WorkloadKind, now: list[Json]):
+    assert called(USUAL.entries, request(workload(kind, now)), "/validate") == set()
 
 
-@given(kinds, st.lists(templates, min_size=1, max_size=2))
-def test_a_workload_whose_templates_stay_is_never_sent(kind: tuple[str, str], same: list[dict[str, Any]]):
-    new, old = workload(*kind, same), workload(*kind, same)
-    new["metadata"]["labels"] = {"touched": "yes"}
-    if kind[1] != "PodTemplate":
+@given(kinds, templates)
+def test_a_workload_whose_templates_stay_is_never_sent(kind: WorkloadKind, same: list[Json]):
+    new, old = workload(kind, same, labels={"touched": "yes"}), workload(kind, same)
+    if "spec" in new:
         new["spec"]["replicas"] = 5
     assert called(USUAL.entries, request(new, "UPDATE", oldObject=old), "/validate") == set()
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+@pytest.mark.parametrize("field", ["template", "tasks", "templates", "predictor", "driver", "trainer", "headGroupSpec"])
+def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, field: str):
+    empty = [{"name": "t"}] if field in ("tasks", "templates") else {}
+    for half in ({}, {"spec": {}}, {"spec": {field: empty}}, {"template": {}}):
+        whole = {"apiVersion": f"{kind.group}/{kind.versions[0]}".removeprefix("/"), "kind": kind.kind, **half}
+        assert called(USUAL.entries, request(whole), "/validate") == set()
+
+
 @pytest.mark.parametrize(
-    "half", [{}, {"spec": {}}, {"spec": {"tasks": [{"name": "t"}]}}, {"template": {}}, {"spec": {"template": {}}}]
+    ("spec", "path"),
+    [
+        ({"template": DEVICE}, "spec.template"),
+        ({"groups": [{}, {"workers": {"a": {"template": DEVICE}, "b": {}}}]}, "spec.groups[1].workers.a.template"),
+    ],
 )
-def test_a_workload_without_a_template_breaks_no_condition(half: dict[str, Any]):
-    asked = request({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "w"}, **half})
+def test_kinds_of_the_policy_are_sent(spec: Json, path: str):
+    where = cluster(policy=parse_policy(MORE_KINDS, "policy"))
+    made = {"apiVersion": "example.org/v1", "kind": "Policy", "metadata": {"name": "w"}, "spec": spec}
+    asked = request(made)
+    asked["resource"]["resource"] = "policies"
+    assert [violation.path for violation in answer(validate, asked, where.snapshot).violations] == [
+        f"{path}.spec.containers[1].resources.limits[{names.VGPU_NUMBER}]"
+    ]
+    assert called(where.entries, asked, "/validate") == {"workloads"}
+    same = {**asked, "operation": "UPDATE", "oldObject": made | {"spec": {**spec, "other": 1}}}
+    assert called(where.entries, same, "/validate") == set()
     assert called(USUAL.entries, asked, "/validate") == set()

@@ -12,6 +12,7 @@ from webhook.cli.main import program
 from webhook.console.api import PREFIX, openapi_document
 from webhook.console.app import OPERATIONS
 from webhook.offline.rulebook import rows
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.render.policy import json_schema
 from webhook.render.rules import cell, markdown
 from webhook.render.yaml import to_json
@@ -32,6 +33,7 @@ def parts() -> dict[str, str]:
         "settings": _table(("key", "default", "what"), _settings()),
         "commands": "\n".join(_commands()),
         "operations": _table(("method", "path", "what it answers"), _operations()),
+        "workloads": _table(("API group", "kind", "pod templates"), _workloads()),
         "metrics": _table(("metric", "type", "labels", "what"), _metrics()),
     }
 
@@ -123,6 +125,12 @@ def _choices(node: dict[str, Any], described: dict[str, Any]) -> str:
     words = [choice or '""' for choice in described.get("enum", ()) if choice is not False]
     listed = all(word in node["description"] for word in words)
     return "" if listed else f" One of {', '.join(f'`{word}`' for word in words)}."
+
+
+def _workloads() -> Iterator[tuple[str, str, str]]:
+    for kind in WORKLOAD_KINDS.values():
+        paths = ", ".join(f"`{template.templates}`" for template in kind.templates)
+        yield f"`{kind.group}`" if kind.group else "core", kind.kind, paths if kind.is_whole else f"{paths} (in part)"
 
 
 def _metrics() -> Iterator[tuple[str, str, str, str]]:

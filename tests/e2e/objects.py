@@ -5,6 +5,7 @@ from typing import Any
 import yaml
 
 from tests.server.program import DATA
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 
 Object = dict[str, Any]
 
@@ -59,12 +60,16 @@ def config_map(namespace: str, name: str, data: dict[str, str]) -> Object:
 
 def custom_resource(group: str, version: str, kind: str) -> Object:
     """A namespaced custom resource that takes whatever comes."""
-    plural = f"{kind.lower()}s"
+    known = WORKLOAD_KINDS.get((group, kind))
+    plural = known.plural if known else f"{kind.lower()}s"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},  # which groups of k8s.io need
+        },
         "spec": {
             "group": group,
             "scope": "Namespaced",

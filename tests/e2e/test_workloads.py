@@ -1,11 +1,15 @@
 """Who applies a workload is warned of the pods that it would make."""
 
+from http import HTTPStatus
 from typing import Any
 
 import pytest
 
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod
+from tests.e2e.objects import custom_resource, device_pod
+from tests.server.program import until
+from tests.workloads import KINDS, workload
+from webhook.pod.templates import read_templates
 
 pytestmark = pytest.mark.usefixtures("webhook")
 
@@ -53,3 +57,26 @@ def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, nam
     assert (
         'gang-too-large: task "train" must start 2 pods at once, but the empty fleet holds 1 (gpu-a 1)' in done.stderr
     )
+
+
+SECONDS = 20.0
+CUSTOM = [kind for kind in KINDS if "." in kind.group and kind.key != ("batch.volcano.sh", "Job")]
+
+
+def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
+    cluster.apply(*[custom_resource(kind.group, kind.versions[0], kind.kind) for kind in CUSTOM])
+
+    def apply(number: int) -> tuple[int, str]:
+        items = [workload(kind, [template(number)], namespace=namespace) for kind in CUSTOM]
+        done = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
+        return done.returncode, done.stderr
+
+    with cluster.api() as api:
+        served = [f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}" for kind in CUSTOM]
+        until(lambda: all(api.get(path).status == HTTPStatus.OK for path in served), SECONDS)
+    code, warnings = apply(9)
+    assert code == 0, warnings
+    for kind in CUSTOM:
+        paths = [each.path for each in read_templates(kind, workload(kind, [template(9)]))]
+        assert all(f"Warning: card-count: {path}: " in warnings for path in paths), (kind, warnings)
+    assert apply(8) == (0, "")

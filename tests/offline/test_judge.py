@@ -14,6 +14,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
 from webhook.offline import scan as tally_module
 from webhook.offline.scan import Judged, Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate
 from webhook.settings.snapshot import build_snapshot
@@ -172,11 +173,15 @@ def test_what_refuses_the_pods_of_a_workload_is_a_denial():
     ]
 
 
+OWNED_BY_SET = {"apiVersion": "apps/v1", "kind": "StatefulSet", "controller": True}
+
+
 @pytest.mark.parametrize(
     "raw, scanned",
     [
         (workload("Deployment", "apps/v1"), True),
-        (workload("Deployment", "example.com/v1"), False),
+        (workload("Deployment", "example.com/v1"), True),
+        (workload("ControllerRevision", "apps/v1", ownerReferences=[OWNED_BY_SET]), False),
         (
             workload(
                 "Job", "batch/v1", ownerReferences=[{"apiVersion": "batch/v1", "kind": "CronJob", "controller": True}]
@@ -193,14 +198,25 @@ def test_what_refuses_the_pods_of_a_workload_is_a_denial():
         (placed() | {"status": {"phase": "Running"}}, True),
         (placed() | {"status": {"phase": "Failed"}}, False),
         (placed() | {"status": {"phase": "Succeeded"}}, False),
-        ({"apiVersion": "v1", "kind": "Service"}, False),
-        ({"apiVersion": "metrics.k8s.io/v1beta1", "kind": "Pod"}, False),
     ],
 )
 def test_what_is_scanned(raw: dict[str, Any], scanned: bool):
-    assert is_scanned(raw) is scanned
+    assert is_scanned(raw, WORKLOAD_KINDS) is scanned
     if raw.get("status"):
-        assert is_scanned(raw, finished=True)
+        assert is_scanned(raw, WORKLOAD_KINDS, finished=True)
+
+
+@pytest.mark.parametrize(
+    "raw", [{"apiVersion": "v1", "kind": "Service"}, {"apiVersion": "metrics.k8s.io/v1beta1", "kind": "Pod"}]
+)
+def test_an_object_without_pods_is_not_judged(raw: dict[str, Any]):
+    assert judge(raw, SNAPSHOT) is None
+
+
+def test_an_unknown_kind_is_judged_by_what_looks_like_a_pod_template():
+    found = judged(workload("Deployment", "example.com/v1"))
+    assert found.unknown == "unknown kind Deployment of example.com"
+    assert [(one.rule, one.level) for one in found.findings] == [("cores-range", "deny")]
 
 
 # --- putting it together --------------------------------------------------------------------------------------------
@@ -241,7 +257,7 @@ def test_odd_objects_are_refused_by_name_or_judged(raw: Any):
     from webhook.errors import Malformed
 
     try:
-        if isinstance(raw.get("kind"), str) and is_scanned(raw):
+        if isinstance(raw.get("kind"), str) and is_scanned(raw, WORKLOAD_KINDS):
             judge(raw, SNAPSHOT)
     except Malformed:
         pass

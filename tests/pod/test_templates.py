@@ -3,45 +3,161 @@
 import copy
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from tests.workloads import KINDS, kind_id, workload
 from webhook.errors import Malformed
-from webhook.pod.templates import WORKLOADS, changed_templates, holds_pods
+from webhook.pod.templates import Template, changed_templates, find_templates, holds_pods, read_templates
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind, with_kinds, workload_kind
 
-REVIEWS = Path(__file__).parent.parent / "data" / "reviews"
+DATA = Path(__file__).parent.parent / "data"
 POD = {"metadata": {"annotations": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
 AS_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
+DEPLOYMENT, VCJOB = WORKLOAD_KINDS["apps", "Deployment"], WORKLOAD_KINDS["batch.volcano.sh", "Job"]
 
 
-def found(kind, raw, old=None):
+def found(kind: WorkloadKind, raw: dict[str, Any], old: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
     return [(template.path, template.pod) for template in changed_templates(kind, raw, old)]
 
 
-@pytest.mark.parametrize(
-    "kind, raw, path",
-    [
-        ("Deployment", {"spec": {"template": POD}}, "spec.template"),
-        ("StatefulSet", {"spec": {"template": POD}}, "spec.template"),
-        ("DaemonSet", {"spec": {"template": POD}}, "spec.template"),
-        ("ReplicaSet", {"spec": {"template": POD}}, "spec.template"),
-        ("ReplicationController", {"spec": {"template": POD}}, "spec.template"),
-        ("Job", {"spec": {"template": POD}}, "spec.template"),
-        ("PodTemplate", {"template": POD}, "template"),
-        ("CronJob", {"spec": {"jobTemplate": {"spec": {"template": POD}}}}, "spec.jobTemplate.spec.template"),
-        ("Job", {"spec": {"tasks": [{"template": POD}]}}, "spec.tasks[0].template"),
-    ],
-)
-def test_each_kind_has_its_place(kind, raw, path):
+def kind_of(raw: dict[str, Any]) -> WorkloadKind:
+    return WORKLOAD_KINDS[raw["apiVersion"].rpartition("/")[0], raw["kind"]]
+
+
+# --- manifests as the projects' own examples have them ----------------------------------------------------------------
+
+# The paths of all templates, and where each requests its vGPUs; "" where it requests none.
+NUMBER = "resources.limits[volcano.sh/vgpu-number]"
+MAIN = f".spec.containers[0].{NUMBER}"
+EXPECTED = {
+    "RayCluster/raycluster": {
+        "spec.headGroupSpec.template": "",
+        "spec.workerGroupSpecs[0].template": MAIN,
+    },
+    "RayJob/rayjob": {
+        "spec.rayClusterSpec.headGroupSpec.template": "",
+        "spec.rayClusterSpec.workerGroupSpecs[0].template": MAIN,
+        "spec.submitterPodTemplate": "",
+    },
+    "RayService/rayservice": {"spec.rayClusterConfig.headGroupSpec.template": MAIN},
+    "RayCronJob/raycronjob": {"spec.jobTemplate.rayClusterSpec.headGroupSpec.template": MAIN},
+    "PyTorchJob/pytorch-simple": {
+        "spec.pytorchReplicaSpecs.Master.template": MAIN,
+        "spec.pytorchReplicaSpecs.Worker.template": MAIN,
+    },
+    "TFJob/dist-mnist": {"spec.tfReplicaSpecs.PS.template": "", "spec.tfReplicaSpecs.Worker.template": MAIN},
+    "MPIJob/horovod": {"spec.mpiReplicaSpecs.Launcher.template": "", "spec.mpiReplicaSpecs.Worker.template": MAIN},
+    "XGBoostJob/xgboost": {"spec.xgbReplicaSpecs.Master.template": MAIN},
+    "PaddleJob/paddle": {"spec.paddleReplicaSpecs.Worker.template": MAIN},
+    "JAXJob/jax": {"spec.jaxReplicaSpecs.Worker.template": MAIN},
+    "Notebook/notebook": {"spec.template": MAIN},
+    "ClusterTrainingRuntime/torch-distributed": {
+        "spec.template.spec.replicatedJobs[0].template.spec.template": MAIN,
+    },
+    "TrainingRuntime/team": {
+        "spec.template.spec.replicatedJobs[0].template.spec.template": "",
+        "spec.template.spec.replicatedJobs[1].template.spec.template": MAIN,
+    },
+    "TrainJob/train": {"spec.trainer": ".resourcesPerNode.limits[volcano.sh/vgpu-number]"},
+    "Workflow/": {"spec.templates[1]": "", "spec.templates[2]": f".container.{NUMBER}"},
+    "WorkflowTemplate/shared": {"spec.templates[0]": f".containerSet.containers[0].{NUMBER}"},
+    "ClusterWorkflowTemplate/shared-everywhere": {"spec.templates[0]": f".container.{NUMBER}"},
+    "CronWorkflow/nightly": {"spec.workflowSpec.templates[0]": f".container.{NUMBER}"},
+    "Rollout/serve": {"spec.template": MAIN},
+    "SparkApplication/spark-pi": {"spec.executor": ".gpu.quantity"},
+    "ScheduledSparkApplication/spark-nightly": {"spec.template.executor": f".template{MAIN}"},
+    "InferenceService/llama": {
+        "spec.predictor": f".model.{NUMBER}",
+        "spec.predictor.workerSpec": f".containers[0].{NUMBER}",
+        "spec.transformer": "",
+    },
+    "InferenceService/older": {"spec.predictor": f".triton.{NUMBER}"},
+    "LLMInferenceService/facebook-opt": {
+        "spec.template": f".containers[0].{NUMBER}",
+        "spec.worker": f".containers[0].{NUMBER}",
+        "spec.prefill.template": f".containers[0].{NUMBER}",
+    },
+    "Service/hello": {"spec.template": MAIN},
+    "JobSet/pytorch": {
+        "spec.replicatedJobs[0].template.spec.template": "",
+        "spec.replicatedJobs[1].template.spec.template": MAIN,
+    },
+    "LeaderWorkerSet/vllm": {
+        "spec.leaderWorkerTemplate.leaderTemplate": MAIN,
+        "spec.leaderWorkerTemplate.workerTemplate": MAIN,
+    },
+    "JobTemplate/train": {"spec.tasks[0].template": MAIN},
+    "CronJob/nightly": {"spec.jobTemplate.spec.tasks[0].template": MAIN},
+}
+
+
+def requested(template: Template) -> str:
+    for index, container in enumerate(template.pod["spec"]["containers"]):
+        if "volcano.sh/vgpu-number" in container.get("resources", {}).get("limits", {}):
+            return template.field(f"spec.containers[{index}].{NUMBER}").removeprefix(template.path)
+    return ""
+
+
+def written() -> list[dict[str, Any]]:
+    files = sorted((DATA / "workloads").glob("*.yaml"))
+    return [document for file in files for document in yaml.safe_load_all(file.read_text())]
+
+
+def test_manifests_of_every_project():
+    templates = {
+        f"{raw['kind']}/{raw['metadata'].get('name', '')}": {
+            template.path: requested(template) for template in read_templates(kind_of(raw), raw)
+        }
+        for raw in written()
+    }
+    assert templates == EXPECTED
+
+
+def test_every_kind_has_a_manifest():
+    native = {kind for kind in WORKLOAD_KINDS if kind[0] in ("", "apps", "batch")} | {
+        VCJOB.key
+    }  # recorded reviews have them
+    assert {kind_of(raw).key for raw in written()} | native == set(WORKLOAD_KINDS)
+
+
+def recorded() -> list[Any]:
+    requests = [
+        (path.stem, json.loads(path.read_bytes())["request"]) for path in sorted((DATA / "reviews").glob("*.json"))
+    ]
+    keys = {name: WORKLOAD_KINDS.get((asked["kind"]["group"], asked["kind"]["kind"])) for name, asked in requests}
+    return [pytest.param(keys[name], asked["object"], id=name) for name, asked in requests if keys[name]]
+
+
+@pytest.mark.parametrize("kind, raw", recorded())
+def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[str, Any]):
+    templates = changed_templates(kind, raw, None)
+    assert templates
+    assert all(template.pod["spec"]["containers"] for template in templates)
+    assert changed_templates(kind, raw, raw) == []
+
+
+# --- kinds that hold whole pods -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+def test_each_kind_has_its_places(kind: WorkloadKind):
+    pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}]}}
+    raw = workload(kind, [pod])
     kept = copy.deepcopy(raw)
-    assert found(kind, raw) == [(path, AS_POD)]
+    templates = list(read_templates(kind, raw))
+    assert len(templates) == len(kind.templates)
+    assert all(template.pod["spec"]["containers"] == pod["spec"]["containers"] for template in templates)
+    assert all(template.whole is kind.is_whole for template in templates)
     assert raw == kept
-    assert kind in {known for _, known in WORKLOADS}
+    assert found(kind, raw, kept) == []
 
 
 def test_the_jobs_scheduler_holds_for_tasks_that_name_none():
     tasks = [{"template": POD}, {"template": {"spec": {"schedulerName": "own"}}}, {"template": None}]
-    pods = found("Job", {"spec": {"schedulerName": "volcano", "tasks": tasks}})
+    pods = found(VCJOB, {"spec": {"schedulerName": "volcano", "tasks": tasks}})
     assert [pod["spec"].get("schedulerName") for _, pod in pods] == ["volcano", "own", "volcano"]
     assert [path for path, _ in pods] == [f"spec.tasks[{i}].template" for i in range(3)]
     assert "schedulerName" not in POD["spec"]
@@ -49,90 +165,152 @@ def test_the_jobs_scheduler_holds_for_tasks_that_name_none():
 
 def test_a_deployments_scheduler_is_its_pods_own_business():
     raw = {"spec": {"schedulerName": "volcano", "template": POD}}
-    assert found("Deployment", raw) == [("spec.template", AS_POD)]
+    assert found(DEPLOYMENT, raw) == [("spec.template", AS_POD)]
 
 
-@pytest.mark.parametrize("spec", [{}, {"replicas": 3}, {"tasks": []}, {"tasks": None}])
-def test_no_template_nothing_to_judge(spec):
-    assert found("Deployment", {"spec": spec}) == []
+@pytest.mark.parametrize("spec", [{}, {"replicas": 3}, {"template": None}, {"tasks": []}, {"tasks": None}])
+def test_no_template_nothing_to_judge(spec: dict[str, Any]):
+    assert found(DEPLOYMENT, {"spec": spec}) == found(VCJOB, {"spec": spec}) == []
 
 
 def test_only_what_changed_is_judged():
     raw = {"spec": {"replicas": 2, "template": POD}}
     scaled = {"spec": {"replicas": 3, "template": copy.deepcopy(POD)}}
-    assert found("Deployment", scaled, raw) == []
+    assert found(DEPLOYMENT, scaled, raw) == []
     other = {"spec": {"template": {"spec": {"containers": []}}}}
-    assert [path for path, _ in found("Deployment", other, raw)] == ["spec.template"]
+    assert [path for path, _ in found(DEPLOYMENT, other, raw)] == ["spec.template"]
 
 
 def test_of_several_tasks_only_the_changed_one():
     old = {"spec": {"tasks": [{"template": copy.deepcopy(POD)}, {"template": copy.deepcopy(POD)}]}}
     new = copy.deepcopy(old)
     new["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] = "x"
-    assert [path for path, _ in found("Job", new, old)] == ["spec.tasks[1].template"]
+    assert [path for path, _ in found(VCJOB, new, old)] == ["spec.tasks[1].template"]
 
 
 def test_another_scheduler_of_the_job_changes_its_tasks():
     old = {"spec": {"schedulerName": "a", "tasks": [{"template": POD}]}}
     new = {"spec": {"schedulerName": "b", "tasks": [{"template": POD}]}}
-    assert [path for path, _ in found("Job", new, old)] == ["spec.tasks[0].template"]
+    assert [path for path, _ in found(VCJOB, new, old)] == ["spec.tasks[0].template"]
+
+
+def test_paths_through_lists_and_maps():
+    kind = workload_kind("example.org", "Fleet", "v1", "spec.groups[*].roles.*.template")
+    raw = {"spec": {"groups": [{}, {"roles": {"a": {"template": POD}, "b.c": {"template": POD}, "d": {}}}]}}
+    assert [path for path, _ in found(kind, raw)] == [
+        "spec.groups[1].roles.a.template",
+        "spec.groups[1].roles[b.c].template",
+    ]
 
 
 @pytest.mark.parametrize(
-    "kind, raw, path",
+    "group, kind, raw, path",
     [
-        ("Deployment", {"spec": []}, "spec"),
-        ("Deployment", {"spec": {"template": "x"}}, "spec.template"),
-        ("Deployment", {"spec": {"template": {"spec": 1}}}, "spec.template.spec"),
-        ("Deployment", {"spec": {"template": {"metadata": []}}}, "spec.template.metadata"),
-        ("CronJob", {"spec": {"jobTemplate": 1}}, "spec.jobTemplate"),
-        ("CronJob", {"spec": {"jobTemplate": {"spec": 1}}}, "spec.jobTemplate.spec"),
-        ("CronJob", {"spec": {"jobTemplate": {"spec": {"template": 1}}}}, "spec.jobTemplate.spec.template"),
-        ("PodTemplate", {"template": []}, "template"),
-        ("Job", {"spec": {"tasks": {}}}, "spec.tasks"),
-        ("Job", {"spec": {"tasks": [1]}}, "spec.tasks[0]"),
-        ("Job", {"spec": {"tasks": [{"template": []}]}}, "spec.tasks[0].template"),
+        ("apps", "Deployment", {"spec": []}, "spec"),
+        ("apps", "Deployment", {"spec": {"template": "x"}}, "spec.template"),
+        ("apps", "Deployment", {"spec": {"template": {"spec": 1}}}, "spec.template.spec"),
+        ("apps", "Deployment", {"spec": {"template": {"metadata": []}}}, "spec.template.metadata"),
+        ("batch", "CronJob", {"spec": {"jobTemplate": 1}}, "spec.jobTemplate"),
+        ("batch", "CronJob", {"spec": {"jobTemplate": {"spec": {"template": 1}}}}, "spec.jobTemplate.spec.template"),
+        ("", "PodTemplate", {"template": []}, "template"),
+        ("batch.volcano.sh", "Job", {"spec": {"tasks": {}}}, "spec.tasks"),
+        ("batch.volcano.sh", "Job", {"spec": {"tasks": [1]}}, "spec.tasks[0]"),
+        ("batch.volcano.sh", "Job", {"spec": {"tasks": [{"template": []}]}}, "spec.tasks[0].template"),
+        ("kubeflow.org", "TFJob", {"spec": {"tfReplicaSpecs": []}}, "spec.tfReplicaSpecs"),
+        ("kubeflow.org", "TFJob", {"spec": {"tfReplicaSpecs": {"PS": 1}}}, "spec.tfReplicaSpecs.PS"),
+        ("argoproj.io", "Workflow", {"spec": {"templates": [{"container": 1}]}}, "spec.templates[0].container"),
+        ("serving.kserve.io", "InferenceService", {"spec": {"predictor": {"model": 1}}}, "spec.predictor.model"),
+        ("sparkoperator.k8s.io", "SparkApplication", {"spec": {"driver": {"gpu": 1}}}, "spec.driver.gpu"),
     ],
 )
-def test_a_wrong_shape_is_named(kind, raw, path):
+def test_a_wrong_shape_is_named(group: str, kind: str, raw: dict[str, Any], path: str):
     with pytest.raises(Malformed) as caught:
-        changed_templates(kind, raw, None)
+        changed_templates(WORKLOAD_KINDS[group, kind], raw, None)
     assert caught.value.path == path
 
 
-def recorded():
-    for path in sorted(REVIEWS.glob("*.json")):
-        request = json.loads(path.read_bytes())["request"]
-        kind = request["kind"]
-        if (kind["group"], kind["kind"]) in WORKLOADS:
-            yield pytest.param(kind["kind"], request["object"], id=path.stem)
+def test_the_policy_replaces_a_kind_of_the_table():
+    other = workload_kind("ray.io", "RayCluster", "v2", "spec.template")
+    kinds = with_kinds([other], WORKLOAD_KINDS)
+    assert kinds["ray.io", "RayCluster"] is other
+    assert len(kinds) == len(WORKLOAD_KINDS)
 
 
-@pytest.mark.parametrize("kind, raw", list(recorded()))
-def test_every_recorded_workload_gives_its_pods(kind, raw):
-    templates = changed_templates(kind, raw, None)
-    assert templates
-    assert all(template.pod["spec"]["containers"] for template in templates)
-    assert changed_templates(kind, raw, raw) == []
+# --- kinds that hold parts of pods ----------------------------------------------------------------------------------
 
-
-# --- kinds that are not known ---------------------------------------------------------------------------------------
+STEP = {"name": "s", "container": {"image": "i", "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}
+BRACES = "{{inputs.parameters.x}}"
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        {"headGroupSpec": {"template": POD}},
-        {"pytorchReplicaSpecs": {"Master": {"template": POD}}},
-        {"templates": [{"name": "main", "container": {"image": "cuda"}}]},
-        {"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}},
-        {"containers": [{"name": "proxy"}]},
+        {"podSpecPatch": "containers: []", "templates": [STEP]},
+        {"templateDefaults": {"container": {"image": "i"}}, "templates": [STEP]},
+        {"templates": [{**STEP, "podSpecPatch": "containers: []"}]},
+        {"templates": [{**STEP, "nodeSelector": {"pool": BRACES}}]},
+        {"templates": [{**STEP, "metadata": {"annotations": {"nvidia.com/use-gputype": BRACES}}}]},
+        {"templates": [{"container": {"resources": {"limits": {"volcano.sh/vgpu-number": BRACES}}}}]},
+        {"templates": [{"name": "main", "steps": [[{"name": "a", "template": "b"}]]}]},
     ],
-    ids=["RayCluster", "PyTorchJob", "Workflow", "InferenceService", "Prometheus"],
 )
-def test_pods_are_seen_in_kinds_that_are_not_known(spec):
+def test_steps_that_are_not_known_before_they_run_are_not_read(spec: dict[str, Any]):
+    assert found(WORKLOAD_KINDS["argoproj.io", "Workflow"], {"spec": spec}) == []
+
+
+def test_a_step_takes_nothing_from_its_workflow():
+    (raw,) = [each for each in written() if each["kind"] == "Workflow"]
+    _, (_, pod) = found(kind_of(raw), raw)
+    assert pod["metadata"] == {}
+    assert pod["spec"]["nodeSelector"] == {"gpu": "true"}
+    assert "schedulerName" not in pod["spec"]
+    assert [container.get("name") for container in pod["spec"]["containers"]] == [None, "logs"]
+
+
+def test_gpus_of_spark_join_those_of_its_pod_template():
+    limits = {"volcano.sh/vgpu-memory": 4000}
+    template = {"spec": {"containers": [{"name": "spark", "resources": {"limits": limits}}]}}
+    driver = {"gpu": {"name": "volcano.sh/vgpu-number", "quantity": 2}, "template": template}
+    ((path, pod),) = found(WORKLOAD_KINDS["sparkoperator.k8s.io", "SparkApplication"], {"spec": {"driver": driver}})
+    assert path == "spec.driver"
+    assert pod["spec"]["containers"][0]["resources"]["limits"] == {**limits, "volcano.sh/vgpu-number": 2}
+    assert limits == {"volcano.sh/vgpu-memory": 4000}
+
+
+# --- kinds that are not known ---------------------------------------------------------------------------------------
+
+SHAPES = [
+    ({"headGroupSpec": {"template": POD}}, ["spec.headGroupSpec.template"]),
+    (
+        {"roles": [{"name": "a"}, {"template": POD}, {"template": POD}]},
+        ["spec.roles[1].template", "spec.roles[2].template"],
+    ),
+    ({"replicaSpecs": {"Master": {"template": POD}}}, ["spec.replicaSpecs.Master.template"]),
+    ({"worker": POD["spec"]}, ["spec.worker"]),
+    ({"containers": [{"name": "proxy"}]}, ["spec"]),
+]
+
+
+@pytest.mark.parametrize("spec, paths", SHAPES)
+def test_templates_are_found_by_their_shape(spec: dict[str, Any], paths: list[str]):
+    templates = find_templates({"kind": "Any", "metadata": {"name": "a"}, "spec": spec, "status": spec})
+    assert [template.path for template in templates] == paths
+    assert all(template.pod["spec"]["containers"] for template in templates)
+    assert not any(template.whole for template in templates)
     assert holds_pods({"kind": "Any", "spec": spec})
     assert not holds_pods({"kind": "Any", "status": spec})
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"templates": [{"name": "main", "container": {"image": "cuda"}}]},
+        {"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}},
+    ],
+)
+def test_containers_by_themselves_make_no_template(spec: dict[str, Any]):
+    assert find_templates({"kind": "Any", "spec": spec}) == []
+    assert holds_pods({"kind": "Any", "spec": spec})
 
 
 @pytest.mark.parametrize(
@@ -148,5 +326,6 @@ def test_pods_are_seen_in_kinds_that_are_not_known(spec):
     ],
     ids=lambda raw: raw.get("kind"),
 )
-def test_kinds_without_pods_have_none(raw):
+def test_kinds_without_pods_have_none(raw: dict[str, Any]):
     assert not holds_pods(raw)
+    assert find_templates(raw) == []

@@ -1,7 +1,6 @@
 """Replays recorded decisions with the same engine, from the audit log: which of them change with other inputs."""
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -9,33 +8,33 @@ from webhook.audit.decision import Decision
 from webhook.audit.pairs import Repairs, made_again
 from webhook.errors import Malformed, WebhookError
 from webhook.outcome import Outcome, Violation
-from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
+from webhook.pod.templates import Template
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.base import Enforcement, Level
 from webhook.settings.sources import PART_NAMES
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 
-MAX_TASKS = 10_000  # of one Volcano Job; its audit line could hold no more
-
-# Templates that the log does not hold did not change; this stands for each, in the old object as in the new one.
-_UNCHANGED: dict[str, Any] = {"metadata": {"name": "unchanged"}}
-
-_GROUPS = {kind: group for group, kind in WORKLOADS if group != VCJOB_GROUP}
-_TASK = re.compile(r"spec\.tasks\[(\d{1,5})\]\.template")
-_PLACES = {
-    "PodTemplate": ("template",),
-    "CronJob": ("spec", "jobTemplate", "spec", "template"),
-}
-_PLACE = ("spec", "template")
-
 
 class NotReplayable(WebhookError):
     """The line does not hold what a review needs. The message is the reason, in few words."""
 
 
-def rebuild(decision: Decision) -> Request:
-    """Rebuild the request: not as it was received, but with all that rules read of it.
+class RebuiltRequest(NamedTuple):
+    """A request as far as the log holds it: with all that rules read of it.
+
+    Attributes:
+        request: of a workload, without its pod templates.
+        templates: the templates that were reviewed; None if the line holds none.
+    """
+
+    request: Request
+    templates: tuple[Template, ...] | None = None
+
+
+def rebuild(decision: Decision) -> RebuiltRequest:
+    """Rebuild the request of a line.
 
     Raises:
         NotReplayable: the line does not have enough of it.
@@ -44,16 +43,17 @@ def rebuild(decision: Decision) -> Request:
     if "omitted" in kept:
         too_long = kept["omitted"] == "too large"
         raise NotReplayable("the line was too long to hold the pod" if too_long else "the pod could not be recorded")
-    group = "" if decision.kind == "Pod" else _GROUPS.get(decision.kind, "unknown")
-    new, old = kept.get("pod"), kept.get("old")
+    new, old, templates = kept.get("pod"), kept.get("old"), None
+    group = "" if decision.kind == "Pod" else kept.get("group", _GROUPS.get(decision.kind, ""))
     if "templates" in kept:
-        group, new, old = _workload(decision.kind, kept["templates"], kept.get("workload", {}))
-    elif new is None and (group, decision.kind) in WORKLOADS:
-        new = old = _UNCHANGED if decision.operation == "UPDATE" else None  # an UPDATE that changes no template
+        new, templates = kept.get("workload", {}), tuple(_templates(kept["templates"]))
+    elif new is None and decision.kind in _GROUPS and decision.operation == "UPDATE":
+        new, templates = {}, ()  # no template was new
     sub_resource = kept.get("subResource", "")
-    if not all([part is None or isinstance(part, dict) for part in (new, old)]) or not isinstance(sub_resource, str):
+    parts_fit = all([part is None or isinstance(part, dict) for part in (new, old)])
+    if not parts_fit or not isinstance(sub_resource, str) or not isinstance(group, str):
         raise NotReplayable("the line does not hold a pod where it should")
-    return Request(
+    request = Request(
         uid=decision.uid,
         api_version=API_VERSION,
         operation=decision.operation,
@@ -67,54 +67,26 @@ def rebuild(decision: Decision) -> Request:
         object=new,
         old_object=old,
     )
+    return RebuiltRequest(request, templates)
 
 
-def _workload(kind: str, templates: Any, excerpt: Any) -> tuple[str, dict[str, Any], dict[str, Any] | None]:
-    """A workload with these templates in their places, beside the fields that the line holds; and its group."""
-    pods = _pods(templates)
-    kept = excerpt if isinstance(excerpt, dict) else {}
-    spec = kept.get("spec")
-    spec = spec if isinstance(spec, dict) else {}
-    tasks = {int(found[1]): pod for path, pod in pods.items() if (found := _TASK.fullmatch(path))}
-    if not tasks:
-        places = _PLACES.get(kind, _PLACE)
-        pod = pods.get(".".join(places))
-        if pod is None or kind not in _GROUPS:
-            raise NotReplayable("the line names no template that its kind has")
-        first, *rest = places
-        nested = _nested(tuple(rest), pod)
-        return _GROUPS[kind], {**kept, first: {**spec, **nested} if first == "spec" else nested}, None
-    fields = spec.get("tasks")
-    fields = fields if isinstance(fields, list) else []
-    count = max(max(tasks) + 1, len(fields))
-    if kind != "Job" or len(tasks) != len(pods) or count > MAX_TASKS:
-        raise NotReplayable("the line names no template that its kind has")
-    new = [
-        {**(one if isinstance(one, dict) else {}), "template": tasks.get(index, _UNCHANGED)}
-        for index, one in enumerate([*fields, *[{}] * (count - len(fields))])
-    ]
-    old = {"spec": {"tasks": [{"template": _UNCHANGED}] * count}}
-    return VCJOB_GROUP, {**kept, "spec": {**spec, "tasks": new}}, old
-
-
-def _pods(templates: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for template in templates if isinstance(templates, list) else ():
-        path, pod = (template.get("path"), template.get("pod")) if isinstance(template, dict) else (None, None)
-        if not isinstance(path, str) or not isinstance(pod, dict):
+def _templates(kept: Any) -> Iterator[Template]:
+    for each in kept if isinstance(kept, list) else ():
+        path, pod, sources = [each.get(key) if isinstance(each, dict) else None for key in ("path", "pod", "sources")]
+        if not isinstance(path, str) or not isinstance(pod, dict) or not _are_sources(sources):
             raise NotReplayable("the line does not hold a pod where it should")
-        found[path] = pod
-    return found
+        yield Template(path, pod, sources is None, tuple([(prefix, source) for prefix, source in sources or ()]))
 
 
-def _nested(places: tuple[str, ...], value: Any) -> dict[str, Any]:
-    for place in reversed(places):
-        value = {place: value}
-    nested: dict[str, Any] = value
-    return nested
+def _are_sources(value: Any) -> bool:
+    return value is None or (
+        isinstance(value, list)
+        and all([isinstance(each, list) and list(map(type, each)) == [str, str] for each in value])
+    )
 
 
 ENDPOINT_REVIEWS: dict[str, Callable[[Request, Snapshot], Outcome]] = {"mutate": mutate, "validate": validate}
+_GROUPS = {kind: group for group, kind in WORKLOAD_KINDS}  # of a workload that was not reviewed any of them will do
 PASSED_OVER = "passed over then, so the log holds no pod"
 UNREADABLE = "the line holds no pod that can be read"
 
@@ -201,8 +173,8 @@ class Replayer:
             return Replayed(decision, ReplayVerdict.SAME, other=other)  # the policy alone decides what is not reviewed
         pair = bool(other) or self._tried is not self._base
         try:
-            request = self._rebuild(decision, other)
-            outcome = self._review(decision, request, self._tried, pair)
+            rebuilt = self._rebuild(decision, other)
+            outcome = self._review(decision, rebuilt, self._tried, pair)
         except (NotReplayable, Malformed) as error:
             reason = PASSED_OVER if decision.word == "untouched" else UNREADABLE
             if isinstance(error, NotReplayable):
@@ -216,7 +188,7 @@ class Replayer:
             return Replayed(decision, ReplayVerdict.SAME, other=other, outcome=outcome)
         explained = bool(other)
         if not explained and self._tried is not self._base:
-            before = self._review(decision, request, self._base, pair)
+            before = self._review(decision, rebuilt, self._base, pair)
             explained = _effects(before) != _effects(outcome)
         then, now = _findings(decision, outcome)
         gained, lost = _without(now, then), _without(then, now)
@@ -238,25 +210,30 @@ class Replayer:
         if decision.endpoint == "mutate":
             self._repairs.note(decision)
 
-    def _review(self, decision: Decision, request: Request, snapshot: Snapshot, pair: bool) -> Outcome:
+    def _review(self, decision: Decision, rebuilt: RebuiltRequest, snapshot: Snapshot, pair: bool) -> Outcome:
         """Review the request; a pod that this webhook repaired is first repaired again, with these inputs."""
-        if decision.endpoint == "validate" and decision.enforcement is not Enforcement.ENFORCE:
+        request, templates = rebuilt
+        validates, kinds = decision.endpoint == "validate", snapshot.settings.workload_kinds
+        if validates and templates is not None and (request.group, request.kind) in kinds:
+            return validate(request, snapshot, templates)
+        if validates and decision.enforcement is not Enforcement.ENFORCE:
             request = made_again(request, snapshot)  # the line holds the pod before any repair
-        elif decision.endpoint == "validate" and pair:
+        elif validates and pair:
             request = self._repairs.repeat(request, snapshot)
         return ENDPOINT_REVIEWS[decision.endpoint](request, snapshot)
 
-    def _rebuild(self, decision: Decision, other: Iterable[str]) -> Request:
+    def _rebuild(self, decision: Decision, other: Iterable[str]) -> RebuiltRequest:
         """The request behind a line.
 
         A workload that was passed over is taken for one whose templates did not change, unless the old policy may be why.
         """
-        request = rebuild(decision)
+        rebuilt = rebuild(decision)
+        request = rebuilt.request
         presumed = decision.word == "untouched" and request.object is not None
         by_policy = "policy" in other or not _reviews_workloads(request, self._base)
         if presumed and by_policy and _reviews_workloads(request, self._tried):
             raise NotReplayable(PASSED_OVER)
-        return request
+        return rebuilt
 
 
 def compare(decision: Decision, outcome: Outcome) -> Direction | None:

@@ -18,6 +18,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt, excerpt_workload
+from webhook.pod.templates import Template
 from webhook.pod.view import PodView
 from webhook.review import Snapshot
 from webhook.texts import cut
@@ -356,18 +357,26 @@ def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[
     if request.sub_resource:
         kept["subResource"] = request.sub_resource
     try:
-        for path, pod in outcome.received:
-            if path:
-                kept.setdefault("templates", []).append({"path": path, "pod": excerpt(pod, pick)})
-            else:
-                kept["pod"] = excerpt(pod, pick)
-        if "templates" in kept and (workload := excerpt_workload(request.object or {})):
-            kept["workload"] = workload
+        if outcome.templates:
+            kept["group"] = request.group
+            kept["templates"] = [
+                _template(template, excerpt(pod, pick))
+                for template, (_, pod) in zip(outcome.templates, outcome.received, strict=True)
+            ]
+            if workload := excerpt_workload(request.object or {}):
+                kept["workload"] = workload
+        elif outcome.received:
+            kept["pod"] = excerpt(outcome.received[0][1], pick)
         if "pod" in kept and request.old_object is not None:
             kept["old"] = excerpt(PodView(request.old_object), pick)
     except Malformed as error:  # in a field that no rule had to read for this pod
         return {"omitted": str(error)}
     return kept
+
+
+def _template(template: Template, pod: dict[str, Any]) -> dict[str, Any]:
+    kept = {"path": template.path, "pod": pod}
+    return kept if template.whole else kept | {"sources": template.sources}
 
 
 def reopened(descriptor: int) -> int | None:

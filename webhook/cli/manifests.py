@@ -14,7 +14,7 @@ from webhook.settings.files import SettingsPaths
 
 _EPILOG = """
 The API server sends the webhook only the requests that concern it. Which ones follows from the resource names of the
-device config, and from trustedUsers, workloads and target of the policy. When they change:
+device config, and from trustedUsers, workloads, workloadKinds and target of the policy. When they change:
   kubectl get configmap -n kube-system volcano-vgpu-device-config -o yaml > device-config.yaml
   vgpu-webhook manifests --device-config device-config.yaml > deploy/base/webhook-configurations.yaml
 The net (--net) follows from rules, namespaces and enforcement of the policy, too. When one of them changes, print and apply

@@ -95,7 +95,7 @@ def command(
     client = Client(credentials)
     places = [] if all_namespaces else namespaces or [credentials.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
-    scan.read(ClusterObjects(client, places, scan.complain))
+    scan.read(ClusterObjects(client, places, snapshot.settings.workload_kinds, scan.complain))
     scan.report(output)
     if writes:
         wanted = policy_reports(scan.tally.rows(), datetime.now(UTC))
@@ -162,7 +162,9 @@ class Scan:
             self._passed_over += 1
         elif why := why_left_out(raw, self._snapshot, self._exempt):
             self.tally.leave(why)
-        elif is_scanned(raw, finished=self._finished) and (judged := judge(raw, self._snapshot)):
+        elif is_scanned(raw, self._snapshot.settings.workload_kinds, finished=self._finished) and (
+            judged := judge(raw, self._snapshot)
+        ):
             self.tally.add(judged)
         else:
             self._passed_over += 1

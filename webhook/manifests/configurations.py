@@ -6,7 +6,7 @@ are in an annotation, from which `vgpu-webhook certs` copies them once the webho
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import yaml
@@ -14,7 +14,7 @@ import yaml
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.manifests import match_conditions as when
-from webhook.pod.templates import VCJOB_GROUP, WORKLOADS
+from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.policy.policy import Policy
 from webhook.rules.base import Level
 
@@ -25,7 +25,6 @@ TIMEOUT_SECONDS = 5
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
 
 _API = "admissionregistration.k8s.io/v1"
-_VERSIONS = {VCJOB_GROUP: "v1alpha1"}
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
 
 _NET_HEADER = """\
@@ -33,9 +32,10 @@ _NET_HEADER = """\
 # evaluates what is written here.
 """
 _HEADER = """\
-# Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads or target of
-# the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes, and the
-# rules, which `python -m certs` copies from the annotations once the webhook answers. Without rules an entry is not called.
+# Printed by `vgpu-webhook manifests`. Print it again when the device config changes, or trustedUsers, workloads, workloadKinds
+# or target of the policy. Two fields of each entry are left out: the CA bundle, which `python -m certs` or cert-manager writes,
+# and the rules, which `python -m certs` copies from the annotations once the webhook answers. Without rules an entry is not
+# called.
 """
 
 Object = dict[str, Any]
@@ -130,11 +130,15 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         {"concerns-a-device": when.ephemeral_concerns_device(config)},
     )
     if policy.settings.workloads is not Level.OFF:
+        kinds = policy.settings.workload_kinds
         yield _entry(
             "workloads",
             "/validate",
-            list(_workload_rules()),
-            {"changes-a-template": when.changes_template(), "concerns-a-device": when.template_concerns_device(config)},
+            list(_workload_rules(kinds)),
+            {
+                "changes-a-template": when.changes_template(kinds),
+                "concerns-a-device": when.template_concerns_device(config, kinds),
+            },
             failurePolicy="Ignore",  # their pods are judged again
         )
     probe = _entry("probe", "/validate", [_rule(["CREATE"], ["configmaps"])], {"is-the-probe": when.is_probe()})
@@ -142,10 +146,12 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
     yield probe
 
 
-def _workload_rules() -> Iterator[Object]:
-    for group in sorted({group for group, _ in WORKLOADS}):
-        resources = sorted(f"{kind.lower()}s" for owner, kind in WORKLOADS if owner == group)
-        yield _rule(["CREATE", "UPDATE"], resources, group, _VERSIONS.get(group, "v1"))
+def _workload_rules(kinds: WorkloadKinds) -> Iterator[Object]:
+    resources: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for kind in kinds.values():
+        resources.setdefault((kind.group, kind.versions), []).append(kind.plural)
+    for (group, versions), names_of_group in sorted(resources.items()):
+        yield _rule(["CREATE", "UPDATE"], sorted(names_of_group), group, versions) | {"scope": "*"}
 
 
 def _configuration(kind: str, entries: Iterator[Object], installation: Installation) -> Object:
@@ -197,10 +203,10 @@ def _entry(name: str, path: str, rules: list[Object], conditions: dict[str, str]
     } | fields
 
 
-def _rule(operations: list[str], resources: list[str], group: str = "", version: str = "v1") -> Object:
+def _rule(operations: list[str], resources: list[str], group: str = "", versions: Sequence[str] = ("v1",)) -> Object:
     return {
         "apiGroups": [group],
-        "apiVersions": [version],
+        "apiVersions": list(versions),
         "operations": operations,
         "resources": resources,
         "scope": "Namespaced",

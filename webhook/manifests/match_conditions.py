@@ -4,23 +4,60 @@ An expression must not fail, as the API server then treats the webhook as failed
 the cost of each. Resources are matched by prefix, so that a misspelt name is sent, too.
 """
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import any_of, block, exists, lines, list_of, text
+from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
+from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
 from webhook.rules.wording import SHOW_NO_DEVICE
 
+WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
 
-_TEMPLATES = """\
-(
-  has(object.template) ? [object.template] :
-  !has(object.spec) ? [] :
-  has(object.spec.tasks) ? object.spec.tasks.filter(task, has(task.template)).map(task, task.template) :
-  has(object.spec.jobTemplate) ? [object.spec.jobTemplate.spec.template] :
-  has(object.spec.template) ? [object.spec.template] : []
-)"""
+# A pod as far as conditions read it, made of `part`, which is at the end of a template path. The values of an object have one
+# type in CEL, unless dyn() hides it.
+_IN_TEMPLATE = "has(part.template) && has(part.template.spec)"
+_PODS: Mapping[Form, str] = {
+    Form.POD_TEMPLATE: "",  # it is one
+    Form.VOLCANO_JOB: "",
+    Form.WORKFLOW: f"""\
+dyn({{
+  "metadata": dyn(has(part.metadata) ? part.metadata : {{}}),
+  "spec": dyn({{"containers":
+    {list_of(STEP_CONTAINERS)}.filter(key, key in part).map(key, part[key]) +
+    (has(part.containerSet) && has(part.containerSet.containers) ? part.containerSet.containers : []) +
+    (has(part.sidecars) ? part.sidecars : []) +
+    (has(part.initContainers) ? part.initContainers : [])
+  }})
+}})""",
+    Form.POD_SPEC: f"""\
+dyn({{
+  "metadata": dyn(has(part.annotations) ? {{"annotations": part.annotations}} : {{}}),
+  "spec": dyn({{"containers":
+    (has(part.containers) && part.containers != null ? part.containers : []) +
+    (has(part.initContainers) ? part.initContainers : []) +
+    {textwrap.indent(list_of(INLINE_CONTAINERS), "    ").lstrip()}.filter(key, key in part).map(key, part[key])
+  }})
+}})""",
+    Form.SPARK_POD: f"""\
+dyn({{
+  "metadata": dyn(has(part.template) && has(part.template.metadata) ? part.template.metadata : {{}}),
+  "spec": dyn({{"containers":
+    (has(part.gpu) ? [dyn({{"resources": {{"limits": {{part.gpu.name: part.gpu.quantity}}}}}})] : []) +
+    ({_IN_TEMPLATE} && has(part.template.spec.containers) &&
+      part.template.spec.containers != null ? part.template.spec.containers : []) +
+    ({_IN_TEMPLATE} && has(part.template.spec.initContainers) ?
+      part.template.spec.initContainers : [])
+  }})
+}})""",
+    Form.TRAINER: """\
+dyn({
+  "spec": {"containers": [has(part.resourcesPerNode) ? {"resources": part.resourcesPerNode} : {}]}
+})""",
+}
 
 
 def names_device(config: DeviceConfig) -> str:
@@ -44,14 +81,65 @@ def ephemeral_concerns_device(config: DeviceConfig) -> str:
     return exists("[object]", "pod", any_of(_some_container(_requests_device(config)), shows))
 
 
-def template_concerns_device(config: DeviceConfig) -> str:
-    """A workload with a template of a pod that `concerns_device`."""
-    return exists(_TEMPLATES, "pod", f"has(pod.spec) && ({block(_concerns(config))})")
+def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds) -> str:
+    """A workload of one of these kinds, with a template of a pod that `concerns_device`."""
+    paths: dict[str, list[TemplatePath]] = {}
+    for kind in kinds.values():
+        for path in kind.templates:
+            paths.setdefault(_PODS[path.form], []).append(path)
+    pods = [_lists(each) + (f".map(parts, parts.map(part, {pod}))" if pod else "") for pod, each in paths.items()]
+    every = block(" +\n".join(pods))
+    concerns = exists("pods", "pod", f"has(pod.spec) && ({block(_concerns(config))})")
+    return exists("[has(object.spec) ? object.spec : object]", "spec", exists(f"({every})", "pods", concerns))
 
 
-def changes_template() -> str:
-    """A new workload, or other templates than before."""
-    return f"oldObject == null || {_TEMPLATES} != {_TEMPLATES.replace('object.', 'oldObject.')}"
+def changes_template(kinds: WorkloadKinds) -> str:
+    """A new workload of one of these kinds, or other templates than before."""
+    parts = _lists([path for kind in kinds.values() for path in kind.templates])
+    both = f"[[object, oldObject].map(each, has(each.spec) ? each.spec : each).map(spec, {parts})]"
+    return f"oldObject == null || {both}.exists(lists, lists[0] != lists[1])"
+
+
+def _lists(paths: Iterable[TemplatePath]) -> str:
+    """Lists of what is at the end of each path. `spec` is the spec of the object, or an object without one."""
+    flat: dict[str, None] = {}  # in order, each once
+    nested: dict[str, None] = {}
+    for path in paths:
+        steps = path.templates.removeprefix("spec.").split(".")
+        (nested if sum(map(_is_list, steps)) == MAX_LISTS else flat)[_values("spec", steps, ["a", "b"])] = None
+    return "(" + " +\n".join([lines(flat), *[f"({each})" for each in nested]]) + ")" if nested else lines(flat)
+
+
+def _is_list(step: str) -> bool:
+    return step == "*" or step.endswith("[*]")
+
+
+def _values(root: str, steps: Sequence[str], variables: Sequence[str]) -> str:
+    """The values at the end of the steps, as a list, or behind two lists as a list of lists; empty where a field is absent."""
+    until = next((index for index, step in enumerate(steps) if _is_list(step)), None)
+    if until is None:
+        return _folded(f"{_present(root, steps)} ? [{'.'.join([root, *steps])}] : []")
+    is_map, rest, item = steps[until] == "*", steps[until + 1 :], variables[0]
+    fields = steps[:until] if is_map else [*steps[:until], steps[until].removesuffix("[*]")]
+    found = ".".join([root, *fields])
+    items = f"{found}.map({item}, {found}[{item}])" if is_map else found
+    if any(map(_is_list, rest)):
+        items += f".map({item}, {_values(item, rest, variables[1:])})"
+    elif rest:
+        items += f".filter({item}, {_present(item, rest)}).map({item}, {'.'.join([item, *rest])})"
+    elif not is_map:
+        items += f".map({item}, {item})"  # for its type: a list of whatever
+    return _folded(f"{_present(root, fields)} ? {items} : []")
+
+
+def _folded(expression: str) -> str:
+    """A long expression on several lines."""
+    return textwrap.fill(expression, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def _present(root: str, fields: Sequence[str]) -> str:
+    """Whether there is something at the end of a path without lists."""
+    return " && ".join(f"has({'.'.join([root, *fields[:count]])})" for count in range(1, len(fields) + 1))
 
 
 def changes_assignment(config: DeviceConfig) -> str:

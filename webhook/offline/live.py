@@ -15,8 +15,8 @@ from webhook.devices.occupancy import NodeDevices, nodes_with_devices, occupy_no
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
 from webhook.errors import ConfigError, Malformed
-from webhook.pod.templates import VCJOB_GROUP
 from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 

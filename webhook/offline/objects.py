@@ -15,7 +15,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import NOT_FOUND, Client
 from webhook.mistakes import mistake_in_file
 from webhook.offline.manifests import read_manifests, with_kind
-from webhook.pod.templates import VCJOB_GROUP
+from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
 from webhook.settings.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, source_name
 
 CHUNK = 1 << 20  # bytes
@@ -145,15 +145,6 @@ class ItemStream:
 
 PAGE = 500  # objects; pods of 10 KiB make 5 MiB of them
 
-# Workloads first: there are fewer, and pods are reported under their names.
-_COLLECTIONS = (
-    *(("apis/apps/v1", kind) for kind in ("deployments", "statefulsets", "daemonsets", "replicasets")),
-    *(("apis/batch/v1", kind) for kind in ("cronjobs", "jobs")),
-    *(("api/v1", kind) for kind in ("replicationcontrollers", "podtemplates")),
-    (f"apis/{VCJOB_GROUP}/v1alpha1", "jobs"),
-    ("api/v1", "pods"),
-)
-
 Complain = Callable[[str], None]
 
 
@@ -217,18 +208,25 @@ class ObjectFiles:
             self._stream = None
 
 
+class _NotServed(Exception):  # it reports no error
+    """Ends the reading of a kind that a cluster does not have."""
+
+
 class ClusterObjects:
     """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str], complain: Complain) -> None:
+    def __init__(self, client: Client, namespaces: Sequence[str], kinds: WorkloadKinds, complain: Complain) -> None:
         """Prepare; no request is sent yet.
 
         Args:
             client: of the API server.
             namespaces: none for all.
+            kinds: of workloads to read; those that the cluster does not have are skipped.
             complain: called with an error message.
         """
         self._client = client
+        # Workloads first: there are fewer, and pods are reported under their names.
+        self._kinds = [*kinds.values(), WorkloadKind("", "Pod", ("v1",), "pods", ())]
         self._below = [f"/namespaces/{namespace}" for namespace in namespaces] or [""]
         self._complain = complain
         self._share: float | None = None
@@ -240,14 +238,28 @@ class ClusterObjects:
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """The objects."""
-        for group, collection in _COLLECTIONS:
-            for below in self._below:
-                path = f"/{group}{below}/{collection}"
+        for kind in self._kinds:
+            for version in kind.versions:
                 try:
-                    yield from self._objects(path)
-                except ClusterError as error:
-                    if error.status != NOT_FOUND:  # a kind that this cluster does not have
-                        self._complain(str(error))
+                    yield from self._of_version(kind, version)
+                except _NotServed:
+                    continue
+                break
+
+    def _of_version(self, kind: WorkloadKind, version: str) -> Iterator[tuple[str, Any]]:
+        """The objects of all namespaces.
+
+        Raises:
+            _NotServed: the cluster does not have the kind in this version.
+        """
+        prefix = f"/apis/{kind.group}/{version}" if kind.group else f"/api/{version}"
+        for below in self._below:
+            try:
+                yield from self._objects(f"{prefix}{below}/{kind.plural}")
+            except ClusterError as error:
+                if error.status == NOT_FOUND:
+                    raise _NotServed from error
+                self._complain(str(error))
 
     def _objects(self, path: str) -> Iterator[tuple[str, Any]]:
         read = 0

@@ -7,7 +7,7 @@ from typing import Any
 from webhook import names
 from webhook.offline.documents import Document, shown_name, to_review
 from webhook.outcome import Outcome
-from webhook.pod.templates import WORKLOADS, holds_pods
+from webhook.pod.templates import Template, find_templates, holds_pods
 from webhook.review import Snapshot, review
 from webhook.rules.base import Level
 from webhook.wire.models import Request
@@ -15,10 +15,10 @@ from webhook.wire.models import Request
 _POD = ("", "Pod")
 
 
-def is_reviewed_kind(request: Request) -> bool:
+def is_reviewed_kind(request: Request, snapshot: Snapshot) -> bool:
     """Whether the object is a pod, or a workload whose pod templates the webhook can find."""
     kind = request.group, request.kind
-    return kind == _POD or kind in WORKLOADS
+    return kind == _POD or kind in snapshot.settings.workload_kinds
 
 
 def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
@@ -33,19 +33,28 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
         What is exempt or unknown, and what that means; empty if the object is reviewed, or has no pods.
     """
     group, kind, namespace = request.group, request.kind, request.namespace
-    known = is_reviewed_kind(request)
-    if not known and not holds_pods(request.object or request.old_object or {}):
+    found = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
+    if not found and not holds_pods(request.object or request.old_object or {}):
         return ""
     if namespace in exempt:
         return f"namespace {namespace} is exempt: the webhook configurations leave it out"
     if snapshot.levels.of(namespace).exempt:
         return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
-    if not known:
-        owner = f" of {group}" if group else ""
-        return f"unknown kind {kind}{owner}: only its pods are reviewed, when they are created; to try one, write it as a Pod"
+    if not found:
+        return f"{unknown_kind(group, kind)}: only its pods are reviewed, when they are created; to try one, write it as a Pod"
     if (group, kind) != _POD and snapshot.settings.workloads is Level.OFF:
         return "the policy turns workloads off: only their pods are reviewed, when they are created"
     return ""
+
+
+def templates_by_shape(request: Request, snapshot: Snapshot) -> list[Template]:
+    """What looks like a pod template in an object of an unknown kind; none if the kind is known."""
+    return [] if is_reviewed_kind(request, snapshot) else find_templates(request.object or {})
+
+
+def unknown_kind(group: str, kind: str) -> str:
+    """An unknown kind, for messages."""
+    return f"unknown kind {kind}{f' of {group}' if group else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,7 @@ class Reviewed:
         name: the object's name.
         request, outcome: the review.
         not_reviewed: why an object that has pods was not reviewed; empty if it was, or has none.
+        known: whether the webhook reviews the kind; else what looked like a pod template was reviewed.
     """
 
     document: Document
@@ -64,6 +74,7 @@ class Reviewed:
     request: Request
     outcome: Outcome
     not_reviewed: str = ""
+    known: bool = True
 
     @property
     def place(self) -> str:
@@ -78,7 +89,12 @@ class Reviewed:
     @property
     def has_pods(self) -> bool:
         """Whether it is a pod or describes pods; else there is nothing to review."""
-        return is_reviewed_kind(self.request) or bool(self.not_reviewed)
+        return self.known or bool(self.not_reviewed) or bool(self.found_by_shape)
+
+    @property
+    def found_by_shape(self) -> list[str]:
+        """The paths of what looked like a pod template and was reviewed, if the kind is unknown."""
+        return [] if self.known else [template.path for template in self.outcome.templates]
 
 
 def review_document(
@@ -103,8 +119,12 @@ def review_document(
     if namespace and not sent and not _names_namespace(document.value):
         request = request._replace(namespace=namespace)
     why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
-    outcome = Outcome("", object=request.object or {}, touched=False) if why else review(request, snapshot)
-    return Reviewed(document, shown_name(request), request, outcome, why)
+    known = is_reviewed_kind(request, snapshot)
+    if why:
+        outcome = Outcome("", object=request.object or {}, touched=False)
+    else:
+        outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
+    return Reviewed(document, shown_name(request), request, outcome, why, known)
 
 
 def _names_namespace(value: Mapping[str, Any]) -> bool:

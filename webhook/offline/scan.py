@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from webhook import names
 from webhook.devices.requests import DevicePod
-from webhook.offline.reviewed import why_not_reviewed
+from webhook.offline.reviewed import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
-from webhook.pod.templates import WORKLOADS
 from webhook.pod.view import PodView, mapping
+from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.review import Repair, Snapshot, context_of, describe, review, validate
 from webhook.rules.base import Level
 from webhook.rules.validate.reserved_annotation import is_reserved
@@ -114,6 +114,7 @@ class Judged(NamedTuple):
         is_pod: whether it is a pod; else a workload.
         asks: whether it requests a device, now or once repaired.
         findings: none if all is well.
+        unknown: names the kind, if the webhook does not review it; then what looks like a pod template was reviewed.
     """
 
     subject: Subject
@@ -121,21 +122,22 @@ class Judged(NamedTuple):
     is_pod: bool
     asks: bool
     findings: tuple[Violation, ...]
+    unknown: str = ""
 
 
-def is_scanned(raw: Mapping[str, Any], *, finished: bool = False) -> bool:
-    """Whether an object is reviewed: a pod that may run, or a workload that no other workload created.
+def is_scanned(raw: Mapping[str, Any], kinds: WorkloadKinds, *, finished: bool = False) -> bool:
+    """Whether an object may be reviewed: not a finished pod, and no object that a workload has created which is reviewed.
+
+    What was created by a workload that the webhook reads in part is reviewed itself: it has the whole pods.
 
     Raises:
         Malformed: metadata is no object.
     """
-    group, kind = _group(raw.get("apiVersion")), raw.get("kind")
-    if (group, kind) == ("", "Pod"):
+    if (_group(raw.get("apiVersion")), raw.get("kind")) == ("", "Pod"):
         return finished or not is_finished(raw)
-    if (group, kind) not in WORKLOADS:
-        return False
     owner = controller_of(raw)
-    return owner is None or (_group(owner.get("apiVersion")), owner.get("kind")) not in WORKLOADS
+    owned_by = None if owner is None else kinds.get((_group(owner.get("apiVersion")), _text(owner, "kind")))
+    return owned_by is None or not owned_by.is_whole
 
 
 def why_left_out(raw: dict[str, Any], snapshot: Snapshot, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
@@ -159,12 +161,13 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
         Malformed: it does not have the shape of its kind.
     """
     subject = subject_of(raw)
-    is_pod = raw.get("kind") == "Pod"
     request = _request(raw, subject.namespace)
+    is_pod = (request.group, request.kind) == ("", "Pod")
     if is_pod:
         written = as_written(raw, snapshot)
         request = _request(written.raw, subject.namespace)
-    outcome = review(request, snapshot)
+    known = is_reviewed_kind(request, snapshot)
+    outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
     if not outcome.touched:
         return None
     refused = outcome.pods_refused
@@ -174,7 +177,8 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     asks = any(pod.requested for _, pod in outcome.pods)
     metadata = raw.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return Judged(subject, name if isinstance(name, str) else "", is_pod, asks, findings)
+    unknown = "" if known else unknown_kind(request.group, request.kind)
+    return Judged(subject, name if isinstance(name, str) else "", is_pod, asks, findings, unknown)
 
 
 def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
@@ -256,6 +260,7 @@ class Tally:
         pods, workloads: how many were reviewed.
         asking: how many of them request devices.
         left: how many were not reviewed, by reason.
+        by_shape: how many were reviewed by what looks like a pod template, by unknown kind.
         objects: how many have findings of each level.
         findings: how many findings of each level, with those of every pod.
         left_out: how many are in no row, as there are too many.
@@ -266,6 +271,7 @@ class Tally:
     workloads: int = 0
     asking: int = 0
     left: Counter[str] = field(default_factory=Counter)
+    by_shape: Counter[str] = field(default_factory=Counter)
     objects: Counter[Level] = field(default_factory=Counter)
     findings: Counter[Level] = field(default_factory=Counter)
     left_out: int = 0
@@ -274,7 +280,7 @@ class Tally:
 
     def leave(self, why: str) -> None:
         """Count an object that has pods but is not reviewed."""
-        self.left[why if why in self.left or len(self.left) < MAX_REASONS else OTHER_REASONS] += 1
+        _count(self.left, why)
 
     def add(self, judged: Judged) -> None:
         """Add an object."""
@@ -282,6 +288,8 @@ class Tally:
             self.pods += 1
         else:
             self.workloads += 1
+        if judged.unknown:
+            _count(self.by_shape, judged.unknown)
         self.asking += judged.asks
         if judged.findings:
             self.objects.update({finding.level for finding in judged.findings})
@@ -307,6 +315,10 @@ class Tally:
             self._kept[level] += 1
             row = self._rows[key] = ScanRow(judged.subject, finding, example=judged.name if owned else "")
         row.pods += owned
+
+
+def _count(counter: Counter[str], reason: str) -> None:
+    counter[reason if reason in counter or len(counter) < MAX_REASONS else OTHER_REASONS] += 1
 
 
 def _place(row: ScanRow) -> tuple[str, str, str, int, str, str, int]:

@@ -31,9 +31,9 @@ from webhook.offline.reviewed import Reviewed, review_document
 from webhook.offline.scan import judge as judge_object
 from webhook.outcome import Violation
 from webhook.pod.gangs import Gang, read_gang
-from webhook.pod.templates import changed_templates
+from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
-from webhook.review import context_of
+from webhook.review import Snapshot, context_of
 from webhook.rules.base import Context, Level
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.texts import shorten
@@ -268,18 +268,20 @@ def _pods(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list
     elif subject.waiting:
         found = list(_members(subject.waiting, context))
     else:
-        views = [(path, pod.view) for path, pod in reviewed.outcome.pods] or _views(reviewed.request)
+        views = [(path, pod.view) for path, pod in reviewed.outcome.pods] or _views(reviewed.request, live.snapshot)
         found = [(path, ReviewedPod(view, context)) for path, view in views]
     unlike = {_content(pod): (path, pod) for path, pod in reversed(found) if pod.requested}
     return list(reversed(unlike.values()))
 
 
-def _views(request: Request) -> list[tuple[str, PodView]]:
+def _views(request: Request, snapshot: Snapshot) -> list[tuple[str, PodView]]:
     """The pods of an object that the webhook does not review."""
     raw = request.object or {}
     if request.kind == "Pod":
         return [("", PodView(raw))]
-    return [(template.path, PodView(template.pod)) for template in changed_templates(request.kind, raw, None)]
+    kind = snapshot.settings.workload_kinds.get((request.group, request.kind))
+    templates = find_templates(raw) if kind is None else read_templates(kind, raw)
+    return [(template.path, PodView(template.pod)) for template in templates]
 
 
 def _members(waiting: Iterable[dict[str, Any]], context: Context) -> Iterator[tuple[str, ReviewedPod]]:

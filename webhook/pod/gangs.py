@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook import names
-from webhook.pod.templates import VCJOB_GROUP
+from webhook.pod.workload_kinds import VCJOB_GROUP
 
 # The kinds whose pods have this object as the owner that Volcano reads, each with the pods that it keeps at a time.
 _OWNERS = frozenset({("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet"), ("batch", "Job")})

@@ -1,27 +1,39 @@
-"""Where the workloads of Kubernetes and Volcano keep their pod templates."""
+"""Reads the pod templates of workloads.
 
-from collections.abc import Iterator, Mapping
+Some kinds hold only parts of their pods, and a controller adds the rest. Such a template is not whole: it is read as a pod that
+has these parts and demands nothing else, so that what is found in it holds for the pod, whatever is added.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from webhook.pod.view import mapping, objects
+from webhook.pod.workload_kinds import Form, WorkloadKind
 
-VCJOB_GROUP = "batch.volcano.sh"
-KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})  # of the workloads of Kubernetes itself
+MAX_FOUND = 500  # templates that are looked for by shape
+MAX_KEY = 253  # characters of a key that may lead to one
 
-WORKLOADS = frozenset(
-    {
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("apps", "DaemonSet"),
-        ("apps", "ReplicaSet"),
-        ("", "ReplicationController"),
-        ("", "PodTemplate"),
-        ("batch", "Job"),
-        ("batch", "CronJob"),
-        (VCJOB_GROUP, "Job"),
-    }
+# A predictor of KServe can name its model server by one of these instead of `model`.
+INLINE_CONTAINERS = (
+    "model",
+    "huggingface",
+    "lightgbm",
+    "onnx",
+    "paddle",
+    "pmml",
+    "pytorch",
+    "sklearn",
+    "tensorflow",
+    "triton",
+    "xgboost",
 )
+STEP_CONTAINERS = ("container", "script")
+
+_STEP_FIELDS = ("nodeSelector", "affinity", "tolerations", "schedulerName", "volumes")
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +41,72 @@ class Template:
     """A pod template.
 
     Attributes:
-        path: where it stands: `spec.template`.
+        path: where the object has it: `spec.template`.
         pod: the pod that it would give.
+        whole: whether it describes the whole pod; else a controller adds to it.
+        sources: where fields of the pod come from, if not from the same path below `path`: (`spec.containers[0]`, `model`).
     """
 
     path: str
     pod: dict[str, Any]
+    whole: bool = True
+    sources: tuple[tuple[str, str], ...] = ()
+
+    def field(self, path: str) -> str:
+        """Where the object has a field of the pod."""
+        for prefix, source in self.sources:
+            if path == prefix or path.startswith((f"{prefix}.", f"{prefix}[")):
+                rest = path[len(prefix) :]
+                return f"{self.path}.{source}{rest}" if source else f"{self.path}{rest}"
+        return f"{self.path}.{path}"
 
 
-def changed_templates(kind: str, raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Template]:
+def read_templates(kind: WorkloadKind, raw: Mapping[str, Any]) -> Iterator[Template]:
+    """The pod templates of a workload, in order.
+
+    Raises:
+        Malformed: a field on the way does not have its kind's shape.
+    """
+    for template in kind.templates:
+        read = _READERS[template.form]
+        for path, part in _parts(raw, "", template.steps):
+            yield from read(part, path)
+
+
+def changed_templates(kind: WorkloadKind, raw: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[Template]:
     """The templates of a workload that are new, or differ from the old object's.
 
     Raises:
         Malformed: a field on the way does not have its kind's shape.
     """
-    before = {template.path: template.pod for template in _templates(kind, old)} if old else {}
-    return [template for template in _templates(kind, raw) if before.get(template.path) != template.pod]
+    before = {template.path: template.pod for template in read_templates(kind, old)} if old else {}
+    return [template for template in read_templates(kind, raw) if before.get(template.path) != template.pod]
+
+
+def find_templates(raw: Mapping[str, Any]) -> list[Template]:
+    """What looks like a pod template in an object of an unknown kind, outside of its status.
+
+    That is an object whose `spec` has a list of containers; or an object that has such a list itself.
+    """
+    found: list[Template] = []
+    stack: list[tuple[tuple[str, ...], Any]] = [((), {key: raw[key] for key in raw if key not in _NO_TEMPLATES})]
+    while stack and len(found) < MAX_FOUND:
+        steps, here = stack.pop()
+        if isinstance(here, list):
+            stack.extend(((*steps, f"[{index}]"), item) for index, item in reversed(list(enumerate(here))))
+        elif isinstance(here, dict):
+            if steps and _has_containers(here.get("spec")):
+                found.append(Template(_joined(steps), _pod(here.get("metadata"), here["spec"]), whole=False))
+            elif steps and _has_containers(here):
+                found.append(Template(_joined(steps), _pod(None, here), whole=False, sources=(("spec", ""),)))
+            else:
+                children = [((*steps, _step_of(key)), here[key]) for key in here if len(key) <= MAX_KEY]
+                stack.extend(reversed(children))
+    return found
 
 
 def holds_pods(raw: Mapping[str, Any]) -> bool:
-    """Tell whether an object of an unknown kind seems to describe pods.
+    """Whether an object of an unknown kind seems to describe pods.
 
     It does if it holds a container somewhere outside of its status: an entry of `containers`, a `container` with an image,
     or `resources` with an extended resource.
@@ -65,6 +123,14 @@ def holds_pods(raw: Mapping[str, Any]) -> bool:
     return False
 
 
+_NO_TEMPLATES = frozenset({"status", "metadata", "apiVersion", "kind"})
+
+
+def _has_containers(value: Any) -> bool:
+    found = value.get("containers") if isinstance(value, dict) else None
+    return isinstance(found, list) and bool(found) and all(isinstance(each, dict) for each in found)
+
+
 def _holds_container(raw: Mapping[str, Any]) -> bool:
     several, one, resources = raw.get("containers"), raw.get("container"), raw.get("resources")
     if isinstance(several, list) and any(isinstance(each, dict) for each in several):
@@ -75,31 +141,138 @@ def _holds_container(raw: Mapping[str, Any]) -> bool:
     return any("/" in name for each in amounts if isinstance(each, dict) for name in each)
 
 
-def _templates(kind: str, raw: Mapping[str, Any]) -> Iterator[Template]:
-    if kind == "PodTemplate":
-        yield _template(raw, "template", "")
+def _parts(parent: Mapping[str, Any], path: str, steps: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """What is at the end of a template path, each with its own path; nothing where a field is absent."""
+    if not steps:
+        yield path, parent
         return
-    spec = mapping(raw, "spec", "")
-    if kind == "CronJob":
-        job = mapping(mapping(spec, "jobTemplate", "spec."), "spec", "spec.jobTemplate.")
-        yield _template(job, "template", "spec.jobTemplate.spec.")
-    elif "tasks" in spec:  # Volcano's Job; its schedulerName holds for tasks that name none
-        scheduler = spec.get("schedulerName")
-        for index, task in objects(spec, "tasks", "spec."):
-            yield _template(task, "template", f"spec.tasks[{index}].", scheduler)
-    elif "template" in spec:
-        yield _template(spec, "template", "spec.")
+    step, rest = steps[0], steps[1:]
+    prefix = f"{path}." if path else ""
+    if step.endswith("[*]"):
+        key = step.removesuffix("[*]")
+        for index, item in objects(parent, key, prefix):
+            yield from _parts(item, f"{prefix}{key}[{index}]", rest)
+    elif step == "*":
+        for key in parent:
+            yield from _parts(mapping(parent, key, prefix), f"{path}{_step_of(key)}", rest)
+    elif parent.get(step) is not None:
+        yield from _parts(mapping(parent, step, prefix), f"{prefix}{step}", rest)
 
 
-def _template(parent: Mapping[str, Any], key: str, where: str, scheduler: object = None) -> Template:
-    raw = mapping(parent, key, where)
-    spec = dict(mapping(raw, "spec", f"{where}{key}."))
-    if scheduler and not spec.get("schedulerName"):
-        spec["schedulerName"] = scheduler
-    pod = {
+def _joined(steps: Iterable[str]) -> str:
+    return "".join(steps).removeprefix(".")
+
+
+def _step_of(key: str) -> str:
+    return f".{key}" if key and _NAME.issuperset(key) else f"[{key}]"
+
+
+def _pod(metadata: Any, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": dict(mapping(raw, "metadata", f"{where}{key}.")),
-        "spec": spec,
+        "metadata": dict(metadata) if isinstance(metadata, dict) else {},
+        "spec": dict(spec),
     }
-    return Template(f"{where}{key}", pod)
+
+
+def _pod_template(raw: Mapping[str, Any], path: str, scheduler: object = None) -> Iterator[Template]:
+    spec = mapping(raw, "spec", f"{path}.")
+    if scheduler and not spec.get("schedulerName"):
+        spec = {**spec, "schedulerName": scheduler}
+    yield Template(path, _pod(mapping(raw, "metadata", f"{path}."), spec))
+
+
+def _volcano_job(spec: Mapping[str, Any], path: str) -> Iterator[Template]:
+    """The tasks of a Volcano Job, whose scheduler holds for tasks that name none."""
+    for index, task in objects(spec, "tasks", f"{path}."):
+        where = f"{path}.tasks[{index}]."
+        yield from _pod_template(mapping(task, "template", where), f"{where}template", spec.get("schedulerName"))
+
+
+def _workflow(spec: Mapping[str, Any], path: str) -> Iterator[Template]:
+    """The steps of an Argo Workflow, without what its spec adds to them: another workflow may use them, too."""
+    if spec.get("podSpecPatch") or spec.get("templateDefaults"):  # these can change what a step requests
+        return
+    for index, step in objects(spec, "templates", f"{path}."):
+        if not step.get("podSpecPatch"):
+            yield from _step(step, f"{path}.templates[{index}]")
+
+
+def _step(step: Mapping[str, Any], path: str) -> Iterator[Template]:
+    prefix = f"{path}."
+    found = [(key, mapping(step, key, prefix)) for key in STEP_CONTAINERS if step.get(key)]
+    of_set = objects(mapping(step, "containerSet", prefix), "containers", f"{prefix}containerSet.")
+    found += [(f"containerSet.containers[{index}]", each) for index, each in of_set]
+    if not found:
+        return
+    found += [(f"sidecars[{index}]", each) for index, each in objects(step, "sidecars", prefix)]
+    first = [(f"initContainers[{index}]", each) for index, each in objects(step, "initContainers", prefix)]
+    metadata = mapping(step, "metadata", prefix)
+    fields = {key: step[key] for key in _STEP_FIELDS if key in step}
+    if _has_expression([metadata, fields, [each.get("resources") for _, each in [*found, *first]]]):
+        return  # `{{inputs.parameters.cards}}`: the value is unknown before the step runs
+    spec = {**fields, "containers": [dict(each) for _, each in found]}
+    if first:
+        spec["initContainers"] = [dict(each) for _, each in first]
+    sources = [(f"spec.containers[{index}]", source) for index, (source, _) in enumerate(found)]
+    yield Template(path, _pod(metadata, spec), whole=False, sources=(*sources, ("spec", "")))
+
+
+def _has_expression(value: object) -> bool:
+    """Whether a text in it has an expression of Argo: outside of texts, JSON has no two braces in a row."""
+    return b"{{" in orjson.dumps(value, default=str)
+
+
+def _pod_spec(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
+    """The fields of a pod's spec, and the container of a model server beside them."""
+    prefix = f"{path}."
+    containers = [each for _, each in objects(raw, "containers", prefix)]
+    inline = [(key, mapping(raw, key, prefix)) for key in INLINE_CONTAINERS if raw.get(key)]
+    if not containers and not inline:
+        return
+    sources = [(f"spec.containers[{len(containers) + index}]", key) for index, (key, _) in enumerate(inline)]
+    spec = {key: value for key, value in raw.items() if key not in INLINE_CONTAINERS}
+    spec["containers"] = [*containers, *({"name": key, **each} for key, each in inline)]
+    metadata = {"annotations": mapping(raw, "annotations", prefix)} if raw.get("annotations") else None
+    sources += [("spec", ""), ("metadata", "")]
+    yield Template(path, _pod(metadata, spec), whole=False, sources=tuple(sources))
+
+
+def _spark_pod(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
+    """A driver or an executor: its pod template, and the GPUs that the operator adds to the first container."""
+    prefix = f"{path}."
+    template = mapping(raw, "template", prefix)
+    spec = mapping(template, "spec", f"{prefix}template.")
+    containers = [dict(each) for _, each in objects(spec, "containers", f"{prefix}template.spec.")] or [{}]
+    gpu = mapping(raw, "gpu", prefix)
+    name, quantity = gpu.get("name"), gpu.get("quantity")
+    sources = [("spec", "template.spec"), ("metadata", "template.metadata")]
+    if isinstance(name, str) and name and type(quantity) is int and quantity > 0:
+        resources = mapping(containers[0], "resources", f"{prefix}template.spec.containers[0].")
+        limits = mapping(resources, "limits", f"{prefix}template.spec.containers[0].resources.")
+        containers[0]["resources"] = {**resources, "limits": {**limits, name: quantity}}
+        sources.insert(0, (f"spec.containers[0].resources.limits[{name}]", "gpu.quantity"))
+    if containers != [{}]:
+        metadata = mapping(template, "metadata", f"{prefix}template.")
+        yield Template(path, _pod(metadata, {**spec, "containers": containers}), whole=False, sources=tuple(sources))
+
+
+def _trainer(raw: Mapping[str, Any], path: str) -> Iterator[Template]:
+    """What the nodes of a TrainJob request; the rest is in its runtime."""
+    resources = mapping(raw, "resourcesPerNode", f"{path}.")
+    if resources:
+        pod = _pod(None, {"containers": [{"name": "node", "resources": dict(resources)}]})
+        yield Template(
+            path, pod, whole=False, sources=(("spec.containers[0].resources", "resourcesPerNode"), ("spec", ""))
+        )
+
+
+_READERS: Mapping[Form, Callable[[Mapping[str, Any], str], Iterable[Template]]] = {
+    Form.POD_TEMPLATE: _pod_template,
+    Form.VOLCANO_JOB: _volcano_job,
+    Form.WORKFLOW: _workflow,
+    Form.POD_SPEC: _pod_spec,
+    Form.SPARK_POD: _spark_pod,
+    Form.TRAINER: _trainer,
+}

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from webhook.devices.target import Version
+from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.policy.warnings import PolicyWarning, matches_all, warnings_of
 from webhook.rules.base import Enforcement, Level
@@ -89,6 +90,9 @@ def _values(policy: Policy) -> dict[str, Any]:
         "memoryAboveCard": settings.memory_above_card,
         "enforcement": policy.levels.enforcement,
         "workloads": settings.workloads,
+        "workloadKinds": [
+            kind.kind for key, kind in settings.workload_kinds.items() if WORKLOAD_KINDS.get(key) != kind
+        ],
         "trustedUsers": sorted(settings.trusted_users),
         "fleet.autoscaled": settings.autoscaled,
         "fleet.staleAfterSeconds": policy.stale_after,

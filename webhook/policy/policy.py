@@ -15,6 +15,7 @@ from webhook.devices.shapes import NodeShape
 from webhook.devices.target import Target, parse_version
 from webhook.errors import Mistakes
 from webhook.mistakes import mistake_in_model
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
 from webhook.policy.schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
 from webhook.rules.levels import LevelTable, NamespaceRule
@@ -72,6 +73,13 @@ def parse_policy(document: object, source: str) -> Policy:
         mixed_cards=model.percentage.mixed_cards,
         memory_above_card=model.memory_above_card,
         workloads=Level(model.workloads),
+        workload_kinds=with_kinds(
+            [
+                workload_kind(k.group, k.kind, k.version, *k.templates, plural=k.plural or "")
+                for k in model.workload_kinds
+            ],
+            WORKLOAD_KINDS,
+        ),
         trusted_users=frozenset(model.trusted_users),
         autoscaled=model.fleet.autoscaled,
     )

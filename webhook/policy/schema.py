@@ -4,6 +4,7 @@ The descriptions are the only place that says it: the commented default policy a
 Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal
@@ -22,9 +23,11 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.target import parse_version
+from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.base import Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
+MAX_PATH = 200  # characters of the path of a pod template
 DEFAULT_TRUSTED_USERS = (
     "system:serviceaccount:volcano-system:volcano-scheduler",
     "system:serviceaccount:kube-system:volcano-scheduler",
@@ -160,6 +163,46 @@ class _Namespaces(_Section):
     )
 
 
+_STEP = r"(\*|[A-Za-z_][A-Za-z0-9_]*(\[\*\])?)"
+_PATH = re.compile(rf"spec(\.{_STEP})+")
+_CEL_WORDS = frozenset({"true", "false", "null", "in"})  # no expression can name a field like that
+
+
+def _template_path(text: str) -> str:
+    if len(text) > MAX_PATH or not _PATH.fullmatch(text) or not _CEL_WORDS.isdisjoint(text.split(".")):
+        raise ValueError(
+            f"{text!r} is no path of a pod template; write spec and the field names below it with dots between them, [*] after "
+            "the name of a list, and * for the values of a map: spec.workerGroupSpecs[*].template"
+        )
+    if text.count("*") > MAX_LISTS:
+        raise ValueError(f"{text!r} leads through more than {MAX_LISTS} lists and maps; name a shorter path")
+    return text
+
+
+_TemplatePath = Annotated[
+    str,
+    AfterValidator(_template_path),
+    WithJsonSchema({"type": "string", "pattern": f"^{_PATH.pattern}$", "maxLength": MAX_PATH}),
+]
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$", max_length=253)]
+
+
+class WorkloadKindEntry(_Section):
+    """A kind of workload that the webhook does not review by itself."""
+
+    group: _Name = Field(description="The API group of its objects.")
+    version: _Name = Field(description="A version of the group that serves them.")
+    kind: _Name = Field(description="As its objects name it.")
+    plural: _Name | None = Field(
+        None,
+        description="The name of the resource, as in the path of the API; null: the kind in lower case, with an s.",
+    )
+    templates: Annotated[list[_TemplatePath], Field(min_length=1, max_length=20)] = Field(
+        description="The paths of its pod templates, objects with the fields metadata and spec. `[*]` means every item of a "
+        "list, and a step `*` every value of a map."
+    )
+
+
 class _Cards(_Section):
     count: _Positive = Field(1, description="How many such cards a node has.")
     type: Annotated[str, Field(min_length=1)] = Field(
@@ -231,8 +274,22 @@ class PolicyFile(_Section):
     )
     workloads: _Workloads = Field(
         "warn",
-        description="What happens if the pods of a workload (Deployment, Job, ...) would be refused: warn its author, deny "
-        "the workload, or off: review pods only.",
+        description="What happens if the pods of a workload (Deployment, Job, RayCluster, ...) would be refused: warn its "
+        "author, deny the workload, or off: review pods only.",
+    )
+    workload_kinds: Annotated[list[WorkloadKindEntry], Field(max_length=100)] = Field(
+        [],
+        description="More kinds of workloads to review. A kind that the webhook reviews already is read as the entry says.",
+        examples=[
+            [
+                {
+                    "group": "apps.kruise.io",
+                    "version": "v1alpha1",
+                    "kind": "CloneSet",
+                    "templates": ["spec.template"],
+                }
+            ]
+        ],
     )
     rules: _Levels = Field(
         {},

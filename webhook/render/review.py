@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from webhook.devices.explanation import PodExplanation
-from webhook.offline.reviewed import Reviewed
+from webhook.offline.reviewed import Reviewed, unknown_kind
 from webhook.outcome import Violation
 from webhook.render import explanation
 from webhook.render.ci import GitHub, JUnit, Sarif
@@ -24,6 +24,7 @@ FLEET_UNKNOWN = (
 )
 
 MAX_NAME = 80
+MAX_PATHS = 5  # of one object in a note
 
 _LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
@@ -156,6 +157,13 @@ class TextReport:
 def note(reviewed: Reviewed) -> str:
     """Why an outcome has no findings or changes; empty if that needs no remark."""
     outcome = reviewed.outcome
+    if found := reviewed.found_by_shape:
+        more = f" and {len(found) - MAX_PATHS} more" if len(found) > MAX_PATHS else ""
+        kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
+        return (
+            f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here: "
+            f"{', '.join(found[:MAX_PATHS])}{more}. To have the kind reviewed, add it to workloadKinds of the policy"
+        )
     if outcome.touched and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:
@@ -235,6 +243,7 @@ def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> 
         "enforcement": outcome.enforcement,
         "podsRefused": outcome.pods_refused,
         "notReviewed": reviewed.not_reviewed or None,
+        "foundByShape": reviewed.found_by_shape or None,
         "findings": [_finding(reviewed, violation) for violation in outcome.violations],
         "warnings": outcome.warnings,
         "patch": outcome.operations,

@@ -47,8 +47,13 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
 
 
 def not_reviewed(tally: Tally) -> list[str]:
-    """A line for each reason for which objects with pods were not reviewed."""
-    return [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
+    """A line for each reason for which objects with pods were not reviewed, and for each unknown kind."""
+    left = [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
+    return left + [
+        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here "
+        f"({_count(number, 'object')}). To have the kind reviewed, add it to workloadKinds of the policy"
+        for kind, number in tally.by_shape.items()
+    ]
 
 
 def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:

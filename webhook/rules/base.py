@@ -13,6 +13,7 @@ from webhook.devices.queues import Queues
 from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
+from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKinds
 
 if TYPE_CHECKING:
     from webhook.rules.reviewed_pod import ReviewedPod
@@ -81,6 +82,7 @@ class Settings:
     mixed_cards: MixedCards = MixedCards.SMALLEST
     memory_above_card: MemoryAboveCard = MemoryAboveCard.CLAMP
     workloads: Level = Level.WARN
+    workload_kinds: WorkloadKinds = field(default_factory=lambda: WORKLOAD_KINDS)
     trusted_users: frozenset[str] = frozenset()
     autoscaled: bool = False
 

@@ -11,7 +11,7 @@ from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.gang import GangVerdict, RoleRequest, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
-from webhook.pod.templates import VCJOB_GROUP
+from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
