@@ -8,7 +8,7 @@ from tests.cli.test_usage import ITEMS, PODS, card, holding
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
 from webhook import names
-from webhook.cli.why import JOBS, PODGROUPS
+from webhook.offline.waiting import JOBS, PODGROUPS
 
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)

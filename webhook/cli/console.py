@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import click
 from gunicorn.util import parse_address
 
 from webhook.audit.follower import LogFollower
-from webhook.cli.options import FILE, SettingsOptions, settings_option
+from webhook.cli.options import FILE, SettingsOptions, refuse_url, settings_option
 from webhook.cli.program import Command
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
@@ -17,8 +18,10 @@ from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
 from webhook.doctor.facts import Facts
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
-from webhook.settings.files import SettingsPaths
+from webhook.settings.cluster_sources import NODES
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
@@ -56,6 +59,15 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     metavar="DIR",
     help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
 )
+@click.option(
+    "--pods",
+    "pod_files",
+    type=FILE,
+    metavar="FILE",
+    multiple=True,
+    help="What `kubectl get pods,podgroups -A -o json` prints, to show why pods wait; default the cluster, with --cluster; can "
+    "be repeated.",
+)
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
     bind: str,
@@ -63,6 +75,7 @@ def command(
     audit_log: str | None,
     tls_cert: Path | None,
     doctor_from: Path | None,
+    pod_files: tuple[Path, ...],
     settings: SettingsOptions,
 ) -> None:
     """Serve pages about the webhook: playground, fleet, decisions, rules, health; and an API for them."""
@@ -77,7 +90,9 @@ def command(
         journal = LogFollower(audit_log) if audit_log else None
         if journal is not None:
             journal.start()
-        return ConsoleState(watcher, journal, doctor, tls_cert, replay_options(files, cluster))
+        return ConsoleState(
+            watcher, journal, doctor, tls_cert, replay_options(files, cluster), _waiting(watcher, settings, pod_files)
+        )
 
     check_address(bind)
     console = Console(state, bind, allow_host)
@@ -94,6 +109,22 @@ def replay_options(files: SettingsPaths, cluster: ClusterOptions | None) -> tupl
     saved = {key: path or (Path(f"{key}.yaml") if cluster else None) for key, path in given.items()}
     saved |= {"scheduler-conf": files.scheduler_conf, "queues": files.queues}
     return tuple(word for key, path in saved.items() if path for word in (f"--{key}", str(path)))
+
+
+def _waiting(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]) -> WaitingSource | None:
+    """The pods that wait, from files, else from the cluster; None if there is neither."""
+    fleet = settings.files.fleet
+    if fleet == SAMPLE_FLEET and not pod_files:
+        pod_files = (SAMPLE_PODS,)
+    if pod_files:
+
+        def nodes() -> Iterable[object]:
+            return load_raw_nodes(fleet) if fleet is not None else settings.client().list(NODES)
+
+        return FileSource([Path(refuse_url(str(path))) for path in pod_files], lambda: watcher.current, nodes)
+    if settings.cluster is None:
+        return None
+    return ClusterSource(settings.client, lambda: watcher.current, logging.getLogger("vgpu-webhook").warning)
 
 
 def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:

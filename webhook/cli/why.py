@@ -3,43 +3,27 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
-from webhook import names
 from webhook.cli.options import FILE, SettingsOptions, output_option, refuse_url, settings_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
-from webhook.errors import ClusterError, ConfigError
-from webhook.offline.documents import Document, read_documents
-from webhook.offline.live import (
-    Key,
-    LiveCluster,
-    LiveObjects,
-    NodeStatus,
-    PodGroup,
-    group_of,
-    key_of,
-    read_node_status,
-    read_pod_group,
-)
-from webhook.offline.objects import ObjectFiles
+from webhook.offline.documents import read_documents
+from webhook.offline.waiting import ClusterSource, ClusterState, FileSource, Wanted
 from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
+from webhook.settings.cluster_sources import NODES
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 
-PODGROUPS = f"/apis/{names.PODGROUP_API}/namespaces/{{}}/podgroups/{{}}"
-JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
 MAX_ANSWERS = 100  # documents of a manifest
 
 _SUBJECT = re.compile(r"(?:(pod|pods|po|vcjob|vj|job\.batch\.volcano\.sh)/)?([^/]+)")
-_FORBIDDEN, _NOT_FOUND = 403, 404
 
 _EPILOG = """
 It reads nodes, pods and PodGroups, and changes nothing. It judges devices; cpu, memory and pod affinity keep pods waiting, too.
@@ -114,7 +98,7 @@ def command(
         wanted = Wanted("Pod" if match[1] is None or match[1].startswith("po") else "Job", (place, match[2]))
     inputs = settings.read()
     state = _from_files(settings, inputs, pod_files, wanted) if pod_files else _from_cluster(settings, inputs, wanted)
-    subjects = [state.subject(wanted)] if wanted is not None else state.manifests(str(filename), place)
+    subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
     answers = [explain_waiting(one, state.live) for one in subjects]
     if output == "text":
         terminal = Terminal(sys.stdout, os.environ)
@@ -128,117 +112,33 @@ def command(
     return _CODES[worst]
 
 
-class Wanted(NamedTuple):
-    """The object that is asked about: its kind, `Pod` or `Job`, and its namespace and name."""
-
-    kind: str
-    key: Key
-
-
-class State(NamedTuple):
-    """A cluster as it is now.
-
-    Attributes:
-        live: what live pods leave of the devices.
-        objects: the pods that wait, and the object that is asked about.
-    """
-
-    live: LiveCluster
-    objects: LiveObjects
-
-    def subject(self, wanted: Wanted) -> WaitingObject:
-        """The object that is asked about, with the pods that start together with it.
-
-        Raises:
-            ConfigError: it does not exist.
-        """
-        namespace, name = wanted.key
-        raw = self.objects.wanted.get((wanted.kind, *wanted.key))
-        if raw is None:
-            kind = "pod" if wanted.kind == "Pod" else "Volcano Job"
-            raise ConfigError(f"there is no {kind} {name} in namespace {namespace}; name another one with -n")
-        waiting = self.objects.pods_of_job(wanted.key) if wanted.kind == "Job" else []
-        own = group_of(raw) or next((group_of(pod) for pod in waiting if group_of(pod)), "")
-        group = self.objects.groups.get((namespace, own))
-        if own:
-            waiting = self.objects.siblings((namespace, own))
-        started = self.objects.started[namespace, own] + (group.succeeded if group is not None else 0)
-        return WaitingObject(Document(f"{wanted.kind} {namespace}/{name}", raw), True, waiting, started, group)
-
-    @staticmethod
-    def manifests(path: str, namespace: str) -> list[WaitingObject]:
-        """The objects of a manifest, at most 100."""
-        documents = read_documents(path)
-        if len(documents) > MAX_ANSWERS:
-            report_warning(f"{path}: only the first {MAX_ANSWERS} of {len(documents)} objects are explained")
-        return [WaitingObject(document, False, namespace=namespace) for document in documents[:MAX_ANSWERS]]
+def _manifests(path: str, namespace: str) -> list[WaitingObject]:
+    """The objects of a manifest, at most 100."""
+    documents = read_documents(path)
+    if len(documents) > MAX_ANSWERS:
+        report_warning(f"{path}: only the first {MAX_ANSWERS} of {len(documents)} objects are explained")
+    return [WaitingObject(document, False, namespace=namespace) for document in documents[:MAX_ANSWERS]]
 
 
 def _from_files(
     settings: SettingsOptions, inputs: SnapshotInputs, paths: Sequence[Path], wanted: Wanted | None
-) -> State:
-    """Read the pods of files; the nodes, too, may come from one."""
+) -> ClusterState:
+    """Read the pods of files; the nodes may come from a cluster."""
     snapshot = inputs.snapshot()
-    objects = LiveObjects(snapshot, wanted={(wanted.kind, *wanted.key): None} if wanted else {})
-    complaints: list[str] = []
-    source = ObjectFiles([refuse_url(str(path)) for path in paths], complaints.append)
-    progress = Progress(sys.stderr, lambda: source.share)
-    for _, raw in source:
-        progress.step()
-        objects.add(raw)
-    progress.clear()
-    if complaints:
-        raise ConfigError("; ".join(complaints))
-    statuses = _statuses(settings)
-    return State(LiveCluster(inputs, snapshot, objects.bound, statuses), objects)
 
+    def nodes() -> Iterable[object]:
+        return load_raw_nodes(settings.files.fleet) if settings.files.fleet else settings.client().list(NODES)
 
-def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> State:
-    """Read the pods of a cluster: what all of them hold, and those of one namespace as they are."""
-    snapshot, client = inputs.snapshot(), settings.client()
-    objects = LiveObjects(snapshot)
-    if wanted is not None:
-        namespace, name = wanted.key
-        path = f"/api/v1/namespaces/{namespace}/pods"
-        try:
-            raw = client.get(f"{path}/{name}" if wanted.kind == "Pod" else JOBS.format(namespace, name))
-        except ClusterError as error:
-            if error.status != _NOT_FOUND:
-                raise
-        else:
-            objects.wanted[wanted.kind, *wanted.key] = raw
-            for pod in client.list(path):
-                objects.add(pod)
-            own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of_job(wanted.key)), "")
-            if own and (group := _pod_group(settings, namespace, own)) is not None:
-                objects.groups[namespace, own] = group
-    bound = UsageCommand.read_cluster(settings, inputs)
-    return State(LiveCluster(inputs, snapshot, bound, _statuses(settings)), objects)
-
-
-def _pod_group(settings: SettingsOptions, namespace: str, name: str) -> PodGroup | None:
+    source = FileSource([Path(refuse_url(str(path))) for path in paths], lambda: (inputs, snapshot), nodes)
+    progress = Progress(sys.stderr, source.share)
     try:
-        return read_pod_group(settings.client().get(PODGROUPS.format(namespace, name)))
-    except ClusterError as error:
-        if error.status == _FORBIDDEN:
-            report_warning(f"PodGroup {namespace}/{name} may not be read, so its gang is unknown")
-        elif error.status != _NOT_FOUND:
-            raise
-        return None
+        return source.read(wanted, progress.step)
+    finally:
+        progress.clear()
 
 
-def _statuses(settings: SettingsOptions) -> dict[str, NodeStatus]:
-    """Which nodes take no pods, whatever their devices are."""
-    found = {}
-    for raw in _raw_nodes(settings):
-        status = read_node_status(raw)
-        if status != NodeStatus():
-            found[key_of(raw)[1]] = status
-    return found
-
-
-def _raw_nodes(settings: SettingsOptions) -> Iterator[dict[str, object]]:
-    if settings.files.fleet is not None:
-        yield from load_raw_nodes(settings.files.fleet)
-    elif settings.cluster is not None:
-        yield from settings.client().list("/api/v1/nodes")
+def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> ClusterState:
+    """Read the pods of a cluster: what all of them hold, and those of one namespace as they are."""
+    snapshot = inputs.snapshot()
+    source = ClusterSource(settings.client, lambda: (inputs, snapshot), report_warning)
+    return source.read(wanted, lambda _client, _snapshot: UsageCommand.read_cluster(settings, inputs))

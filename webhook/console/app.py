@@ -18,7 +18,20 @@ from werkzeug.exceptions import (
     RequestEntityTooLarge,
 )
 
-from webhook.console import api, decisions, doctor, explain, fleet, guard, health, playground, replay, review, rules
+from webhook.console import (
+    api,
+    decisions,
+    doctor,
+    explain,
+    fleet,
+    guard,
+    health,
+    playground,
+    replay,
+    review,
+    rules,
+    why,
+)
 from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error, product_version
 from webhook.console.decision_summary import decisions_summary
 from webhook.console.state import ConsoleState
@@ -33,6 +46,8 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     decisions_summary,
     decisions.decision,
     fleet.fleet,
+    why.waiting,
+    why.why,
     replay.replay,
     rules.rules,
     rules.rule,
@@ -44,6 +59,8 @@ PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/", "playground", playground.page),
     ("POST", "/", "submitted", playground.submit),
     ("GET", "/fleet", "fleet", fleet.page),
+    ("GET", "/why", "why", why.page),
+    ("POST", "/why", "explained", why.submit),
     ("GET", "/decisions", "decisions", decisions.page),
     ("GET", "/decisions/<int:number>", "decision", replay.decision_page),
     ("GET", "/decisions/<string(length=12):decision_id>", "decision_by_id", replay.id_page),

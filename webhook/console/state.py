@@ -9,6 +9,7 @@ from typing import Protocol
 from webhook.audit.follower import LogFollower
 from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
+from webhook.offline.waiting import WaitingSource
 from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus
@@ -41,6 +42,7 @@ class ConsoleState:
         doctor: checks the cluster, or files; None if there is nothing to check.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
         replay_options: the options with which `vgpu-webhook replay` uses the same settings.
+        waiting: where waiting pods come from; None if no pods are read.
     """
 
     settings: CurrentSettings
@@ -48,6 +50,7 @@ class ConsoleState:
     doctor: Examiner | None = None
     certificate: Path | None = None
     replay_options: tuple[str, ...] = ()
+    waiting: WaitingSource | None = None
 
     @property
     def snapshot(self) -> Snapshot:

@@ -192,14 +192,15 @@ class LiveObjects:
             if pod is not None:
                 self.bound.append(pod)
         elif not finished and not _table(raw.get("metadata")).get("deletionTimestamp"):
-            if not own and not self._requests_devices(raw):
+            if not own and not self.requests_devices(raw):
                 return
             if len(self.waiting) >= MAX_WAITING:
                 self.left_out += 1
             else:
                 self.waiting[key] = raw
 
-    def _requests_devices(self, raw: dict[str, Any]) -> bool:
+    def requests_devices(self, raw: dict[str, Any]) -> bool:
+        """Whether a pod requests devices."""
         try:
             return bool(DevicePod(PodView(raw), self.snapshot.config).requested)
         except Malformed:

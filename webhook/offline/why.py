@@ -13,10 +13,11 @@ from pydantic import Field
 
 from webhook import names
 from webhook.devices import registry
+from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.families import Family
 from webhook.devices.family import DeviceFamily
-from webhook.devices.ledger import OccupiedNode
+from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.shapes import SAMPLE, FleetPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
@@ -98,7 +99,7 @@ class WaitReason:
         holders: who holds most of the devices of the node, at most five; more_holders: how many others do.
         change: the nearest single change of the pod with which the node takes it now.
         ends: a pod, as NAMESPACE/NAME, without which the node would take this one now; empty if none is enough.
-        explained: the pod explained to the node, for drawings.
+        drawing: the node, with who holds what of it and what the pod would get; not part of the JSON.
     """
 
     node: str = ""
@@ -115,7 +116,7 @@ class WaitReason:
     more_holders: int = 0
     change: LowerAmount | Removal | None = None
     ends: str = ""
-    explained: Annotated[ShapeExplanation | None, Field(exclude=True)] = None
+    drawing: Annotated[DrawnNode | None, Field(exclude=True)] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,7 +437,7 @@ class _FamilyAnswer:
             nodes = [node for node in self._nodes() if node.shape is empty.shape]
             if empty.placement == "never":
                 refusal = empty.refusal
-                more = {"node": about["names"][0], "change": self._change(nodes, share), "explained": empty}
+                more = {"node": about["names"][0], "change": self._change(nodes, share), "drawing": replace(empty.drawing, note="")}
                 yield self._reason(WaitVerdict.NEVER, refusal.reason, refusal.message, **about, **more)
             elif empty.placement == "unknown":
                 yield self._reason(WaitVerdict.UNKNOWN, "unknown", _words(empty), **about)
@@ -515,7 +516,7 @@ class _FamilyAnswer:
             nodes = half if self._fits_on(half) else nodes[len(half) :]
         explained = self._explained(nodes)[0][1]
         message = _words(explained) or "it fits"
-        more = {"node": nodes[0].name, "explained": explained}
+        more = {"node": nodes[0].name, "drawing": _drawing(explained, nodes[0])}
         return self._reason(WaitVerdict.FITS_NOW, "fits", message, **about, **more)
 
     def _refusing(self, nodes: Sequence[OccupiedNode], verdict: Verdict, about: Mapping[str, Any]) -> WaitReason:
@@ -539,7 +540,7 @@ class _FamilyAnswer:
             more_holders=max(len(holders) - MAX_HOLDERS, 0),
             change=explained.change,
             ends=self._ending(node, holders),
-            explained=explained,
+            drawing=_drawing(explained, node),
             **about,
         )
 
@@ -569,6 +570,29 @@ def _kind_of(shape: ShapeExplanation) -> dict[str, Any]:
     if selected is not None and selected.nodes:
         return {"kind": shape.devices, "names": selected.names, "nodes": selected.nodes}
     return {"kind": shape.devices, "names": shape.names, "nodes": shape.nodes}
+
+
+def _drawing(explained: ShapeExplanation, node: OccupiedNode) -> DrawnNode:
+    """The drawing of a pod on a node, with what other pods hold of each card.
+
+    Only of vGPU nodes, and if every card is drawn: the drawings of the other families have another order.
+    """
+    drawing = replace(explained.drawing, note="")  # the reason has the same words
+    if node.family != Family.VGPU or len(drawing.cards) != len(node.cards):
+        return drawing
+    cards = [
+        replace(card, parts=(*_held(held), *card.parts)[:MAX_PARTS])
+        for card, held in zip(drawing.cards, node.cards, strict=True)
+    ]
+    others = dict.fromkeys(part.container for card in cards for part in card.parts)
+    return replace(drawing, cards=tuple(cards), containers=tuple(others)[:MAX_PARTS])
+
+
+def _held(card: OccupiedCard) -> Iterator[DrawnPart]:
+    for holder in card.pods:
+        if holder.booked:
+            label = holder.part or ("being deleted" if holder.terminating else "")
+            yield DrawnPart(shorten(f"{holder.namespace}/{holder.name}", MAX_TEXT), holder.memory, holder.cores, label)
 
 
 def _words(explained: ShapeExplanation) -> str:

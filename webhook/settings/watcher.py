@@ -117,16 +117,25 @@ class SettingsWatcher:
         return self._in_use.snapshot
 
     @property
+    def current(self) -> tuple[SnapshotInputs, Snapshot]:
+        """The snapshot in use, and what it was built from.
+
+        Raises:
+            RuntimeError: made without `keep_inputs`.
+        """
+        in_use = self._in_use
+        if in_use.inputs is None:
+            raise RuntimeError("the inputs of snapshots are not kept: make SettingsWatcher with keep_inputs=True")
+        return in_use.inputs, in_use.snapshot
+
+    @property
     def inputs(self) -> SnapshotInputs:
         """What the snapshot in use was built from; replaced together with it.
 
         Raises:
             RuntimeError: made without `keep_inputs`.
         """
-        inputs = self._in_use.inputs
-        if inputs is None:
-            raise RuntimeError("the inputs of snapshots are not kept: make SettingsWatcher with keep_inputs=True")
-        return inputs
+        return self.current[0]
 
     @property
     def problems(self) -> dict[str, str]:

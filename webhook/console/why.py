@@ -1,0 +1,205 @@
+"""Why a pod waits: the operations `why` and `waiting`, and the page that draws their answer."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from flask import Response, render_template, request
+from pydantic import Field, PlainSerializer, WithJsonSchema
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+
+from webhook.console.api import RequestModel, ResponseModel, describe_error, operation
+from webhook.console.pictures.node import svg
+from webhook.console.review import MAX_MANIFEST, SOURCE
+from webhook.console.state import ConsoleState
+from webhook.console.texts import brief
+from webhook.errors import ConfigError, WebhookError
+from webhook.offline.documents import Document, parse_documents
+from webhook.offline.live import Key
+from webhook.offline.waiting import Wanted
+from webhook.offline.why import WaitAnswer, WaitingObject, WaitReason, WaitVerdict, explain_waiting
+from webhook.render.why import change_words, holder_words, to_value
+from webhook.texts import shorten
+
+MAX_LISTED = 500  # waiting pods
+MAX_DOCUMENTS = 5  # of a manifest
+MAX_REASONS = 50  # of an answer, on the page
+MAX_DRAWINGS = 12  # on the page
+MAX_NAME = 253
+MAX_TEXT = 2000  # characters: the scheduler's and the author's texts
+MAX_ITEMS = 100  # of a list
+NO_PODS = (
+    "the console reads no pods: start it with --cluster and the right to list pods, or with --pods FILE, where FILE is what "
+    "`kubectl get pods,podgroups -A -o json` prints"
+)
+
+# Each verdict in words, the class of its colour, and its sign.
+VERDICTS = {
+    WaitVerdict.BOUND: ("Does not wait", "good", "✓"),
+    WaitVerdict.FITS_NOW: ("Fits now", "good", "✓"),
+    WaitVerdict.UNKNOWN: ("Cannot be decided", "warn", "?"),
+    WaitVerdict.NOT_NOW: ("Does not fit now", "warn", "▲"),
+    WaitVerdict.NEVER: ("Never fits this fleet", "bad", "✕"),
+}
+
+
+class WaitingPod(ResponseModel):
+    """A pod that waits for devices."""
+
+    namespace: str
+    name: str
+
+
+class WaitingRequest(RequestModel):
+    """No parameters."""
+
+
+class WaitingResponse(ResponseModel):
+    """The pods that wait for devices.
+
+    Attributes:
+        known: False if the console reads no pods.
+        problem: why they cannot be read, and what to do; null if they can.
+        pods: by namespace and name, the first 500.
+        more: how many are left out.
+    """
+
+    known: bool
+    problem: str | None
+    pods: tuple[WaitingPod, ...]
+    more: int
+
+
+class WhyRequest(RequestModel):
+    """A waiting pod or Volcano Job, or a manifest."""
+
+    namespace: Annotated[
+        str, Field(max_length=MAX_NAME, description="of the pod; also of a manifest that names none")
+    ] = ""
+    pod: Annotated[str, Field(max_length=MAX_NAME, description="the name of a waiting pod")] = ""
+    manifest: Annotated[
+        str,
+        Field(
+            description="YAML or JSON, at most 256 KiB, of which the first 5 objects are explained; instead of a name"
+        ),
+    ] = ""
+
+
+_ANSWER_SCHEMA = {
+    "type": "object",
+    "description": "The answer, as `vgpu-webhook why -o json` prints it.",
+    "required": ["kind", "namespace", "name", "verdict", "summary", "reasons", "change", "fits"],
+    "additionalProperties": True,
+}
+
+
+def _answer_json(answer: WaitAnswer) -> Any:
+    return brief(to_value(answer), MAX_TEXT, MAX_ITEMS)
+
+
+Answer = Annotated[Any, PlainSerializer(_answer_json), WithJsonSchema(_ANSWER_SCHEMA)]
+
+
+class WhyResponse(ResponseModel):
+    """Why pods wait.
+
+    Attributes:
+        answers: one for each object.
+    """
+
+    answers: tuple[Answer, ...]
+
+
+@operation("GET", "/waiting", heavy=True)
+def waiting(state: ConsoleState, wanted: WaitingRequest) -> WaitingResponse:  # noqa: ARG001
+    """The pods that wait for devices."""
+    if state.waiting is None:
+        return WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
+    try:
+        found: Sequence[Key] = sorted(state.waiting.waiting())
+    except WebhookError as error:
+        return WaitingResponse(known=False, problem=shorten(str(error), MAX_TEXT), pods=(), more=0)
+    pods = tuple(WaitingPod(namespace=namespace, name=name) for namespace, name in found[:MAX_LISTED])
+    return WaitingResponse(known=True, problem=None, pods=pods, more=max(len(found) - MAX_LISTED, 0))
+
+
+@operation("POST", "/why", heavy=True)
+def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
+    """Why a pod waits: what refuses it, who holds the devices, and what would help."""
+    if bool(wanted.pod) == bool(wanted.manifest):
+        raise ConfigError("name a waiting pod, or write a manifest")
+    if state.waiting is None:
+        raise ConfigError(NO_PODS)
+    if wanted.pod:
+        asked = Wanted("Pod", (wanted.namespace or "default", wanted.pod))
+        cluster = state.waiting.read(asked)
+        return WhyResponse(answers=(explain_waiting(cluster.subject(asked), cluster.live),))
+    data = wanted.manifest.encode(errors="surrogatepass")
+    if len(data) > MAX_MANIFEST:
+        raise RequestEntityTooLarge(
+            f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; use `vgpu-webhook why -f FILE`"
+        )
+    documents = parse_documents(data, SOURCE)
+    cluster = state.waiting.read(None)
+    subjects = [
+        cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=wanted.namespace)
+        for document in documents[:MAX_DOCUMENTS]
+    ]
+    return WhyResponse(answers=tuple(explain_waiting(subject, cluster.live) for subject in subjects))
+
+
+def _exists(document: Document) -> bool:
+    """Whether a document was printed by kubectl: the API server gave it a uid and a phase."""
+    value = document.value if isinstance(document.value, dict) else {}
+    metadata, status = value.get("metadata"), value.get("status")
+    known = isinstance(metadata, dict) and bool(metadata.get("uid"))
+    return known and isinstance(status, dict) and "phase" in status and value.get("kind") == "Pod"
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def page(state: ConsoleState) -> Response:
+    """The page, with the answer for a pod that the address names."""
+    return _page(state, request.args.get("namespace", ""), {key: request.args.get(key, "") for key in ("pod",)})
+
+
+def submit(state: ConsoleState) -> Response:
+    """The page, with the answer for a manifest."""
+    manifest = request.form.get("manifest", "").replace("\r\n", "\n")
+    return _page(state, request.form.get("namespace", ""), {"manifest": manifest})
+
+
+def _page(state: ConsoleState, namespace: str, asked: dict[str, str]) -> Response:
+    chosen = asked.get("pod", "")
+    if "/" in chosen:  # the list has namespace and name in one
+        namespace, _, chosen = chosen.partition("/")
+    values = {"namespace": namespace.strip(), "pod": chosen.strip(), "manifest": asked.get("manifest", "")}
+    status, problem, answers = 200, "", tuple[Any, ...]()
+    given = {key: value for key, value in values.items() if value}
+    listed = WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
+    try:
+        listed = waiting.run(state, WaitingRequest())
+        if given.get("pod") or given.get("manifest"):
+            answers = why.run(state, why.parse(given)).answers
+    except (HTTPException, WebhookError) as error:
+        status, problem = describe_error(error)
+    text = render_template(
+        "why.html",
+        asked=values,
+        listed=listed,
+        problem=problem,
+        answers=answers,
+        verdicts=VERDICTS,
+        rows=_rows,
+        change_words=change_words,
+        holder_words=holder_words,
+        svg=svg,
+        most_drawings=MAX_DRAWINGS,
+    )
+    return Response(text, status)
+
+
+def _rows(answer: WaitAnswer) -> list[WaitReason]:
+    """What the nodes say, those that come nearest first."""
+    nodes = [reason for reason in (*answer.fits, *answer.reasons) if reason.family]
+    return sorted(nodes, key=lambda reason: tuple(WaitVerdict).index(reason.verdict))[:MAX_REASONS]

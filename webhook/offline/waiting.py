@@ -1,0 +1,224 @@
+"""Pods that wait, with what is needed to explain them: from files, or from the API server."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from webhook import names
+from webhook.devices.ledger import BoundPod
+from webhook.errors import ClusterError, ConfigError
+from webhook.kube.client import Client
+from webhook.offline.documents import Document
+from webhook.offline.live import (
+    Key,
+    LiveCluster,
+    LiveObjects,
+    NodeStatus,
+    PodGroup,
+    group_of,
+    key_of,
+    read_node_status,
+    read_pod_group,
+)
+from webhook.offline.objects import ObjectFiles
+from webhook.offline.why import WaitingObject
+from webhook.review import Snapshot
+from webhook.settings.cluster_sources import NODES
+from webhook.settings.pods import PODS, list_bound_pods
+from webhook.settings.snapshot import SnapshotInputs
+
+PODGROUPS = f"/apis/{names.PODGROUP_API}/namespaces/{{}}/podgroups/{{}}"
+JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
+PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
+KEEP_SECONDS = 15.0  # what the pods of a cluster hold, between two questions
+
+Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
+Warn = Callable[[str], None]
+
+
+class Wanted(NamedTuple):
+    """The object that is asked about: its kind, `Pod` or `Job`, and its namespace and name."""
+
+    kind: str
+    key: Key
+
+
+class ClusterState(NamedTuple):
+    """A cluster at one moment.
+
+    Attributes:
+        live: what live pods leave of the devices.
+        objects: the pods that wait, and the object that is asked about.
+    """
+
+    live: LiveCluster
+    objects: LiveObjects
+
+    def subject(self, wanted: Wanted) -> WaitingObject:
+        """The object that is asked about, with the pods that start together with it.
+
+        Raises:
+            ConfigError: it does not exist.
+        """
+        namespace, name = wanted.key
+        raw = self.objects.wanted.get((wanted.kind, *wanted.key))
+        if raw is None and wanted.kind == "Pod":
+            raw = self.objects.waiting.get(wanted.key)
+        if raw is None:
+            kind = "pod" if wanted.kind == "Pod" else "Volcano Job"
+            raise ConfigError(f"there is no {kind} {name} in namespace {namespace}; check the name and the namespace")
+        return self.existing(Document(f"{wanted.kind} {namespace}/{name}", raw))
+
+    def existing(self, document: Document) -> WaitingObject:
+        """An object of the cluster, with the pods that start together with it."""
+        raw = document.value
+        namespace, name = key_of(raw)
+        waiting = self.objects.pods_of_job((namespace, name)) if raw.get("kind") == "Job" else []
+        own = group_of(raw) or next((group_of(pod) for pod in waiting if group_of(pod)), "")
+        group = self.objects.groups.get((namespace, own))
+        if own:
+            waiting = self.objects.siblings((namespace, own))
+        started = self.objects.started[namespace, own] + (group.succeeded if group is not None else 0)
+        return WaitingObject(document, True, waiting, started, group)
+
+
+class WaitingSource(Protocol):
+    """Where waiting pods come from."""
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices.
+
+        Raises:
+            WebhookError: they cannot be read.
+        """
+
+    def read(self, wanted: Wanted | None) -> ClusterState:
+        """The cluster as it is now, with an object, if it exists, and the pods that start together with it.
+
+        Raises:
+            WebhookError: it cannot be read.
+        """
+
+
+class FileSource:
+    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
+
+    def __init__(self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]]) -> None:
+        """Take the files, the settings in use, and the nodes as they are."""
+        self._paths = [str(path) for path in paths]
+        self._settings = settings
+        self._nodes = nodes
+        self._source: ObjectFiles | None = None
+
+    def share(self) -> float | None:
+        """How much of the files has been read, from 0 to 1; None if that is not known."""
+        return self._source.share if self._source is not None else None
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices."""
+        objects = self._objects(self._settings()[1], None)
+        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+
+    def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> ClusterState:
+        """The cluster of the files; `step` is called for each object."""
+        inputs, snapshot = self._settings()
+        objects = self._objects(snapshot, wanted, step)
+        return ClusterState(LiveCluster(inputs, snapshot, objects.bound, statuses(self._nodes())), objects)
+
+    def _objects(
+        self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
+    ) -> LiveObjects:
+        objects = LiveObjects(snapshot, wanted={(wanted.kind, *wanted.key): None} if wanted else {})
+        complaints: list[str] = []
+        self._source = ObjectFiles(self._paths, complaints.append)
+        for _, raw in self._source:
+            step()
+            objects.add(raw)
+        if complaints:
+            raise ConfigError("; ".join(complaints))
+        return objects
+
+
+class ClusterSource:
+    """The pods of an API server, read when they are asked for."""
+
+    def __init__(self, connect: Callable[[], Client], settings: Settings, warn: Warn) -> None:
+        """Take how to make a client, the settings in use, and what to do with a warning."""
+        self._connect = connect
+        self._settings = settings
+        self._warn = warn
+        self._kept: tuple[float, Snapshot, LiveCluster] | None = None
+
+    def waiting(self) -> Sequence[Key]:
+        """The pods that wait for devices."""
+        objects = LiveObjects(self._settings()[1])
+        for raw in self._connect().list(PODS, PENDING):
+            objects.add(raw)
+        return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
+
+    def read(
+        self, wanted: Wanted | None, bound: Callable[[Client, Snapshot], Iterable[BoundPod]] | None = None
+    ) -> ClusterState:
+        """The cluster as it is now; `bound` lists what all pods hold, if not as usual."""
+        inputs, snapshot = self._settings()
+        client = self._connect()
+        objects = LiveObjects(snapshot)
+        if wanted is not None:
+            self._read_object(client, objects, wanted)
+        return ClusterState(self._live(client, inputs, snapshot, bound), objects)
+
+    def _read_object(self, client: Client, objects: LiveObjects, wanted: Wanted) -> None:
+        """The object, the pods of its namespace, and its PodGroup."""
+        namespace, name = wanted.key
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        try:
+            raw = client.get(f"{path}/{name}" if wanted.kind == "Pod" else JOBS.format(namespace, name))
+        except ClusterError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return
+        objects.wanted[wanted.kind, *wanted.key] = raw
+        for pod in client.list(path):
+            objects.add(pod)
+        own = group_of(raw) or next((group_of(pod) for pod in objects.pods_of_job(wanted.key)), "")
+        if own and (group := self._pod_group(client, namespace, own)) is not None:
+            objects.groups[namespace, own] = group
+
+    def _pod_group(self, client: Client, namespace: str, name: str) -> PodGroup | None:
+        try:
+            return read_pod_group(client.get(PODGROUPS.format(namespace, name)))
+        except ClusterError as error:
+            if error.status == HTTPStatus.FORBIDDEN:
+                self._warn(f"PodGroup {namespace}/{name} may not be read, so its gang is unknown")
+            elif error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return None
+
+    def _live(
+        self,
+        client: Client,
+        inputs: SnapshotInputs,
+        snapshot: Snapshot,
+        bound: Callable[[Client, Snapshot], Iterable[BoundPod]] | None,
+    ) -> LiveCluster:
+        kept = self._kept
+        if kept is not None and kept[1] is snapshot and time.monotonic() - kept[0] < KEEP_SECONDS:
+            return kept[2]
+        listed = list_bound_pods(client, snapshot.config) if bound is None else bound(client, snapshot)
+        live = LiveCluster(inputs, snapshot, listed, statuses(client.list(NODES)))
+        self._kept = (time.monotonic(), snapshot, live)
+        return live
+
+
+def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
+    """The nodes that take no pods, or not all of them, whatever their devices are."""
+    return dict(_statuses(nodes))
+
+
+def _statuses(nodes: Iterable[Any]) -> Iterator[tuple[str, NodeStatus]]:
+    for raw in nodes:
+        status = read_node_status(raw)
+        if status != NodeStatus():
+            yield key_of(raw)[1], status
