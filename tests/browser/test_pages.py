@@ -5,13 +5,21 @@ from selenium.webdriver import Keys
 
 from tests.browser.user import User
 
-PAGES = {"Playground": "/", "Fleet": "/fleet", "Decisions": "/decisions", "Rules": "/rules", "Health": "/health"}
+PAGES = {
+    "Playground": "/",
+    "Fleet": "/fleet",
+    "Why": "/why",
+    "Decisions": "/decisions",
+    "Rules": "/rules",
+    "Health": "/health",
+}
 MORE = (
     "/decisions/2",
     "/rules/card-count",
     "/?example=pod-refused",
     "/decisions?outcome=denied",
     "/rules?namespace=default",
+    "/why?pod=team-c/finetune-0",
 )
 STOPS = 45  # of the Tab key on a page, at most
 

@@ -9,8 +9,9 @@ import pytest
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
+from webhook.offline.waiting import FileSource
 from webhook.policy.policy import Policy
-from webhook.settings.files import SettingsPaths
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 
@@ -28,6 +29,10 @@ class Fixed:
     def snapshot(self):
         return self.inputs.snapshot()
 
+    @property
+    def current(self):
+        return self.inputs, self.snapshot
+
     def statuses(self):
         names = {"config": "device config", "policy": "policy", "fleet": "fleet"}
         digests = self.snapshot.digests
@@ -39,6 +44,10 @@ class Fixed:
 def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
     inputs = SettingsPaths().or_samples().load().inputs()
     return replace(inputs, policy=policy) if policy else inputs
+
+
+def sample_pods(settings: Fixed) -> FileSource:
+    return FileSource([SAMPLE_PODS], lambda: settings.current, lambda: load_raw_nodes(SAMPLE_FLEET))
 
 
 @pytest.fixture(autouse=True)

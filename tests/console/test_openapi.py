@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed, sample_parts, sample_pods
 from webhook.audit.follower import LogFollower
 from webhook.console.api import PREFIX, RequestModel, ResponseModel, to_json
 from webhook.console.app import OPERATIONS, create_app
@@ -41,6 +41,8 @@ QUESTIONS = {
     "decisionsSummary": [{}, FILTERS],
     "decision": [PAST],
     "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
+    "waiting": [{}],
+    "why": [{"namespace": "team-c", "pod": "finetune-0"}, {"namespace": "team", "manifest": MANIFEST}],
     "replay": [{}, {"number": 1}, {"settings": [], "split": 4}],
     "rules": [{}, {"namespace": "team"}],
     "rule": [{"id": "cores-range"}, {"id": "memory-above-card", "kind": "validation", "namespace": "team"}],
@@ -54,11 +56,13 @@ ASKED = [(each, question) for each in OPERATIONS for question in QUESTIONS.get(e
 def client():
     journal = LogFollower(str(SAMPLES / "audit.jsonl"))
     journal.look()
+    settings = Fixed(sample_parts())
     state = ConsoleState(
-        Fixed(sample_parts()),
+        settings,
         journal,
         Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
         SAMPLES / "fleet.yaml",  # no certificate, which is told
+        waiting=sample_pods(settings),
     )
     yield create_app(state).test_client()
     journal.stop()

@@ -11,6 +11,8 @@ from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
+from webhook.devices.queues import Queue
+from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.offline.documents import Document
 from webhook.offline.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
@@ -57,8 +59,8 @@ def gpu_node(name, cards=2, split=10, mode="hami-core"):
     return node_json(name, register([A100] * cards, mode, split, prefix=f"GPU-{name}"))
 
 
-def state(nodes, pods=(), config=CONFIG):
-    inputs = SnapshotInputs(config, default_policy(), [read_node(raw, config) for raw in nodes])
+def state(nodes, pods=(), config=CONFIG, **more):
+    inputs = SnapshotInputs(config, default_policy(), [read_node(raw, config) for raw in nodes], **more)
     snapshot = inputs.snapshot()
     objects = LiveObjects(snapshot)
     for raw in pods:
@@ -200,6 +202,37 @@ def test_a_volcano_job_of_which_one_task_waits_longer():
     nodes = [gpu_node("gpu-a"), gpu_node("gpu-b")]
     assert why(job, nodes, exists=False).verdict is WaitVerdict.FITS_NOW
     assert why(job, nodes, [HELD], exists=False).verdict is WaitVerdict.NOT_NOW
+
+
+CAPACITY = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}]}, "test")
+QUEUES = [
+    Queue("open", "Open", capability={MEMORY: 20000}),
+    Queue("closed", "Closed"),
+]
+
+
+@pytest.mark.parametrize(
+    ("queue", "conf", "verdict"),
+    [
+        ("open", CAPACITY, WaitVerdict.FITS_NOW),
+        ("closed", CAPACITY, WaitVerdict.NOT_NOW),
+        ("nowhere", CAPACITY, WaitVerdict.NOT_NOW),
+        ("closed", None, WaitVerdict.FITS_NOW),  # nothing may enforce it
+    ],
+)
+def test_the_queue_of_the_group(queue, conf, verdict):
+    live, _ = state([gpu_node("gpu-a")], scheduler=conf, queues=QUEUES)
+    subject = WaitingObject(Document("a pod", pod(number=1, memory=20000)), True, group=PodGroup("a", "g", queue=queue))
+    assert explain_waiting(subject, live).verdict is verdict
+
+
+def test_a_queue_that_allows_less_than_the_pod_requests():
+    live, _ = state([gpu_node("gpu-a")], scheduler=CAPACITY, queues=QUEUES)
+    subject = WaitingObject(
+        Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
+    )
+    answer = explain_waiting(subject, live)
+    assert (answer.verdict, "allows 20000 in all" in answer.summary) == (WaitVerdict.NEVER, True)
 
 
 def test_groups_are_read_as_volcano_writes_them():

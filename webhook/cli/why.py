@@ -13,7 +13,7 @@ from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
 from webhook.offline.documents import read_documents
-from webhook.offline.waiting import ClusterSource, ClusterState, FileSource, Wanted
+from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
@@ -122,7 +122,7 @@ def _manifests(path: str, namespace: str) -> list[WaitingObject]:
 
 def _from_files(
     settings: SettingsOptions, inputs: SnapshotInputs, paths: Sequence[Path], wanted: Wanted | None
-) -> ClusterState:
+) -> WaitingState:
     """Read the pods of files; the nodes may come from a cluster."""
     snapshot = inputs.snapshot()
 
@@ -137,7 +137,7 @@ def _from_files(
         progress.clear()
 
 
-def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> ClusterState:
+def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> WaitingState:
     """Read the pods of a cluster: what all of them hold, and those of one namespace as they are."""
     snapshot = inputs.snapshot()
     source = ClusterSource(settings.client, lambda: (inputs, snapshot), report_warning)

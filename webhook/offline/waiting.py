@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     key: Key
 
 
-class ClusterState(NamedTuple):
+class WaitingState(NamedTuple):
     """A cluster at one moment.
 
     Attributes:
@@ -94,7 +94,7 @@ class WaitingSource(Protocol):
             WebhookError: they cannot be read.
         """
 
-    def read(self, wanted: Wanted | None) -> ClusterState:
+    def read(self, wanted: Wanted | None) -> WaitingState:
         """The cluster as it is now, with an object, if it exists, and the pods that start together with it.
 
         Raises:
@@ -121,11 +121,11 @@ class FileSource:
         objects = self._objects(self._settings()[1], None)
         return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
 
-    def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> ClusterState:
+    def read(self, wanted: Wanted | None, step: Callable[[], None] = lambda: None) -> WaitingState:
         """The cluster of the files; `step` is called for each object."""
         inputs, snapshot = self._settings()
         objects = self._objects(snapshot, wanted, step)
-        return ClusterState(LiveCluster(inputs, snapshot, objects.bound, statuses(self._nodes())), objects)
+        return WaitingState(LiveCluster(inputs, snapshot, objects.bound, statuses(self._nodes())), objects)
 
     def _objects(
         self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
@@ -160,14 +160,14 @@ class ClusterSource:
 
     def read(
         self, wanted: Wanted | None, bound: Callable[[Client, Snapshot], Iterable[BoundPod]] | None = None
-    ) -> ClusterState:
+    ) -> WaitingState:
         """The cluster as it is now; `bound` lists what all pods hold, if not as usual."""
         inputs, snapshot = self._settings()
         client = self._connect()
         objects = LiveObjects(snapshot)
         if wanted is not None:
             self._read_object(client, objects, wanted)
-        return ClusterState(self._live(client, inputs, snapshot, bound), objects)
+        return WaitingState(self._live(client, inputs, snapshot, bound), objects)
 
     def _read_object(self, client: Client, objects: LiveObjects, wanted: Wanted) -> None:
         """The object, the pods of its namespace, and its PodGroup."""

@@ -12,13 +12,14 @@ from typing import Annotated, Any, NamedTuple, cast
 from pydantic import Field
 
 from webhook import names
-from webhook.devices import registry
+from webhook.devices import registry, wording
 from webhook.devices.drawing import MAX_PARTS, MAX_TEXT, DrawnNode, DrawnPart
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
-from webhook.devices.families import Family
+from webhook.devices.families import Family, Role
 from webhook.devices.family import DeviceFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
+from webhook.devices.requests import total
 from webhook.devices.shapes import SAMPLE, FleetPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, judge
@@ -215,7 +216,7 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     answers = [_PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
     reasons = [reason for answer in answers for reason in answer.reasons]
     verdict = max([answer.verdict for answer in answers], key=_rank)
-    gates = _gates(subject)
+    gates = [*_gates(subject), *_queue(subject, [pod for _, pod in pods], live)]
     gang, together = _gang(subject, reviewed, answers, live)
     others = [*gates, *together]
     verdict = max([verdict, *(reason.verdict for reason in others)], key=_rank)
@@ -309,6 +310,37 @@ def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
             message=f"no scheduler looks at the pod before its scheduling gates are removed: {listed}",
             verdict=WaitVerdict.NOT_NOW,
         )
+
+
+def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
+    """What the queue of the PodGroup has against it, where that is certain."""
+    queues, group = live.snapshot.queues, subject.group
+    if queues is None or group is None or not group.queue:
+        return
+    target, name = live.snapshot.settings.target, wording.quoted(group.queue)
+    queue = queues.by_name.get(group.queue)
+    if queue is None:
+        message = (
+            f"queue {name} does not exist, so the scheduler does not consider the pod; create it, or name another queue"
+        )
+        yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
+        return
+    if target.scheduler is None or not target.scheduler.limits_queues:
+        return
+    if not queue.is_open:
+        message = (
+            f"queue {name} is {queue.state}, so the pod waits until it is open again; open it, or name another queue"
+        )
+        yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
+    for pod in pods:
+        counted = [one.resource for one in pod.amounts if one.role is Role.NUMBER or target.fits_every_name]
+        for resource in dict.fromkeys(counted):
+            wanted, limit = total(pod, resource).total, queues.limit(group.queue, resource, target)
+            if limit is not None and wanted > limit.amount:
+                allows = f"queue {wording.quoted(limit.queue)} allows {limit.amount} in all"
+                message = f"the pod requests {resource} {wanted}, {allows}; request less, or use another queue"
+                yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NEVER)
+                return
 
 
 def _condition(status: Mapping[str, Any]) -> str:
@@ -437,7 +469,11 @@ class _FamilyAnswer:
             nodes = [node for node in self._nodes() if node.shape is empty.shape]
             if empty.placement == "never":
                 refusal = empty.refusal
-                more = {"node": about["names"][0], "change": self._change(nodes, share), "drawing": replace(empty.drawing, note="")}
+                more = {
+                    "node": about["names"][0],
+                    "change": self._change(nodes, share),
+                    "drawing": replace(empty.drawing, note=""),
+                }
                 yield self._reason(WaitVerdict.NEVER, refusal.reason, refusal.message, **about, **more)
             elif empty.placement == "unknown":
                 yield self._reason(WaitVerdict.UNKNOWN, "unknown", _words(empty), **about)
@@ -693,9 +729,9 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
     ]
     if len(requests) < len(roles):
         return
-    total = sum(role.pods for role in roles)
+    every = sum(role.pods for role in roles)
     wanted = [
-        RoleRequest(requested, min(max(needed - total + role.pods, 0), role.pods), role.pods, role.answer.pod.spreads)
+        RoleRequest(requested, min(max(needed - every + role.pods, 0), role.pods), role.pods, role.answer.pod.spreads)
         for role, requested in requests
     ]
     view = roles[0].answer.pod.view

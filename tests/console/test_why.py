@@ -1,0 +1,118 @@
+"""The page and the operations about waiting pods, on the sample pods."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.console.conftest import Fixed, sample_parts, sample_pods
+from webhook import names
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.errors import ClusterError
+from webhook.settings.files import SAMPLE_PODS
+
+WAITING = "finetune-0"
+
+
+@pytest.fixture
+def state():
+    settings = Fixed(sample_parts())
+    return ConsoleState(settings, waiting=sample_pods(settings))
+
+
+def manifest(**changes):
+    items = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
+    found = next(one for one in items if one["metadata"]["name"] == WAITING)
+    return json.dumps(found | changes)
+
+
+def test_the_pods_that_wait(client):
+    found = client.get("/api/v1/waiting").get_json()
+    assert found == {
+        "known": True,
+        "problem": None,
+        "pods": [{"namespace": "team-c", "name": WAITING}],
+        "more": 0,
+    }
+
+
+def test_the_operation_answers_as_the_command(client):
+    found = client.post("/api/v1/why", json={"namespace": "team-c", "pod": WAITING}).get_json()
+    [answer] = found["answers"]
+    assert answer["verdict"] == "not-now"
+    reason = next(one for one in answer["reasons"] if one["node"] == "gpu-b")
+    assert (reason["ends"], reason["holders"][0]["name"]) == ("team-b/train-1", "train-0")
+    assert answer["change"]["most"] == 3
+    assert answer["group"]["phase"] == "Inqueue"
+
+
+@pytest.mark.parametrize("address", ["/why?pod=team-c/finetune-0", "/why?namespace=team-c&pod=finetune-0"])
+def test_the_page_of_a_pod(client, address):
+    page = client.get(address).get_data(as_text=True)
+    assert "Does not fit now" in page
+    assert "team-b/train-1" in page
+    assert page.count("<svg") == 4
+    assert '<option value="team-c/finetune-0" selected>' in page
+
+
+def test_a_pasted_pod_is_read_as_the_scheduler_reads_it_and_a_manifest_as_it_is_admitted(client):
+    page = client.post("/why", data={"manifest": manifest()}).get_data(as_text=True)
+    assert "Does not fit now" in page
+    assert "podgroup-finetune-0" in page
+    refused = manifest(status={})
+    refused = refused.replace('"volcano.sh/vgpu-number": "4"', '"volcano.sh/vgpu-number": "99"')
+    assert "Never fits this fleet" in client.post("/why", data={"manifest": refused}).get_data(as_text=True)
+
+
+@pytest.mark.parametrize(
+    ("data", "status", "message"),
+    [
+        ({"manifest": "a: ["}, 422, "the manifest"),
+        ({"manifest": "kind: Pod\nmetadata: {name: x}"}, 400, "apiVersion"),
+        ({"manifest": "x" * (300 << 10)}, 413, "larger than 256 KiB"),
+        (
+            {"manifest": "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: c}]}"},
+            422,
+            "no devices",
+        ),
+    ],
+)
+def test_what_cannot_be_explained(client, data, status, message):
+    answer = client.post("/why", data=data)
+    assert (answer.status_code, message in answer.get_data(as_text=True)) == (status, True)
+
+
+def test_a_pod_that_is_gone(client):
+    answer = client.get("/why?pod=team-c/gone")
+    assert (answer.status_code, "there is no pod gone" in answer.get_data(as_text=True)) == (422, True)
+    both = client.post("/api/v1/why", json={"pod": "a", "manifest": "b"})
+    assert both.status_code == 422
+
+
+def test_hostile_names_are_escaped(client):
+    raw = json.loads(manifest())
+    raw["metadata"]["name"] = "<script>alert(1)</script>"
+    raw["metadata"]["annotations"] = {names.GROUP_NAME: "<b>"}
+    raw["status"]["conditions"][0]["message"] = "<img src=x onerror=alert(1)>\u202e"
+    page = client.post("/why", data={"manifest": json.dumps(raw)}).get_data(as_text=True)
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+
+
+class Unreadable:
+    """A cluster whose pods the console may not list."""
+
+    def waiting(self, _wanted=None):
+        raise ClusterError("https://api/api/v1/pods: 403 forbidden", 403)
+
+    read = waiting
+
+
+@pytest.mark.parametrize(("source", "message"), [(None, "reads no pods"), (Unreadable(), "403 forbidden")])
+def test_without_pods(state, source, message):
+
+    other = create_app(ConsoleState(state.settings, waiting=source)).test_client()
+    assert message in other.get("/why").get_data(as_text=True)
+    assert other.get("/api/v1/waiting").get_json()["known"] is False
+    assert message in other.get("/why?pod=a/b").get_data(as_text=True)
