@@ -32,7 +32,7 @@ def stored(name: str, cores: int = 50, namespace: str = "team", owner: str = "",
         metadata["ownerReferences"] = [
             {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "controller": True}
         ]
-    return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="gpu-a", **fields)
+    return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="elsewhere", **fields)
 
 
 UNREAD = "unknown kind Session of example.org: only its pods are reviewed, when they are created; to try one, write it as a Pod"
@@ -528,3 +528,20 @@ def test_a_cluster_that_does_not_answer_is_told(run, api, cluster):
     ran = run("scan", *cluster)
     assert ran.code == 2
     assert "Connection refused" in ran.err
+
+
+def test_what_is_wrong_with_assignments(run, write):
+    assigned = {names.VGPU_IDS: "GPU-gone,NVIDIA,1000,0:"}
+    items = [stored("db-0", owner="db"), stored("db-1", owner="db"), stored("bare")]
+    for item in items[:2]:
+        item["metadata"]["annotations"] |= assigned
+    for item in items:
+        item["spec"]["nodeName"] = "gpu-a"
+    ran = run("scan", *SETTINGS, "-o", "json", write("pods.json", listed(*items)))
+    found = {(line["kind"], line["name"], line["pods"]): line["rule"] for line in ran.lines if line["rule"]}
+    assert found == {
+        ("StatefulSet", "db", 2): "assigned-card-missing",
+        ("Pod", "bare", 0): "bound-without-assignment",
+    }
+    assert ran.code == 0
+    assert run("scan", *SETTINGS, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from certs.pki import make_ca, make_leaf
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
+from webhook.doctor.setup import device_config_in
 from webhook.manifests.configurations import configurations
 from webhook.offline.manifests import parse_manifests
 from webhook.policy.policy import default_policy
@@ -94,10 +96,13 @@ def facts_of(objects, **changes):
         now=NOW,
         objects={kind: tuple(some) for kind, some in found.items()},
         complete=frozenset((kind, EVERYWHERE) for kind in ObjectKind),
+        bound_pods=(),
         readiness=HttpResponse(200, READY),
         metrics=HttpResponse(200, METRICS),
     )
-    return replace(facts, **changes)
+    config = device_config_in(facts)
+    bound = [pod for raw in found[ObjectKind.POD] if (pod := read_bound_pod(raw, config)) is not None]
+    return replace(facts, bound_pods=tuple(bound), **changes)
 
 
 def without(facts, *kinds):
@@ -111,4 +116,5 @@ def without(facts, *kinds):
         objects={kind: some for kind, some in facts.objects.items() if (kind, EVERYWHERE) not in refused},
         complete=frozenset(facts.complete - refused.keys()),
         gaps=refused,
+        bound_pods=refused.get((ObjectKind.POD, EVERYWHERE), facts.bound_pods),
     )

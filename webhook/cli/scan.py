@@ -25,12 +25,12 @@ from webhook.kube.credentials import Credentials
 from webhook.offline.label_selector import LabelSelector, selects
 from webhook.offline.objects import ClusterObjects, ObjectFiles, ObjectSource
 from webhook.offline.policy_reports import existing_reports, policy_reports, write_reports
-from webhook.offline.scan import Tally, is_scanned, judge, subject_of, why_left_out
+from webhook.offline.scan import BoundPods, Tally, is_scanned, judge, subject_of, why_left_out
 from webhook.render.scan import json_lines, not_reviewed, show_table, unchecked
 from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_yaml
-from webhook.review import Snapshot
 from webhook.rules.base import Level
+from webhook.settings.snapshot import SnapshotInputs
 
 _EPILOG = """
 A pod is judged without the annotations that the scheduler wrote. Problems that a repair would fix are listed under that
@@ -85,8 +85,8 @@ def command(
     writes = report and output != "yaml"
     if writes and settings.cluster is None:
         raise bad_usage("--report writes to a cluster: add --cluster, or -o yaml to print the PolicyReports")
-    snapshot = settings.read().snapshot()
-    scan = Scan(snapshot, namespaces, selector, exempt_namespaces, finished=finished, fine=not findings_only)
+    inputs = settings.read()
+    scan = Scan(inputs, namespaces, selector, exempt_namespaces, finished=finished, fine=not findings_only)
     if settings.cluster is None:
         scan.read(ObjectFiles(given.files, scan.complain))
         scan.report(output)
@@ -115,7 +115,7 @@ class Scan:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        inputs: SnapshotInputs,
         namespaces: Sequence[str],
         selector: LabelSelector,
         exempt: Sequence[str],
@@ -126,14 +126,15 @@ class Scan:
         """Prepare.
 
         Args:
-            snapshot: what to judge with.
+            inputs: of what to judge with.
             namespaces: those that count; none for all.
             selector: of the labels of the objects that count.
             exempt: the namespaces that the webhook configurations leave out.
             finished: judge finished pods, too.
             fine: list objects without findings, too.
         """
-        self._snapshot = snapshot.enforcing()  # a policy that only records findings must not hide them here
+        self._snapshot = inputs.snapshot().enforcing()  # a policy that only records findings must not hide them here
+        self._bound = BoundPods(self._snapshot, inputs.nodes)
         self._namespaces = namespaces
         self._selector = selector
         self._exempt = exempt
@@ -152,6 +153,7 @@ class Scan:
                 self._judge(raw)
             except WebhookError as error:
                 self.complain(f"{place}: {error}")
+        self._bound.examine(self.tally)
         self._progress.clear()
 
     def _judge(self, raw: object) -> None:
@@ -160,7 +162,9 @@ class Scan:
         other = self._namespaces and subject_of(raw).namespace not in self._namespaces
         if other or not selects(self._selector, raw):
             self._passed_over += 1
-        elif why := why_left_out(raw, self._snapshot, self._exempt):
+            return
+        self._bound.add(raw)
+        if why := why_left_out(raw, self._snapshot, self._exempt):
             self.tally.leave(why)
         elif is_scanned(raw, self._snapshot.settings.workload_kinds, finished=self._finished) and (
             judged := judge(raw, self._snapshot)

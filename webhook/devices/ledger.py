@@ -25,6 +25,8 @@ MAX_ENTRIES = 4096  # read of one pod's annotation
 MAX_CARDS = 4096  # of a node that counts its cards and does not list them
 MAX_SHOWN = 80  # characters of a text from an annotation in a message
 
+MAKE_ANOTHER = "delete the pod, so that its controller makes another one"
+
 HIDDEN = Field(exclude=True)  # not part of the JSON
 
 
@@ -195,13 +197,15 @@ class LedgerFinding:
         rule: what kind of mistake.
         node: the node.
         pod: namespace and name of the pod; empty if it is about a card.
-        message: what is wrong, and what to do.
+        message: what is wrong.
+        remedy: what to do.
     """
 
     rule: LedgerRule
     node: str
     pod: str
     message: str
+    remedy: str
 
 
 class NodeLedger:
@@ -245,29 +249,22 @@ class NodeLedger:
             )
         )
 
-    def find(self, rule: LedgerRule, pod: BoundPod | None, message: str) -> None:
+    def find(self, rule: LedgerRule, pod: BoundPod | None, message: str, remedy: str) -> None:
         """Note a mistake; of one pod, the first of each kind."""
         key = pod.key if pod is not None else ""
         if pod is None or (rule, key) not in self._found:
             self._found.add((rule, key))
-            self.findings.append(LedgerFinding(rule, self._node, key, message))
+            self.findings.append(LedgerFinding(rule, self._node, key, message, remedy))
 
     def missing(self, pod: BoundPod, card: str, device: str) -> None:
         """Note that a pod holds a device that the node lacks."""
-        self.find(
-            LedgerRule.CARD_MISSING,
-            pod,
-            f"the pod holds {device} {shown(card)}, which node {self._node} does not register; if the {device} is gone, "
-            "delete the pod, so that its controller makes another one",
-        )
+        message = f"the pod holds {device} {shown(card)}, which node {self._node} does not register"
+        self.find(LedgerRule.CARD_MISSING, pod, message, f"if the {device} is gone, {MAKE_ANOTHER}")
 
     def unreadable(self, pod: BoundPod, annotation: str, what: str) -> None:
         """Note that an annotation cannot be read."""
-        self.find(
-            LedgerRule.UNREADABLE,
-            pod,
-            f"annotation {annotation}: {what}; only the scheduler may write it: delete the pod",
-        )
+        message = f"annotation {annotation}: {what}"
+        self.find(LedgerRule.UNREADABLE, pod, message, "only the scheduler may write it: delete the pod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

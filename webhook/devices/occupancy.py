@@ -10,6 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.family import DeviceFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import (
+    MAKE_ANOTHER,
     BoundPod,
     LedgerFinding,
     LedgerRule,
@@ -212,24 +213,24 @@ def _examine(ledger: NodeLedger, family: DeviceFamily, pod: BoundPod, config: De
         ledger.find(
             LedgerRule.WITHOUT_REQUEST,
             pod,
-            f"annotation {assigned} assigns {family.devices} to a pod that requests none, and the scheduler books them; "
-            "only the scheduler may write it: delete the pod",
+            f"annotation {assigned} assigns {family.devices} to a pod that requests none",
+            "the scheduler books them all the same, and only it may write the annotation: delete the pod",
         )
     if family.id in pod.requested and not assigned:
+        ends = f"ended in {REJECTED}" if pod.rejected else f"will end in {REJECTED}"
         ledger.find(
             LedgerRule.UNASSIGNED,
             pod,
-            f"the pod requests {family.devices} and is bound to node {pod.node}, but the scheduler assigned none; "
-            + (f"it ended in {REJECTED}: " if pod.rejected else f"it will end in {REJECTED}: ")
-            + "delete the pod, so that its controller makes another one, and check that schedulerName is Volcano's",
+            f"the pod requests {family.devices} and is bound to node {pod.node}, but the scheduler assigned none",
+            f"it {ends}: {MAKE_ANOTHER}, and check that schedulerName is Volcano's",
         )
     chosen = pod.annotations.get(read.node, "") if assigned else ""
     if chosen and pod.live and chosen != pod.node:
         ledger.find(
             LedgerRule.OTHER_NODE,
             pod,
-            f"annotation {read.node} has another node than spec.nodeName, {pod.node}, so the {family.devices} may be "
-            "those of the other node; delete the pod, so that its controller makes another one",
+            f"annotation {read.node} has another node than spec.nodeName, {pod.node}",
+            f"its {family.devices} may be those of the other node: {MAKE_ANOTHER}",
         )
 
 
@@ -257,7 +258,8 @@ def _overcommitted(ledger: NodeLedger, family: DeviceFamily) -> None:
             ledger.find(
                 LedgerRule.OVERCOMMITTED,
                 None,
-                f"pods hold more of {family.device} {shown(card.id)} than it has: {', '.join(over)}; {advice}",
+                f"pods hold more of {family.device} {shown(card.id)} than it has: {', '.join(over)}",
+                advice,
             )
 
 
@@ -272,6 +274,6 @@ def _unregistered(
                     LedgerRule.CARD_MISSING,
                     node,
                     pod.key,
-                    f"the pod holds {family.devices} of node {node}, which registers none that the scheduler uses; "
+                    f"the pod holds {family.devices} of node {node}, which registers none that the scheduler uses",
                     "check the device plugin there",
                 )

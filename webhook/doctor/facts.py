@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from webhook.devices.ledger import BoundPod
 from webhook.policy.policy import Policy
 
 Object = dict[str, Any]
@@ -153,6 +154,7 @@ class Facts:
         gaps: kinds with a namespace of which not all objects are known, and why.
         namespace, name: of the webhook's Service, as the operator gave them; empty: what its configurations call.
         policy: given by the operator; None: the one in the cluster.
+        bound_pods: those with devices that are bound to a node.
         readiness: the webhook's response to `/readyz`.
         metrics: those of the API server.
     """
@@ -164,6 +166,7 @@ class Facts:
     namespace: str = ""
     name: str = ""
     policy: Policy | None = None
+    bound_pods: tuple[BoundPod, ...] | Unread
     readiness: HttpResponse | Unread
     metrics: HttpResponse | Unread
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from webhook import names
+from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import (
     EVERYWHERE,
     Facts,
@@ -21,7 +23,7 @@ from webhook.doctor.facts import (
     name_of,
     namespace_of,
 )
-from webhook.doctor.setup import SECRET, entries, port, service
+from webhook.doctor.setup import SECRET, device_config_in, entries, port, service
 from webhook.doctor.volcano import (
     PLUGIN_NAMESPACES,
     SCHEDULER,
@@ -139,15 +141,22 @@ class _Collection:
     def facts(self, source: str, now: datetime, policy: Policy | None) -> Facts:
         gaps = {(kind, EVERYWHERE): Unread(kind.plural, f"not in {source}", _command(kind)) for kind in ObjectKind}
         needs = "a run against the cluster"
-        return Facts(
+        facts = Facts(
             now=now,
             objects={kind: tuple(found.values()) for kind, found in self.objects.items()},
             complete=frozenset(self.complete),
             gaps=gaps,
             policy=policy,
+            bound_pods=gaps[ObjectKind.POD, EVERYWHERE],
             readiness=Unread("/readyz of the webhook", "files do not show it", needs),
             metrics=Unread("metrics of the API server", "files do not show it", needs),
         )
+        pods = facts.all(ObjectKind.POD)
+        if not pods:
+            return facts
+        config = device_config_in(facts)
+        bound = [pod for raw in pods if (pod := read_bound_pod(raw, config)) is not None]
+        return replace(facts, bound_pods=tuple(bound))
 
 
 def _command(kind: ObjectKind) -> str:
@@ -192,7 +201,14 @@ def facts_from_cluster(
     """
     unasked = Unread("text", "not requested", "time")
     start = Facts(
-        now=now, objects={}, namespace=namespace, name=name, policy=policy, readiness=unasked, metrics=unasked
+        now=now,
+        objects={},
+        namespace=namespace,
+        name=name,
+        policy=policy,
+        bound_pods=unasked,
+        readiness=unasked,
+        metrics=unasked,
     )
     try:
         return _Gathering(client, start).gather()
@@ -228,7 +244,7 @@ class _Gathering:
         proxy = f"{api_path(ObjectKind.SERVICE, namespace)}/https:{quote(name, safe='')}:{called}/proxy/readyz"
         readiness = self._text(proxy, "/readyz of the webhook", f"get on services/proxy in {namespace}")
         metrics = self._text("/metrics", "metrics of the API server", "get on the URL /metrics")
-        return replace(self._facts, readiness=readiness, metrics=metrics)
+        return replace(self._facts, bound_pods=self._bound_pods(), readiness=readiness, metrics=metrics)
 
     @property
     def _facts(self) -> Facts:
@@ -260,6 +276,14 @@ class _Gathering:
         if refused or (error.status in (0, HTTPStatus.OK) and not self._complete):
             raise error
         self._gaps[kind, namespace] = replace(unread, why=_why(error))
+
+    def _bound_pods(self) -> tuple[BoundPod, ...] | Unread:
+        from webhook.settings.pods import list_bound_pods  # noqa: PLC0415  # loads the Kubernetes client
+
+        try:
+            return tuple(list_bound_pods(self._client, device_config_in(self._facts)))
+        except ClusterError as error:
+            return Unread("pods with devices", _why(error), "list on pods")
 
     def _text(self, path: str, what: str, needs: str) -> HttpResponse | Unread:
         try:

@@ -7,6 +7,7 @@ from webhook.doctor.check import Check, CheckResult, NotRead, unchecked
 from webhook.doctor.checks import (
     access,
     ascend,
+    assignments,
     certificates,
     configurations,
     device_config,
@@ -29,6 +30,7 @@ CHECKS = (
     *device_plugin.CHECKS,
     *ascend.CHECKS,
     *nodes.CHECKS,
+    *assignments.CHECKS,
     *configurations.CHECKS,
     *certificates.CHECKS,
     *service.CHECKS,

@@ -100,6 +100,16 @@ class Setup:
         return self.policy_gap or (found if isinstance(found, Unread) else None)
 
 
+def device_config_in(facts: Facts) -> DeviceConfig:
+    """The device config that the scheduler reads; Volcano's defaults if it is not known or cannot be used."""
+    scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
+    return _config(read_by_scheduler(facts, scheduler_conf(facts, scheduler)))
+
+
+def _config(found: DeviceConfigMap | Unread | None) -> DeviceConfig:
+    return (found.config if isinstance(found, DeviceConfigMap) else None) or default_device_config()
+
+
 def put_together(facts: Facts, render: Render) -> Setup:
     """Derive from the facts what several checks read.
 
@@ -117,7 +127,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
         (plugin.version if isinstance(plugin, ImageWorkload) else None) or meant.device_plugin,
     )
     found = read_by_scheduler(facts, conf)
-    config = (found.config if isinstance(found, DeviceConfigMap) else None) or default_device_config()
+    config = _config(found)
     return Setup(
         facts=facts,
         policy=policy,

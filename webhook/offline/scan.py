@@ -6,11 +6,14 @@ at their worst level; all others as in a review.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from webhook import names
+from webhook.devices.ledger import BoundPod
+from webhook.devices.nodes import Node
+from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.requests import DevicePod
 from webhook.offline.reviewed import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
 from webhook.outcome import Violation
@@ -299,13 +302,29 @@ class Tally:
         elif judged.asks and self.fine:
             self._add(judged, None)
 
+    def add_findings(self, subject: Subject, found: Iterable[Violation], example: str = "") -> None:
+        """Add what was found of an object beside its review.
+
+        Args:
+            subject: under which it is reported.
+            found: the findings.
+            example: the name of the pod if it is one of the subject's; else empty.
+        """
+        for finding in found:
+            self.objects[finding.level] += 1
+            self.findings[finding.level] += 1
+            self._add_row(subject, finding, example)
+
     def rows(self) -> list[ScanRow]:
         """All rows: by namespace, kind and name, the worst first."""
         return sorted(self._rows.values(), key=_place)
 
     def _add(self, judged: Judged, finding: Violation | None) -> None:
         owned = judged.is_pod and judged.subject.kind != "Pod"
-        key = judged.subject, finding, owned
+        self._add_row(judged.subject, finding, judged.name if owned else "")
+
+    def _add_row(self, subject: Subject, finding: Violation | None, example: str) -> None:
+        key = subject, finding, bool(example)
         row = self._rows.get(key)
         if row is None:
             level = finding.level if finding else None
@@ -313,8 +332,41 @@ class Tally:
                 self.left_out += 1
                 return
             self._kept[level] += 1
-            row = self._rows[key] = ScanRow(judged.subject, finding, example=judged.name if owned else "")
-        row.pods += owned
+            row = self._rows[key] = ScanRow(subject, finding, example=example)
+        row.pods += bool(example)
+
+
+class BoundPods:
+    """The pods that are bound to nodes, with the objects under which they are reported: what they hold is examined last."""
+
+    def __init__(self, snapshot: Snapshot, nodes: Sequence[Node] | None) -> None:
+        """Take the settings, and the nodes of the fleet in the same order; None if they are not known."""
+        self._snapshot = snapshot
+        self._nodes = nodes
+        self._found: list[tuple[BoundPod, Subject]] = []
+
+    def add(self, raw: Mapping[str, Any]) -> None:
+        """Keep what is needed of a pod."""
+        if self._nodes is not None and raw.get("kind") == "Pod":
+            pod = read_bound_pod(raw, self._snapshot.config)
+            if pod is not None:
+                self._found.append((pod, subject_of(raw)))
+
+    def examine(self, tally: Tally) -> None:
+        """Add what is wrong with the assignments of devices, as warnings."""
+        snapshot = self._snapshot
+        if self._nodes is None or snapshot.fleet is None:
+            return
+        pods = [pod for pod, _ in self._found]
+        subjects = {(pod.node, pod.key): (subject, pod.name) for pod, subject in self._found}
+        found = occupancy(self._nodes, pods, snapshot.fleet, snapshot.config, snapshot.settings.target)
+        for one in found.findings:
+            violation = Violation(str(one.rule), Level.WARN, "", f"{one.message}; {one.remedy}")
+            if one.pod:
+                subject, name = subjects[one.node, one.pod]
+                tally.add_findings(subject, [violation], "" if subject.kind == "Pod" else name)
+            else:
+                tally.add_findings(Subject("", "v1", "Node", one.node, ""), [violation])
 
 
 def _count(counter: Counter[str], reason: str) -> None:

@@ -56,7 +56,7 @@ def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> Non
         terminal.line("no node has devices that the scheduler uses")
     for finding in report.findings[:MAX_FINDINGS]:
         where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
-        terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), where + finding.message)
+        terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), f"{where}{finding.message}; {finding.remedy}")
     if len(report.findings) > MAX_FINDINGS:
         terminal.line((Style.WARNING, f"and {len(report.findings) - MAX_FINDINGS} more findings; -o json lists all"))
 

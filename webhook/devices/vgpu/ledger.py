@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 from webhook import names
 from webhook.devices.config import DeviceConfig, Geometry, Instance
 from webhook.devices.ledger import (
+    MAKE_ANOTHER,
     MAX_ENTRIES,
     NOTHING,
     Assigned,
@@ -199,8 +200,8 @@ class _Occupied:
             self._ledger.find(
                 LedgerRule.INSTANCE_SHARED,
                 pod,
-                f"the pod and {other.key} have the same MIG instance, {geometry.group}-{position} of "
-                f"{self._uuids[number]}, so they share its memory; delete one of them",
+                f"the pod and {other.key} have the same MIG instance, {geometry.group}-{position} of {self._uuids[number]}",
+                f"they share its memory: {MAKE_ANOTHER}",
             )
 
     def finish(self) -> NodeLedger:
