@@ -70,6 +70,14 @@ _VARIABLES = ("object", "oldObject", "request", "variables")
 CEL = cel.NewEnv(variables=dict.fromkeys(_VARIABLES, cel.Type.DYN), extensions=[strings.ExtStrings(), _KUBERNETES])
 
 
+OTHER_WORDS = ["percentage-unresolved"]  # whose sentence names the nodes
+
+
+def shown(sentence: str) -> str:
+    """A sentence in which the characters that JSON and CEL escape differently are alike."""
+    return re.sub(r"\\u[0-9a-f]{4}|\\.|[^ -~]", "?", sentence)
+
+
 @dataclass(frozen=True)
 class AdmissionPolicy:
     """An admission policy, compiled.

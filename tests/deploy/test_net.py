@@ -2,7 +2,6 @@
 
 import copy
 import json
-import re
 from typing import Any
 
 import jsonpatch
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.deploy import drawing
 from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, request
-from tests.deploy.net import Net, Repairs
+from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
 from tests.rules import test_cases as rule_cases
 from tests.rules.test_cases import CASES
 from webhook import names
@@ -58,9 +57,6 @@ MANY = {
 NAMESPACES = ["default", "team-a", "team-b", "team-c-free", "team-bx", "team-z", "other", "kube-system", "team-"]
 
 
-OTHER_WORDS = ["percentage-unresolved"]  # whose sentence names the nodes
-
-
 def canonical(pod: dict[str, Any] | None) -> None:
     """Write a pod as the API server does, which refuses containers without a name and quantities that are none."""
     for kind in ("containers", "initContainers", "ephemeralContainers"):
@@ -77,11 +73,6 @@ def _canonical(amount: Any) -> str:
         return str(amount) if parse(amount) != 0 else "0"
     except ValueError:
         return "1"
-
-
-def shown(sentence: str) -> str:
-    """A sentence in which the characters that JSON and CEL escape differently are alike."""
-    return re.sub(r"\\u[0-9a-f]{4}|\\.|[^ -~]", "?", sentence)
 
 
 class Both:
