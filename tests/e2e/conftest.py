@@ -62,6 +62,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster of the module's own with nodes, in which the webhook was never installed."""
+    with start_cluster(tmp_path_factory) as made:
+        made.apply(*furnished_namespace("users"))
+        with made.api() as api:
+            for node in NODES:
+                create_node(api, node)
+        yield made
+
+
 @pytest.fixture
 def api(cluster: Cluster) -> Iterator[Api]:
     with cluster.api() as made:

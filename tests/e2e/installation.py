@@ -7,31 +7,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.e2e.api import Answer
 from tests.e2e.balancer import Balancer
 from tests.e2e.certificates import KINDS, certs, mounted
-from tests.e2e.changes import NODES, create_node
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import start_cluster
-from tests.e2e.objects import device_pod, furnished_namespace, pods
+from tests.e2e.objects import device_pod, pods
 from tests.e2e.serving import Replica
 from tests.e2e.shipped import at_port, is_configuration, stand_in
 from tests.server.program import free_port
 
 _numbers = itertools.count(1)
-
-
-@contextmanager
-def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of its own with nodes, in which the webhook was never installed."""
-    with start_cluster(tmp_path_factory) as made:
-        made.apply(*furnished_namespace("users"))
-        with made.api() as api:
-            for node in NODES:
-                create_node(api, node)
-        yield made
 
 
 class Installation:

@@ -14,7 +14,6 @@ from tests.e2e.installation import (
     assert_binding,
     assert_passed_by,
     assert_refused,
-    bare_cluster,
     bind,
 )
 from tests.e2e.load import Load
@@ -59,12 +58,6 @@ class HelmInstallation(Installation):
     def _lead_here(self) -> None:
         """Have the Service lead to this machine, as no controller gives it endpoints."""
         self.cluster.apply(*(one for one in self.documents if one["kind"] == "Service"))
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with bare_cluster(tmp_path_factory) as made:
-        yield made
 
 
 @pytest.fixture

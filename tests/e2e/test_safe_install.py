@@ -12,18 +12,11 @@ from tests.e2e.installation import (
     assert_binding,
     assert_passed_by,
     assert_refused,
-    bare_cluster,
     bind,
     install,
 )
 from tests.e2e.serving import ServiceAuthority
 from tests.e2e.shipped import render, render_elsewhere
-
-
-@pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with bare_cluster(tmp_path_factory) as made:
-        yield made
 
 
 @pytest.fixture
