@@ -95,7 +95,7 @@ def command(
     client = Client(credentials)
     places = [] if all_namespaces else namespaces or [credentials.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
-    scan.read(ClusterObjects(client, places, snapshot.settings.workload_kinds, scan.complain))
+    scan.read(ClusterObjects(client, places, inputs.snapshot().settings.workload_kinds, scan.complain))
     scan.report(output)
     if writes:
         wanted = policy_reports(scan.tally.rows(), datetime.now(UTC))

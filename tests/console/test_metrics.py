@@ -1,0 +1,66 @@
+"""The console's metrics: what is held of the devices, in a limited number of time series."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.console.conftest import Fixed, sample_parts, sample_pods
+from webhook.console import metrics
+from webhook.console.app import create_app
+from webhook.console.state import ConsoleState
+from webhook.devices.usage import report
+from webhook.server.metrics import PREFIX
+
+
+@pytest.fixture
+def state():
+    settings = Fixed(sample_parts())
+    return ConsoleState(settings, waiting=sample_pods(settings))
+
+
+def samples(client):
+    response = client.get("/metrics")
+    assert response.status_code == 200
+    found = {}
+    for family in text_string_to_metric_families(response.get_data(as_text=True)):
+        for one in family.samples:
+            found[one.name.removeprefix(PREFIX), *sorted(one.labels.items())] = one.value
+    return found
+
+
+def test_they_agree_with_the_usage(client, state):
+    found = samples(client)
+    live = state.waiting.read(None).live
+    usage = report(live.occupancy, live.snapshot.config)
+    for one in usage.totals:
+        assert found["devices_booked_memory_mib", ("family", one.family)] == one.booked.memory
+        assert found["devices_promised_slices", ("family", one.family)] == one.promised.slices
+        assert found["devices_capacity_cores", ("family", one.family)] == one.capacity.cores
+    for node in usage.nodes:
+        for card in node.cards:
+            labels = (("card", card.id), ("family", node.family), ("node", node.name))
+            assert found["card_booked_memory_mib", *labels] == card.booked.memory
+    assert found["cards_left_out",] == 0
+    assert sum(value for key, value in found.items() if key[0] == "assignment_findings") == len(usage.findings)
+    held = {key: value for key, value in found.items() if key[0] == "namespace_promised_memory_mib"}
+    assert sum(held.values()) == sum(one.promised.memory for one in usage.totals)
+
+
+def test_the_number_of_series_is_limited(client, monkeypatch):
+    everything = samples(client)
+    monkeypatch.setattr(metrics, "MAX_CARDS", 9)
+    monkeypatch.setattr(metrics, "MAX_NAMESPACES", 1)
+    found = samples(client)
+    cards = [key for key in found if key[0] == "card_booked_memory_mib"]
+    assert len(cards) == 9
+    assert found["cards_left_out",] == len([key for key in everything if key[0] == "card_booked_memory_mib"]) - 9
+    held = {key: value for key, value in found.items() if key[0] == "namespace_promised_memory_mib"}
+    assert {dict(key[1:])["namespace"] for key in held} - {metrics.OTHERS} != set()
+    assert len({dict(key[1:])["namespace"] for key in held}) == 2
+    before = {key: value for key, value in everything.items() if key[0] == "namespace_promised_memory_mib"}
+    assert sum(held.values()) == sum(before.values())
+
+
+def test_without_pods_there_are_none():
+    response = create_app(ConsoleState(Fixed(sample_parts()))).test_client().get("/metrics")
+    assert response.status_code >= 400
+    assert "the console reads no pods" in response.get_data(as_text=True)

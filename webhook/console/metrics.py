@@ -1,0 +1,140 @@
+"""`/metrics` of the console: what is held of the devices, for Prometheus.
+
+The admission server exposes none of it, because it reads no pods. The number of time series is limited: the devices of a
+family are always summed up, single ones are listed up to MAX_CARDS, and of the namespaces those that hold most.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from flask import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from webhook.console.guard import computing
+from webhook.console.state import ConsoleState
+from webhook.console.why import NO_PODS
+from webhook.devices.ledger import NOTHING, CardAmounts, LedgerRule
+from webhook.devices.usage import UsageReport, by_namespace, capacity, report
+from webhook.errors import ConfigError
+from webhook.offline.live import LiveCluster
+from webhook.server.metrics import PREFIX
+
+MAX_CARDS = 2_000  # listed one by one, in the order of the nodes
+MAX_NAMESPACES = 500
+OTHERS = "_others"  # no namespace has such a name
+
+_UNITS = {"slices": "slices", "memory": "memory_mib", "cores": "cores"}
+_FAMILY, _CARD, _NAMESPACE = ("family",), ("family", "node", "card"), ("family", "namespace")
+
+# Each with its description and its labels; the amounts of gpushare cards are in the unit of their device plugin.
+GAUGES = {
+    **{
+        f"devices_{what}_{unit}": (f"{text}, of all devices of a family.", _FAMILY)
+        for what, text in {
+            "capacity": "What there is",
+            "booked": "What the scheduler reckons with",
+            "promised": "What live pods hold",
+            "free": "What one more slice of each device could get",
+        }.items()
+        for unit in _UNITS.values()
+    },
+    "card_capacity_memory_mib": ("The memory of a device.", _CARD),
+    "card_booked_memory_mib": ("The memory of a device that the scheduler reckons with.", _CARD),
+    "card_promised_memory_mib": ("The memory of a device that live pods hold.", _CARD),
+    "card_booked_slices": ("The slices of a device that the scheduler reckons with.", _CARD),
+    "card_booked_cores": ("The cores of a device that the scheduler reckons with.", _CARD),
+    "cards_left_out": (f"Devices beyond the first {MAX_CARDS:,}, which are not listed one by one.", ()),
+    **{
+        f"namespace_promised_{unit}": (f"What the pods of a namespace hold; {OTHERS} sums up small ones.", _NAMESPACE)
+        for unit in _UNITS.values()
+    },
+    "largest_pod_memory_mib": (
+        "The most memory of each device that a pod with so many can get now.",
+        ("family", "devices"),
+    ),
+    "assignment_findings": ("What is wrong with assignments, as `vgpu-webhook usage` lists it.", ("rule",)),
+}
+
+
+def page(state: ConsoleState) -> Response:
+    """The text format of Prometheus.
+
+    Raises:
+        WebhookError: pods or nodes cannot be read.
+    """
+    if state.waiting is None:
+        raise ConfigError(NO_PODS)
+    with computing():
+        return Response(exposition(state.waiting.read(None).live), content_type=CONTENT_TYPE_LATEST)
+
+
+@lru_cache(maxsize=1)  # of a cluster, the same one is kept for some seconds
+def exposition(live: LiveCluster) -> bytes:
+    """The text format of Prometheus for what live pods hold."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(UsageMetrics(report(live.occupancy, live.snapshot.config)))
+    return generate_latest(registry)
+
+
+Sample = tuple[str, tuple[str, ...], float]
+
+
+class UsageMetrics(Collector):
+    """The usage of the devices as metrics."""
+
+    def __init__(self, usage: UsageReport) -> None:
+        """Take the usage of all nodes."""
+        self._usage = usage
+
+    def collect(self) -> Iterator[Metric]:
+        """Every metric, also those without a sample."""
+        found = {name: GaugeMetricFamily(PREFIX + name, text, labels=labels) for name, (text, labels) in GAUGES.items()}
+        for samples in (self._families(), self._cards(), self._namespaces(), self._findings()):
+            for name, labels, value in samples:
+                found[name].add_metric(labels, value)
+        yield from found.values()
+
+    def _families(self) -> Iterator[Sample]:
+        for one in self._usage.totals:
+            every = {"capacity": one.capacity, "booked": one.booked, "promised": one.promised, "free": one.free}
+            for what, amounts in every.items():
+                yield from _amounts(f"devices_{what}", (one.family,), amounts)
+            for big in one.largest:
+                yield "largest_pod_memory_mib", (one.family, str(big.number)), big.memory
+
+    def _cards(self) -> Iterator[Sample]:
+        left = MAX_CARDS
+        for node in self._usage.nodes:
+            for card in node.cards[: max(left, 0)]:
+                labels = (node.family, node.name, card.id)
+                yield "card_capacity_memory_mib", labels, capacity(card).memory
+                yield "card_booked_memory_mib", labels, card.booked.memory
+                yield "card_promised_memory_mib", labels, card.promised.memory
+                yield "card_booked_slices", labels, card.booked.slices
+                yield "card_booked_cores", labels, card.booked.cores
+            left -= len(node.cards)
+        yield "cards_left_out", (), max(-left, 0)
+
+    def _namespaces(self) -> Iterator[Sample]:
+        found = sorted(by_namespace(self._usage.nodes).items(), key=lambda one: one[1].held.memory, reverse=True)
+        others: dict[str, CardAmounts] = {}
+        for number, ((namespace, family), usage) in enumerate(found):
+            if number < MAX_NAMESPACES:
+                yield from _amounts("namespace_promised", (family, namespace), usage.held)
+            else:
+                others[family] = others.get(family, NOTHING).plus(usage.held)
+        for family, held in others.items():
+            yield from _amounts("namespace_promised", (family, OTHERS), held)
+
+    def _findings(self) -> Iterator[Sample]:
+        counts = Counter(finding.rule for finding in self._usage.findings)
+        for rule in LedgerRule:
+            yield "assignment_findings", (rule.value,), counts[rule]
+
+
+def _amounts(name: str, labels: tuple[str, ...], amounts: CardAmounts) -> Iterator[Sample]:
+    for what, unit in _UNITS.items():
+        yield f"{name}_{unit}", labels, getattr(amounts, what)
