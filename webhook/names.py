@@ -143,6 +143,10 @@ VOLCANO_SCHEDULER = "volcano"
 
 NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
+# --- metrics --------------------------------------------------------------------------------------------------------
+
+METRIC_PREFIX = "vgpu_webhook_"
+
 # --- the ConfigMaps of the device config and of the policy ----------------------------------------------------------
 
 DEVICE_CONFIG_MAP = "volcano-vgpu-device-config"

@@ -10,6 +10,7 @@ import yaml
 
 from tests.deploy.files import DEPLOY, ROOT, documents, one
 from webhook.cli.certs import service_hosts
+from webhook.console.metrics import GAUGES as CONSOLE_GAUGES
 from webhook.server.metrics import PREFIX, Metrics
 
 MONITORING = DEPLOY / "components" / "monitoring"
@@ -31,7 +32,7 @@ def exposed() -> set[str]:
     names = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().exposition().decode(), re.MULTILINE):
         names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
-    return names
+    return names | {PREFIX + name for name in CONSOLE_GAUGES}
 
 
 @pytest.mark.parametrize("expression", sorted(set(expressions())))
@@ -49,7 +50,7 @@ def test_an_expression_names_what_exists(expression: str):
 def _labels(name: str) -> set[str]:
     from webhook.server import metrics
 
-    for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS):
+    for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS, CONSOLE_GAUGES):
         for short, (_, labels) in table.items():
             if name.startswith(PREFIX + short):
                 return set(labels)

@@ -26,6 +26,7 @@ from webhook.console import (
     fleet,
     guard,
     health,
+    metrics,
     playground,
     replay,
     review,
@@ -68,6 +69,7 @@ PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/rules", "rules", rules.page),
     ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
     ("GET", "/health", "health", health.page),
+    ("GET", "/metrics", "metrics", metrics.page),
 )
 API = "/api/"
 MAX_TRACE = 50  # frames in the log

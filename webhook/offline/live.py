@@ -11,7 +11,14 @@ from webhook.devices.family import DeviceFamily
 from webhook.devices.fleet import Fleet
 from webhook.devices.ledger import BoundPod, OccupiedNode
 from webhook.devices.nodes import Node
-from webhook.devices.occupancy import NodeDevices, nodes_with_devices, occupy_node, read_bound_pod
+from webhook.devices.occupancy import (
+    NodeDevices,
+    Occupancy,
+    nodes_with_devices,
+    occupancy,
+    occupy_node,
+    read_bound_pod,
+)
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
 from webhook.errors import ConfigError, Malformed
@@ -263,6 +270,12 @@ class LiveCluster:
     @cached_property
     def _devices(self) -> dict[str, NodeDevices]:
         return {found.node.name: found for found in nodes_with_devices(self._nodes, self.fleet)}
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """The devices of every node, with what pods hold of them."""
+        bound = [pod for pods in self._pods.values() for pod in pods]
+        return occupancy(self._nodes, bound, self.fleet, self.snapshot.config, self.snapshot.settings.target)
 
     @cached_property
     def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:

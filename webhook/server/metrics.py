@@ -16,13 +16,14 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.registry import Collector
 
+from webhook import names
 from webhook.devices import registry
 from webhook.devices.fleet import Fleet
 from webhook.outcome import Outcome
 from webhook.wire.models import Request
 
 LATENCY_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.1, 0.5)
-PREFIX = "vgpu_webhook_"
+PREFIX = names.METRIC_PREFIX
 
 # Each with its description and its labels.
 COUNTERS = {
