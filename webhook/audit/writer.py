@@ -359,8 +359,9 @@ def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[
     try:
         if outcome.templates:
             kept["group"] = request.group
+            excerpts = {id(pod): excerpt(pod, pick) for pod in {id(pod): pod for _, pod in outcome.received}.values()}
             kept["templates"] = [
-                _template(template, excerpt(pod, pick))
+                _template(template, excerpts[id(pod)])  # equal templates share a pod
                 for template, (_, pod) in zip(outcome.templates, outcome.received, strict=True)
             ]
             if workload := excerpt_workload(request.object or {}):

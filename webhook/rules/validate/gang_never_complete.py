@@ -37,7 +37,7 @@ def _of_job(gang: Gang) -> str:
     optional = {role.name for role in gang.roles if role.minimum == 0}
     first = [role for role in gang.roles if role.waits_for <= optional]
     created = sum(role.replicas for role in first)
-    late = [role for role in gang.roles if role not in first and role.minimum]
+    late = [role for role in gang.roles if not role.waits_for <= optional and role.minimum]
     if gang.minimum > created or (late and gang.counts_roles):
         waiting = next((role for role in gang.roles if role not in first), gang.roles[0])
         return (
