@@ -13,6 +13,7 @@ from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
 from webhook.doctor.setup import device_config_in
 from webhook.manifests.configurations import configurations
+from webhook.manifests.net.policies import admission_policies
 from webhook.offline.manifests import parse_manifests
 from webhook.policy.policy import default_policy
 
@@ -50,14 +51,17 @@ def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
 
 
 def installed():
-    """The configurations as the API server has them, with its own defaults filled in."""
+    """The configurations and the net as the API server has them, with its own defaults filled in."""
     found = copy.deepcopy(configurations(_config(), default_policy()))
     for raw in found:
         raw["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
         for entry in raw["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(authority().certificate)
             entry["objectSelector"] = {}
-    return found
+    net = copy.deepcopy(admission_policies(_config(), default_policy(), "isolation"))
+    for raw in net[::2]:
+        raw["spec"]["matchConstraints"]["objectSelector"] = {}
+    return [*found, *net]
 
 
 @cache

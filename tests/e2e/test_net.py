@@ -5,6 +5,7 @@ import re
 import time
 from collections.abc import Iterator
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from tests.deploy.net import OTHER_WORDS, shown
 from tests.e2e.api import Answer, Api
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve
+from tests.e2e.conftest import Run, Serve
 from tests.e2e.objects import ORDINARY, Object, device_pod, furnished_namespace, pod, pods, service_account
 from tests.e2e.shipped import is_configuration, render
 from tests.e2e.test_live import POLICY
@@ -183,6 +184,19 @@ def test_renamed_resources(cluster: Cluster, api: Api, net: list[Object]):
     until(lambda: "foreign-scheduler: " not in dry_run(api, renamed).message, SECONDS)
     for document in found:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
+
+
+def test_the_doctor_compares_it_with_the_policy(net: list[Object], run: Run, tmp_path: Path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(yaml.safe_dump(DENYING))
+
+    def results() -> list[tuple[str, str]]:
+        found = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
+        return [(line["status"], line["message"]) for line in found if line["check"] == "net"]
+
+    assert results() == [("ok", "as it should be: 8 objects")]
+    policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
+    assert {status for status, _ in results()} == {"broken"}
 
 
 def test_repairs(api: Api, net: list[Object]):

@@ -98,11 +98,15 @@ class ObjectKind(StrEnum):
     POD = "Pod"
     QUEUE = "Queue"
     POD_GROUP = "PodGroup"
+    VALIDATING_POLICY = "ValidatingAdmissionPolicy"
+    VALIDATING_POLICY_BINDING = "ValidatingAdmissionPolicyBinding"
+    MUTATING_POLICY = "MutatingAdmissionPolicy"
+    MUTATING_POLICY_BINDING = "MutatingAdmissionPolicyBinding"
 
     @property
     def plural(self) -> str:
         """The name in the API and for kubectl."""
-        return f"{self.lower()}s"
+        return f"{self.lower()}s".replace("policys", "policies")
 
     @property
     def namespaced(self) -> bool:
@@ -117,6 +121,10 @@ _CLUSTER_WIDE = (
     ObjectKind.CLUSTER_ROLE,
     ObjectKind.CLUSTER_ROLE_BINDING,
     ObjectKind.QUEUE,
+    ObjectKind.VALIDATING_POLICY,
+    ObjectKind.VALIDATING_POLICY_BINDING,
+    ObjectKind.MUTATING_POLICY,
+    ObjectKind.MUTATING_POLICY_BINDING,
 )
 
 

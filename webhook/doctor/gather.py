@@ -53,6 +53,10 @@ _API: Mapping[ObjectKind, str] = {
     ObjectKind.ENDPOINT_SLICE: "/apis/discovery.k8s.io/v1",
     ObjectKind.MUTATING: _ADMISSION,
     ObjectKind.VALIDATING: _ADMISSION,
+    ObjectKind.VALIDATING_POLICY: _ADMISSION,
+    ObjectKind.VALIDATING_POLICY_BINDING: _ADMISSION,
+    ObjectKind.MUTATING_POLICY: _ADMISSION,
+    ObjectKind.MUTATING_POLICY_BINDING: _ADMISSION,
     ObjectKind.ROLE: _RBAC,
     ObjectKind.ROLE_BINDING: _RBAC,
     ObjectKind.CLUSTER_ROLE: _RBAC,
@@ -69,8 +73,13 @@ _FIRST = (
     ObjectKind.CLUSTER_ROLE,
     ObjectKind.CLUSTER_ROLE_BINDING,
     ObjectKind.QUEUE,
+    ObjectKind.VALIDATING_POLICY,
+    ObjectKind.VALIDATING_POLICY_BINDING,
+    ObjectKind.MUTATING_POLICY,
+    ObjectKind.MUTATING_POLICY_BINDING,
     ObjectKind.POD_GROUP,
 )
+_SINCE_1_36 = (ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)  # an older API server has none
 _ALL: Mapping[str, str] = MappingProxyType({})
 _PENDING = {"fieldSelector": "status.phase=Pending"}
 
@@ -255,6 +264,9 @@ class _Gathering:
         try:
             found = tuple([kept(kind, raw) for raw in self._client.list(api_path(kind, namespace), query)])
         except ClusterError as error:
+            if error.status == HTTPStatus.NOT_FOUND and kind in _SINCE_1_36:
+                self._complete.add((kind, namespace))
+                return
             self._miss(kind, namespace, error, Unread(f"{kind.plural}{where}", "", f"list on {kind.plural}{where}"))
         else:
             self._objects[kind] = (*self._objects.get(kind, ()), *found)

@@ -76,6 +76,7 @@ class Setup:
         target: the versions that run; if they cannot be read, those of the policy.
         device_config: the ConfigMap that the scheduler reads; None if there is none.
         config: the device config in it; Volcano's defaults if it cannot be used.
+        named_config: the same as the version in the policy's target reads it, from which configurations are rendered.
         rendered: the webhook configurations as they should be.
     """
 
@@ -89,6 +90,7 @@ class Setup:
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
+    named_config: DeviceConfig
     rendered: tuple[Object, ...]
 
     @property
@@ -139,6 +141,7 @@ def put_together(facts: Facts, render: Render) -> Setup:
         target=target,
         device_config=found,
         config=as_read_by(config, target),
+        named_config=as_read_by(config, meant),
         rendered=tuple(render(as_read_by(config, meant), policy)),
     )
 

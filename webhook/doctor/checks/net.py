@@ -1,0 +1,125 @@
+"""The installed admission policies of the net, compared with those for the device config and policy of the cluster."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
+from webhook.doctor.facts import Object, ObjectKind, at, counted, name_of, tables, text, texts
+from webhook.doctor.setup import Setup
+from webhook.manifests.configurations import LABELS, Installation
+from webhook.manifests.net.isolation import ISOLATION
+from webhook.manifests.net.policies import NETS, admission_policies
+from webhook.manifests.net.repairs import repairing_policy
+
+POLICIES = (ObjectKind.VALIDATING_POLICY, ObjectKind.MUTATING_POLICY)
+BINDINGS = (ObjectKind.VALIDATING_POLICY_BINDING, ObjectKind.MUTATING_POLICY_BINDING)
+
+_LABEL = "app.kubernetes.io/part-of"
+_REPAIR = "-repair"
+
+
+def net(setup: Setup) -> Iterator[CheckResult]:
+    """The net is as rendered, compiles without warnings, and is in force."""
+    installed = {
+        (kind, name_of(raw)): raw for kind in (*POLICIES, *BINDINGS) for raw in setup.facts.all(kind) if _ours(raw)
+    }
+    if not installed:
+        for kind in POLICIES:
+            need(setup.facts.gap(kind))
+        yield ok("no net is installed")
+        return
+    need(setup.settings_gap)
+    rendered, command = _rendered(setup, installed)
+    apply = f"apply what `{command} --device-config FILE --policy FILE` prints"
+    found = [result for one in rendered for result in _compared(one, installed, apply, setup)]
+    names = {(ObjectKind(one["kind"]), name_of(one)) for one in rendered}
+    strange = [f"{kind} {name}" for kind, name in installed if (kind, name) not in names]
+    found += [warning(f"{place} does not belong to this net", f"delete it, or {apply}") for place in strange]
+    yield from found or [ok(f"as it should be: {counted(len(rendered), 'object')}")]
+
+
+def _ours(raw: Object) -> bool:
+    return text(raw, "metadata", "labels", _LABEL) == LABELS[_LABEL]
+
+
+def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> tuple[list[Object], str]:
+    """The net of the kind that is installed as it should be, and the command that prints it."""
+    refusing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.VALIDATING_POLICY}
+    repairing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.MUTATING_POLICY}
+    config, policy = setup.named_config, setup.policy
+    found: list[Object] = []
+    command = "vgpu-webhook manifests"
+    if refusing:
+        kind = _kind(list(refusing.values()))
+        name = next((name.removesuffix("-pods") for name in refusing if name.endswith("-pods")), "vgpu-webhook")
+        fails = _failure_policy(refusing)
+        found += admission_policies(config, policy, kind, failure_policy=fails, installation=Installation(name, name))
+        command += f" --net {kind}"
+    if repairing:
+        name = next(iter(repairing)).removesuffix(_REPAIR)
+        fails = _failure_policy(repairing)
+        found += repairing_policy(config, policy, failure_policy=fails, installation=Installation(name, name))
+        command += " --net-repair"
+    return found, command
+
+
+def _kind(policies: list[Object]) -> str:
+    """Which net it is: only the static one has rules that are not about isolation."""
+    held = {
+        text(variable, "name").replace("_", "-") for raw in policies for variable in tables(raw, "spec", "variables")
+    }
+    return "static" if held & (NETS["static"].keys() - ISOLATION.keys()) else "isolation"
+
+
+def _failure_policy(policies: dict[str, Object]) -> str:
+    return next((text(raw, "spec", "failurePolicy") for raw in policies.values()), "") or "Fail"
+
+
+def _compared(
+    meant: Object, installed: dict[tuple[ObjectKind, str], Object], apply: str, setup: Setup
+) -> Iterator[CheckResult]:
+    kind, name = ObjectKind(meant["kind"]), name_of(meant)
+    raw = installed.get((kind, name))
+    if raw is None:
+        need(setup.facts.gap(kind))
+        yield broken(f"{kind} {name} does not exist, so a part of the net is missing", apply)
+        return
+    if kind in BINDINGS:
+        yield from _binding(kind, raw, meant, apply)
+        return
+    differs = [key for key, value in meant["spec"].items() if not _same(at(raw, "spec", key), value)]
+    if differs:
+        yield broken(f"{kind} {name}: {', '.join(differs)} are not those of the device config and the policy", apply)
+    for found in tables(raw, "status", "typeChecking", "expressionWarnings"):
+        problem = " ".join(text(found, "warning").split())[:200]
+        yield broken(f"{kind} {name}: the API server warns of {text(found, 'fieldRef')}: {problem}", apply)
+
+
+def _binding(kind: ObjectKind, raw: Object, meant: Object, apply: str) -> Iterator[CheckResult]:
+    name, spec = name_of(raw), meant["spec"]
+    if text(raw, "spec", "policyName") != spec["policyName"]:
+        yield broken(f"{kind} {name} binds another policy than {spec['policyName']}", apply)
+    actions = texts(raw, "spec", "validationActions")
+    if kind is ObjectKind.VALIDATING_POLICY_BINDING and "Deny" not in actions:
+        yield warning(
+            f"{kind} {name}: validationActions are {', '.join(actions) or 'empty'}, so it refuses nothing", apply
+        )
+    if at(raw, "spec", "matchResources") or at(raw, "spec", "paramRef"):
+        yield warning(f"{kind} {name}: matchResources or paramRef limit what the net reads", apply)
+
+
+def _same(installed: Any, meant: Any) -> bool:
+    """Whether a value is as meant, apart from defaults that the API server filled in and from line breaks.
+
+    The installation may exclude more namespaces.
+    """
+    if isinstance(meant, dict) and isinstance(installed, dict):
+        return all(key == "namespaceSelector" or _same(installed.get(key), value) for key, value in meant.items())
+    if isinstance(meant, list) and isinstance(installed, list):
+        return len(meant) == len(installed) and all(map(_same, installed, meant))
+    if isinstance(meant, str) and isinstance(installed, str):
+        return installed.split() == meant.split()
+    return bool(installed == meant)
+
+
+CHECKS = (Check("net", net),)
