@@ -425,3 +425,9 @@ def test_ascend_npus_agree_with_a_plain_reading(loads, number, memory):
         )
     answer = why(wanted, nodes, pods, config=CHIPS)
     assert answer.verdict is expected
+
+
+def test_a_change_for_a_kind_that_never_fits_is_one_with_which_it_fits_now():
+    full = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
+    answer = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
+    assert (answer.verdict, answer.change.resource, answer.change.most) == (WaitVerdict.NEVER, NUMBER, 1)
