@@ -3,13 +3,19 @@
 import os
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.e2e.api import Api
+from tests.e2e.changes import DEVICE_CONFIG, create_node
 from tests.e2e.cluster import ADMIN_TOKEN, Cluster
+from tests.e2e.conftest import start_cluster
+from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
@@ -20,6 +26,7 @@ HOW_TO_GET_THEM = (
 PERIOD = 0.2  # seconds between two scheduling cycles
 CYCLES = 10  # what is not bound after so many is never bound
 START_SECONDS = 60.0
+NAMESPACE = "default"
 
 # Volcano's device code reads its own credentials from the files of a pod, wherever it runs.
 _IN_POD = (
@@ -59,7 +66,7 @@ def version() -> str:
 class Volcano:
     """Started by its making; ends with `close`."""
 
-    def __init__(self, cluster: Cluster, directory: Path) -> None:
+    def __init__(self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF) -> None:
         self._daemons: list[Daemon] = []
         binaries = assets()
         assert binaries is not None
@@ -74,7 +81,7 @@ class Volcano:
         cluster.apply(*(queue | {"metadata": {"name": name}} for name in ("root", "default")))
         self._directory = directory
         conf = directory / "volcano-scheduler.conf"
-        conf.write_text(CONF)
+        conf.write_text(scheduler_conf)
         common = [f"--kubeconfig={cluster.kubeconfig}", "--leader-elect=false", "--scheduler-name=volcano"]
         period = f"--schedule-period={int(PERIOD * 1000)}ms"
         scheduler = [f"--scheduler-conf={conf}", "--csi-storage=false", period, "--listen-address=127.0.0.1:0"]
@@ -113,6 +120,47 @@ class Volcano:
     def close(self) -> None:
         for daemon in reversed(self._daemons):
             daemon.close()
+
+
+@contextmanager
+def on_fleet(
+    fleet: str, factory: pytest.TempPathFactory, scheduler_conf: str = CONF
+) -> Iterator[tuple[Cluster, Volcano]]:
+    """A cluster with the nodes of a sample fleet, where Volcano runs."""
+    with start_cluster(factory) as made:
+        made.apply(
+            service_account(NAMESPACE),
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
+            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
+        )
+        with made.api() as api:
+            for node in load_nodes(fleet):
+                create_node(api, {**node, "spec": {}})
+                api.merge(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
+            started = Volcano(made, factory.mktemp("volcano"), scheduler_conf)
+            try:
+                started.wait(api, FIRST, NAMESPACE)
+                yield made, started
+            finally:
+                started.close()
+
+
+def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str] | None = None) -> dict[str, Any]:
+    """A pod whose containers request so much."""
+    containers = [
+        {
+            "name": f"c{index}",
+            "image": "cuda",
+            "resources": {part: {key: str(value) for key, value in each.items()} for part in ("limits", "requests")},
+        }
+        for index, each in enumerate(limits)
+    ]
+    metadata = {"name": name, "annotations": annotations or {}}
+    spec = {"schedulerName": "volcano", "containers": containers, "tolerations": [{"operator": "Exists"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}])
 
 
 def bound(api: Api, namespace: str) -> dict[str, dict[str, Any]]:

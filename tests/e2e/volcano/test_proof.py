@@ -17,18 +17,20 @@ import pytest
 
 from tests.audit.recording import request, snapshot
 from tests.e2e.api import Api
-from tests.e2e.changes import DEVICE_CONFIG, create_node
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import start_cluster
-from tests.e2e.objects import config_map, load_nodes, service_account
+from tests.e2e.objects import load_nodes
 from tests.e2e.volcano.scheduler import (
     CYCLES,
+    FIRST,
     HOW_TO_GET_THEM,
+    NAMESPACE,
     PERIOD,
     Volcano,
     assets,
     bound,
     clear,
+    manifest,
+    on_fleet,
     place,
     starts,
     version,
@@ -45,11 +47,9 @@ SEED = int(os.environ.get("PROOF_SEED", "1"))
 PODS = int(os.environ.get("PROOF_PODS", "60"))
 GANGS = int(os.environ.get("PROOF_GANGS", "24"))
 FLEETS = os.environ.get("PROOF_FLEETS", "mixed").split(",")
-NAMESPACE = "default"
 NEVER = PERIOD * CYCLES
 JOB_SECONDS = 1.0  # until the controllers have made the pods of a job
 SOON = 4 * NEVER  # for what is to be bound; most needs two cycles
-TOLERATED = {"tolerations": [{"operator": "Exists"}]}
 
 # What the nodes decide. Other refusals concern what happens after a pod is bound.
 NODES_DECIDE = {reason.rule for reason in Reason} | {
@@ -59,23 +59,6 @@ NODES_DECIDE = {reason.rule for reason in Reason} | {
     "gang-never-complete",
 }
 MAY_WAIT = {"fits-tightly", "gang-fits-tightly"}
-
-
-def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str] | None = None) -> dict[str, Any]:
-    containers = [
-        {
-            "name": f"c{index}",
-            "image": "cuda",
-            "resources": {part: {key: str(value) for key, value in each.items()} for part in ("limits", "requests")},
-        }
-        for index, each in enumerate(limits)
-    ]
-    metadata = {"name": name, "annotations": annotations or {}}
-    spec = {"schedulerName": "volcano", "containers": containers, **TOLERATED}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}])
 
 
 @pytest.fixture(scope="module", params=FLEETS)
@@ -93,22 +76,8 @@ def used(fleet: str) -> Snapshot:
 
 @pytest.fixture(scope="module")
 def volcano(fleet: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Volcano]]:
-    with start_cluster(tmp_path_factory) as made:
-        made.apply(
-            service_account(NAMESPACE),
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
-            config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
-        )
-        with made.api() as api:
-            for node in load_nodes(fleet):
-                create_node(api, {**node, "spec": {}})
-                api.merge(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
-            started = Volcano(made, tmp_path_factory.mktemp("volcano"))
-            try:
-                started.wait(api, FIRST, NAMESPACE)
-                yield made, started
-            finally:
-                started.close()
+    with on_fleet(fleet, tmp_path_factory) as found:
+        yield found
 
 
 @pytest.fixture
