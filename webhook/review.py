@@ -11,6 +11,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
 from webhook.devices.queues import Queues
+from webhook.devices.quotas import Quotas
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
@@ -165,7 +166,7 @@ class Snapshot:
     Attributes:
         config, settings, levels: the device config and the policy.
         fleet: None if unknown or stale.
-        queues: likewise.
+        queues, quotas: likewise.
         digests: of all of these, so that a decision can be replayed.
         mutations: those that device config and policy want, in order.
     """
@@ -176,6 +177,7 @@ class Snapshot:
     fleet: Fleet | None
     digests: Mapping[str, str]
     queues: Queues | None = None
+    quotas: Quotas | None = None
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -294,6 +296,7 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
         effective.levels,
         effective.repairs_off,
         queues=snapshot.queues,
+        quotas=snapshot.quotas,
     )
 
 

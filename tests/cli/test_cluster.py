@@ -9,7 +9,7 @@ import yaml
 from tests.cli.conftest import pod, vgpus
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
-from webhook.settings.cluster_sources import QUEUES
+from webhook.settings.cluster_sources import QUEUES, QUOTAS
 from webhook.settings.files import SAMPLES
 
 FILES = {
@@ -17,6 +17,7 @@ FILES = {
     "--device-config": SAMPLES / "device-config.yaml",
     "--policy": SAMPLES / "policy.yaml",
     "--queues": SAMPLES / "queues.yaml",
+    "--quotas": SAMPLES / "quotas.yaml",
 }
 WITH_FILES = [word for option in FILES.items() for word in option]
 LOG = SAMPLES / "audit.jsonl"
@@ -28,6 +29,7 @@ def api() -> Iterator[ApiServer]:
     """The samples as a cluster, the webhook in a namespace that is not the usual one."""
     with ApiServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
+        server.put(QUOTAS, *yaml.safe_load(FILES["--quotas"].read_text())["items"])
         server.put(QUEUES, *yaml.safe_load(FILES["--queues"].read_text())["items"])
         config, policy = (
             config_map(name, {key: FILES[option].read_text()})

@@ -26,10 +26,10 @@ def test_nothing_is_given():
 
 
 def test_files():
-    given = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q"}
+    given = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
     files, cluster = read(*[word for key, value in given.items() for word in (f"--{key}", value)])
-    assert files == SettingsPaths(Path("c"), Path("p"), Path("f"), Path("s"), Path("q"))
-    assert files.paths == (Path("c"), Path("p"), Path("f"), Path("s"), Path("q"))
+    assert files == SettingsPaths(*map(Path, "cpfsqr"))
+    assert files.paths == tuple(map(Path, "cpfsqr"))
     assert cluster is None
 
 

@@ -26,11 +26,12 @@ def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset
     return found
 
 
-def test_the_serving_account_reads_nodes_queues_and_three_config_maps():
+def test_the_serving_account_reads_nodes_quotas_queues_and_three_config_maps():
     """Those of Volcano are in a namespace that no kustomization should change."""
     assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
     assert rights("vgpu-webhook") == {
         (None, "nodes", frozenset(), READ),
+        (None, "resourcequotas", frozenset(), READ),
         (None, "scheduling.volcano.sh/queues", frozenset(), READ),
         (None, "configmaps", frozenset({names.DEVICE_CONFIG_MAP, names.SCHEDULER_CONF_MAP}), READ),
         (NAMESPACE, "configmaps", frozenset({names.POLICY_MAP}), READ),

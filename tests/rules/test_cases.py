@@ -7,6 +7,7 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     policy                the policy file
     fleet                 a file in tests/data/fleets; absent: the fleet is not known
     scheduler             the scheduler's plugins; absent: they are not known
+    quotas                the `hard` of each ResourceQuota of the namespace; absent: they are not known
     queues                short queues: name, parent, state, capability; absent: they are not known
     operation, subResource, user
     workload              the object; each `template` in it is short like a pod
@@ -26,6 +27,7 @@ import yaml
 
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.queues import Queue, read_queue
+from webhook.devices.quotas import Quota, read_quota
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
@@ -38,7 +40,7 @@ from webhook.wire.models import Request
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
 KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
-KEYS |= {"workload", "scheduler", "queues", "patch", "notices", "by", "unmutated", "finds", "also"}
+KEYS |= {"workload", "scheduler", "queues", "quotas", "patch", "notices", "by", "unmutated", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
 
@@ -88,7 +90,15 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
     queues = [_queue(**queue) for queue in case["queues"]] if "queues" in case else None
-    return build_snapshot(config, parse_policy(case.get("policy"), "the case's policy"), nodes, conf, queues)
+    quotas = [_quota(index, hard) for index, hard in enumerate(case["quotas"])] if "quotas" in case else None
+    policy = parse_policy(case.get("policy"), "the case's policy")
+    return build_snapshot(config, policy, nodes, conf, queues=queues, quotas=quotas)
+
+
+def _quota(index: int, hard: dict[str, Any]) -> Quota:
+    found = read_quota({"metadata": {"name": f"quota-{index}", "namespace": "team-a"}, "spec": {"hard": hard}})
+    assert found is not None
+    return found
 
 
 def _queue(name: str, state: str = "Open", **spec: Any) -> Queue:

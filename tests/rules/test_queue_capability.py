@@ -63,7 +63,11 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts(gang: tuple[list[dict[st
     }
     raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     snapshot = build_snapshot(
-        parse_device_config({}, "test"), parse_policy({}, "test"), None, CONF, [Queue("team-a", "Open", "", limits)]
+        parse_device_config({}, "test"),
+        parse_policy({}, "test"),
+        None,
+        CONF,
+        queues=[Queue("team-a", "Open", "", limits)],
     )
     request = Request("u", "v1", "CREATE", "batch.volcano.sh", "Job", "", "team-a", "train", "alice", False, raw, None)
     found = [violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"]

@@ -77,6 +77,7 @@ LEVELS = {
     "queue-closed": "warn",
     "queue-not-leaf": "deny",
     "queue-capability": "deny",
+    "quota-memory": "audit",
 }
 FLEET_RULES = set(list(LEVELS)[list(LEVELS).index("unknown-resource") : list(LEVELS).index("gang-never-complete")])
 FLEET_RULES |= {"gang-too-large", "gang-fits-tightly", "spread-exceeds-cards"}

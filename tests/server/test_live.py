@@ -10,7 +10,7 @@ from tests.kube.apiserver import NODES, ApiServer, config_maps
 from tests.server.conftest import Start
 from tests.server.live import DEVICE_CONFIG, OWN, POLICY, QUICK, Live, gpu_node, lists, put_device_config, put_policy
 from tests.server.program import DATA, Authority, until
-from webhook.settings.cluster_sources import QUEUES
+from webhook.settings.cluster_sources import QUEUES, QUOTAS
 
 NVIDIA = "nvidia: {resourceCountName: volcano.sh/vgpu-number, resourceMemoryName: volcano.sh/vgpu-memory}"
 
@@ -130,7 +130,7 @@ def test_files_go_over_the_cluster(start: Start, api: ApiServer, tmp_path: Path)
     policy.write_text("{}")
     until(lambda: "card-count" in live.refused(9))
     paths = {seen.path for seen in api.requests[asked:]}
-    assert paths == {config_maps("volcano-system"), QUEUES}, "all others have files"
+    assert paths == {config_maps("volcano-system"), QUEUES, QUOTAS}, "all others have files"
     assert "fleet_age_seconds" not in {line.split(" ")[0] for line in live.page().splitlines()}
 
 

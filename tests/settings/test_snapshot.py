@@ -93,8 +93,10 @@ def test_a_digest_changes_with_its_part_alone():
     }
     known = build_snapshot(config, default_policy(), nodes, SchedulerConf()).digests
     assert known == {**base, "scheduler": known["scheduler"]}
-    queues = build_snapshot(config, default_policy(), nodes, None, []).digests
+    queues = build_snapshot(config, default_policy(), nodes, queues=[]).digests
     assert queues == {**base, "queues": queues["queues"]}
+    quotas = build_snapshot(config, default_policy(), nodes, quotas=[]).digests
+    assert quotas == {**base, "quotas": quotas["quotas"]}
     for part, snapshot in others.items():
         assert snapshot.digests[part] != base[part]
     assert others["policy"].digests["config"] == base["config"]

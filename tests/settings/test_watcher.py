@@ -21,7 +21,7 @@ from webhook.errors import ConfigError
 from webhook.kube import reflector
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
-from webhook.settings.cluster_sources import QUEUES
+from webhook.settings.cluster_sources import QUEUES, QUOTAS
 from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions, SettingStatus
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
@@ -282,6 +282,21 @@ def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: Cluster
     assert len(api.asked(QUEUES)) == 1, "they are requested again much later"
 
 
+def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: ClusterOptions):
+    quota = {"kind": "ResourceQuota", "spec": {"hard": {"limits.volcano.sh/vgpu-memory": 1000}}}
+    for namespace in ("team-a", "team-b"):
+        api.put(QUOTAS, {**quota, "metadata": {"name": f"gpus-of-{namespace}", "namespace": namespace}})
+    put_policy(api, "rules: {quota-memory: off}")
+    watcher = SettingsWatcher(SettingsPaths(), cluster)
+    with running(watcher, patience=8):
+        assert watcher.snapshot.fleet is not None
+        assert (watcher.snapshot.quotas, api.asked(QUOTAS)) == (None, [])
+        put_policy(api, "{}")
+        until(lambda: watcher.snapshot.quotas is not None)
+        assert [len(watcher.snapshot.quotas.of(namespace)) for namespace in ("team-a", "team-b", "team-c")] == [1, 1, 0]
+        assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
+
+
 def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(SettingsPaths(policy=files.policy), cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
@@ -297,9 +312,8 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is None
-        until(
-            lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 5
-        )  # ConfigMaps, queues
+        # The ConfigMaps and the queues.
+        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 5)
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
         assert config.source.origin == "Volcano's built-in defaults"
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")
@@ -308,7 +322,7 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
         assert fleet.source.age > 0
         api.start()
         until(lambda: watcher.snapshot.fleet is not None)
-        until(lambda: [state.source.problem for state in watcher.statuses()] == [None] * 5)
+        until(lambda: {state.source.problem for state in watcher.statuses()} == {None})
         api.stop()
         assert "last news" in until(lambda: source(watcher, "fleet").source.problem)
         assert watcher.snapshot.fleet is not None, "it is not stale yet"

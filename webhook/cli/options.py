@@ -317,6 +317,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         policy: Path | None,
         scheduler_conf: Path | None,
         queues: Path | None,
+        quotas: Path | None,
         sample: bool,
         cluster: bool,
         kubeconfig: Path | None,
@@ -326,7 +327,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         policy_map: tuple[str, str],
         webhook_namespace: str,
     ) -> SettingsOptions:
-        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, queues)
+        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, queues, quotas)
         by_default = cluster_by_default and not (fleet or sample)
         if not (cluster or kubeconfig or context or by_default):
             return SettingsOptions(files.or_samples() if sample else files, None)
@@ -363,6 +364,12 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
             type=FILE,
             metavar="FILE",
             help="The queues, as `kubectl get queues -o yaml` prints them; without it they are unknown.",
+        ),
+        click.option(
+            "--quotas",
+            type=FILE,
+            metavar="FILE",
+            help="The ResourceQuotas, as `kubectl get resourcequotas -A -o yaml` prints them; without it they are unknown.",
         ),
         click.option(
             "--sample",

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.queues import Queue
+from webhook.devices.quotas import Quota
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.mistakes import mistake_in_model
@@ -36,6 +37,7 @@ from webhook.settings.files import (
     FileSettings,
     load_document,
     load_queues,
+    load_quotas,
     load_raw_nodes,
     raw_nodes,
     read_input,
@@ -107,6 +109,7 @@ class _Settings(_Section):
     policy: FileOrObject = None
     scheduler_conf: FileOrObject = None
     queues: Annotated[str, Field(min_length=1)] | None = None
+    quotas: Annotated[str, Field(min_length=1)] | None = None
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -258,7 +261,8 @@ class Suite:
         scheduler = self._laid_over(suite.scheduler_conf, given.scheduler_conf, names.SCHEDULER_CONF_KEY, "")
         fleet = given.fleet or suite.fleet or UNKNOWN
         queues = given.queues or suite.queues or UNKNOWN
-        key = orjson.dumps((config, policy, scheduler, fleet, queues))
+        quotas = given.quotas or suite.quotas or UNKNOWN
+        key = orjson.dumps((config, policy, scheduler, fleet, queues, quotas))
         if key not in self._snapshots:
             parsed = default_device_config() if config is None else parse_device_config(config, "deviceConfig")
             self._snapshots[key] = build_snapshot(
@@ -266,7 +270,8 @@ class Suite:
                 parse_policy(policy, "policy"),
                 None if fleet == UNKNOWN else FileSettings(raw_nodes=self._nodes(fleet)).nodes(parsed),
                 None if scheduler is None else parse_scheduler_conf(scheduler, "schedulerConf"),
-                None if queues == UNKNOWN else self._queues(queues),
+                queues=None if queues == UNKNOWN else self._queues(queues),
+                quotas=None if quotas == UNKNOWN else self._quotas(quotas),
             )
         return self._snapshots[key]
 
@@ -277,6 +282,9 @@ class Suite:
 
     def _queues(self, file: str) -> list[Queue]:
         return self._once(f"queues: {file}", lambda: load_queues(self._path(file, "queues.yaml")))
+
+    def _quotas(self, file: str) -> list[Quota]:
+        return self._once(f"quotas: {file}", lambda: load_quotas(self._path(file, "quotas.yaml")))
 
     def _laid_over(self, suite: Any, case: Any, key: str, sample: str) -> Any:
         """The setting of a case: its own file, or the suite's with the keys of the case's object."""

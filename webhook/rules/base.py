@@ -10,6 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.queues import Queues
+from webhook.devices.quotas import Quotas
 from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
@@ -98,7 +99,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         levels: the level of each validation in this namespace.
         repairs_off: ids of the repairs that are switched off in this namespace.
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
-        queues: None if unknown.
+        queues, quotas: None if unknown.
         reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
     """
 
@@ -114,6 +115,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     budget: SearchBudget | None = None
     queues: Queues | None = None
     reads_queue: bool = True
+    quotas: Quotas | None = None
 
     @property
     def knows_nodes(self) -> bool:

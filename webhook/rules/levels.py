@@ -168,6 +168,11 @@ class LevelTable:
         default = self.enforcement is Enforcement.ENFORCE
         return self.enforcement, Source.DEFAULT if default else Source.ENFORCEMENT
 
+    def is_on(self, rule: str) -> bool:
+        """Whether a validation runs in some namespace."""
+        deciders = [None, *range(len(self.namespaces))]
+        return any(self.written(decider)[rule].level is not Level.OFF for decider in deciders)
+
     def enforcing(self) -> "LevelTable":
         """The same, but enforced in every namespace."""
         entries = tuple(replace(entry, enforcement=None) for entry in self.namespaces)

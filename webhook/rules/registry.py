@@ -54,6 +54,7 @@ from webhook.rules.validate import (
     queue_closed,
     queue_missing,
     queue_not_leaf,
+    quota_memory,
     reserved_annotation,
     several_device_containers,
     split_count,
@@ -128,6 +129,7 @@ VALIDATIONS: tuple[Validation, ...] = (
     queue_closed.RULE,
     queue_not_leaf.RULE,
     queue_capability.RULE,
+    quota_memory.RULE,
 )
 
 UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})

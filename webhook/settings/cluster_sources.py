@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
-from webhook.devices.queues import Queue, read_queue
+from webhook.devices.queues import read_queue
+from webhook.devices.quotas import Quota, read_quota
 from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import FORBIDDEN, NOT_FOUND, Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import WATCH_SECONDS, Reflector
 from webhook.policy.policy import Policy
+from webhook.rules.validate import quota_memory
 from webhook.settings.files import FileSettings, parse_document
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import (
@@ -33,7 +35,9 @@ from webhook.settings.sources import (
 
 NODES = "/api/v1/nodes"
 QUEUES = f"/apis/{names.QUEUE_API}/queues"
+QUOTAS = "/api/v1/resourcequotas"
 
+Kept = TypeVar("Kept")
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
 
 log = logging.getLogger(__name__)
@@ -47,7 +51,7 @@ class ClusterVersion(NamedTuple):
         config_maps: the versions of the copies of the ConfigMaps.
         nodes: which copy of the nodes is in use, and its version.
         nodes_known: whether that copy is complete, and not stale.
-        queues: the version of their copy; None while it cannot be used.
+        queues, quotas: the versions of their copies; None while they cannot be used.
     """
 
     files: FileSettings
@@ -55,6 +59,7 @@ class ClusterVersion(NamedTuple):
     nodes: tuple[object, int]
     nodes_known: bool
     queues: int | None
+    quotas: int | None
 
 
 class ClusterReading(NamedTuple):
@@ -290,26 +295,43 @@ class NodeSource:
                 cache.reflector.stop()
 
 
-class QueueSource:
-    """Follows the queues; unknown where the cluster does not have the kind, or the webhook may not read it."""
+class CollectionSource(Generic[Kept]):
+    """Follows a collection; unknown where the cluster does not have the kind, or the webhook may not read it.
 
-    def __init__(self, connect: Callable[[], Client]) -> None:
+    Attributes:
+        reflector: keeps the copy.
+        followed: whether `follow` started it.
+    """
+
+    def __init__(
+        self, name: str, path: str, keep: Callable[[dict[str, Any]], Kept | None], connect: Callable[[], Client]
+    ) -> None:
         """Prepare.
 
         Args:
+            name: for logs and people.
+            path: of the collection.
+            keep: what to keep of an object; None to leave it out.
             connect: makes a client.
         """
-        self.reflector: Reflector[Queue] = Reflector("queues", QUEUES, connect, read_queue)
+        self.reflector: Reflector[Kept] = Reflector(name, path, connect, keep)
         self.reflector.optional = True
+        self.followed = False
+
+    def follow(self) -> None:
+        """Start to follow, once."""
+        if not self.followed:
+            self.followed = True
+            self.reflector.start()
 
     def version(self, stale_after: float) -> int | None:
-        """The version of the copy; None if the queues are not known, or stale."""
+        """The version of the copy; None if the objects are not known, or stale."""
         confirmed = self.reflector.confirmed
         known = confirmed is not None and time.monotonic() - confirmed <= stale_after
         return self.reflector.version if known else None
 
-    def read(self, stale_after: float) -> Sequence[Queue] | None:
-        """The queues; None if they are not known, or stale. Confirmed at least twice before they are stale."""
+    def read(self, stale_after: float) -> Sequence[Kept] | None:
+        """The objects; None if they are not known, or stale. Confirmed at least twice before they are stale."""
         self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
         return None if self.version(stale_after) is None else tuple(self.reflector.objects.values())
 
@@ -319,7 +341,7 @@ class QueueSource:
         return self.reflector.confirmed is not None or self.reflector.absent is not None
 
     def status(self) -> SourceStatus:
-        """The API server, and why it does not give the queues. Safe in any thread."""
+        """The API server, and why it does not give the objects. Safe in any thread."""
         if absent := self.reflector.absent:
             return SourceStatus(f"unknown ({absent})")
         return SourceStatus("the API server", self.reflector.problem or (None if self.settled else "not listed yet"))
@@ -350,7 +372,8 @@ class ClusterSources:
         given = ((self._config, files.config), (self._policy, files.policy), (self._scheduler, files.scheduler))
         self._config_maps: list[ConfigMapSource[Any]] = [source for source, value in given if value is None]
         self._nodes = NodeSource(connect)
-        self._queues = QueueSource(connect)
+        self._queues = CollectionSource("queues", QUEUES, read_queue, connect)
+        self._quotas = CollectionSource("quotas", QUOTAS, read_quota, connect)
 
     def start(self) -> None:
         """Start the threads."""
@@ -361,6 +384,7 @@ class ClusterSources:
     def stop(self) -> None:
         """End all threads; returns at once."""
         self._nodes.stop()
+        self._quotas.reflector.stop()
         for reflector in self._reflectors():
             reflector.stop()
 
@@ -373,6 +397,7 @@ class ClusterSources:
             nodes=self._nodes.version,
             nodes_known=self._nodes.known(self._policy_in_use.stale_after),
             queues=self._queues.version(self._policy_in_use.stale_after),
+            quotas=self._quotas.version(self._policy_in_use.stale_after),
         )
 
     def complete(self, version: ClusterVersion) -> bool:
@@ -398,7 +423,16 @@ class ClusterSources:
             config, nodes = self._nodes.read(config, policy.stale_after)
         scheduler = files.scheduler or self._scheduler.value
         queues = files.queues if files.queues is not None else self._queues.read(policy.stale_after)
-        return ClusterReading(SnapshotInputs(config, policy, nodes, scheduler, queues), reloaded)
+        quotas = files.quotas if files.quotas is not None else self._read_quotas(policy)
+        return ClusterReading(SnapshotInputs(config, policy, nodes, scheduler, queues, quotas), reloaded)
+
+    def _read_quotas(self, policy: Policy) -> Sequence[Quota] | None:
+        """The quotas, followed from the time on when a known policy has a use for them."""
+        if not policy.levels.is_on(quota_memory.RULE.id):
+            return None
+        if self.files.policy is not None or self._policy.settled:
+            self._quotas.follow()
+        return self._quotas.read(policy.stale_after)
 
     def lines(self) -> Iterator[str]:
         """The origin of each setting, and the age of the nodes; for people."""
@@ -423,6 +457,8 @@ class ClusterSources:
             found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
         if self.files.queues is None:
             found["queues"] = self._queues.status()
+        if self.files.quotas is None and self._quotas.followed:
+            found["quotas"] = self._quotas.status()
         return found
 
     def age(self) -> float | None:
@@ -458,14 +494,18 @@ def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) ->
     nodes = files.nodes(config)
     if nodes is None:
         nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
-    queues = files.queues if files.queues is not None else _read_queues(client)
-    return SnapshotInputs(config, policy, nodes, files.scheduler or _read_scheduler(client, options), queues)
+    scheduler = files.scheduler or _read_scheduler(client, options)
+    queues = files.queues if files.queues is not None else _read_collection(client, QUEUES, read_queue)
+    quotas = files.quotas
+    if quotas is None and policy.levels.is_on(quota_memory.RULE.id):
+        quotas = _read_collection(client, QUOTAS, read_quota)
+    return SnapshotInputs(config, policy, nodes, scheduler, queues, quotas)
 
 
-def _read_queues(client: Client) -> list[Queue] | None:
-    """The queues; None where the cluster does not have the kind, or the user may not read them."""
+def _read_collection(client: Client, path: str, read: Callable[[dict[str, Any]], Kept | None]) -> list[Kept] | None:
+    """The objects of a collection; None where the cluster does not have the kind, or the user may not read it."""
     try:
-        return [queue for raw in client.list(QUEUES) if (queue := read_queue(raw)) is not None]
+        return [kept for raw in client.list(path) if (kept := read(raw)) is not None]
     except ClusterError as error:
         if error.status in (FORBIDDEN, NOT_FOUND):
             return None

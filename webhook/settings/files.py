@@ -12,6 +12,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.queues import Queue, read_queue
+from webhook.devices.quotas import Quota, read_quota
 from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
@@ -25,7 +26,7 @@ Loaded = TypeVar("Loaded")
 STANDARD_INPUT = "-"
 MAX_SETTINGS_BYTES = 1 << 20
 MAX_FLEET_BYTES = 1 << 30  # 50,000 nodes as kubectl prints them
-MAX_QUEUES_BYTES = 64 << 20  # 10,000 queues take some 10 MiB
+MAX_LISTING_BYTES = 64 << 20  # 10,000 queues take some 10 MiB
 MAX_MANIFEST_BYTES = 10 << 20
 SAMPLES = Path(str(files("webhook"))) / "samples"
 SAMPLE_FLEET, SAMPLE_PODS = SAMPLES / "fleet.yaml", SAMPLES / "pods.yaml"
@@ -87,7 +88,7 @@ class FileSettings:
     Attributes:
         config, policy: as read.
         raw_nodes: complete nodes, because the device config determines which fields are needed.
-        scheduler, queues: as read.
+        scheduler, queues, quotas: as read.
     """
 
     config: DeviceConfig | None = None
@@ -95,6 +96,7 @@ class FileSettings:
     raw_nodes: list[dict[str, Any]] | None = None
     scheduler: SchedulerConf | None = None
     queues: list[Queue] | None = None
+    quotas: list[Quota] | None = None
 
     def nodes(self, config: DeviceConfig) -> list[Node] | None:
         """The nodes with devices, as this device config reads them; None if there is no file."""
@@ -106,7 +108,7 @@ class FileSettings:
         """The inputs of a snapshot without a cluster."""
         config = self.config or default_device_config()
         policy = self.policy or default_policy()
-        return SnapshotInputs(config, policy, self.nodes(config), self.scheduler, self.queues)
+        return SnapshotInputs(config, policy, self.nodes(config), self.scheduler, self.queues, self.quotas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,7 @@ class SettingsPaths:
         fleet: what `kubectl get nodes -o yaml` prints.
         scheduler_conf: `volcano-scheduler.conf` or its ConfigMap.
         queues: what `kubectl get queues -o yaml` prints.
+        quotas: what `kubectl get resourcequotas -A -o yaml` prints.
     """
 
     device_config: Path | None = None
@@ -126,6 +129,7 @@ class SettingsPaths:
     fleet: Path | None = None
     scheduler_conf: Path | None = None
     queues: Path | None = None
+    quotas: Path | None = None
 
     @property
     def by_part(self) -> dict[str, Path]:
@@ -136,6 +140,7 @@ class SettingsPaths:
             "fleet": self.fleet,
             "scheduler": self.scheduler_conf,
             "queues": self.queues,
+            "quotas": self.quotas,
         }
         return {part: path for part, path in every.items() if path is not None}
 
@@ -174,6 +179,7 @@ class SettingsPaths:
             read("fleet", load_raw_nodes, self.fleet),
             read("scheduler", load_scheduler_conf, self.scheduler_conf),
             read("queues", load_queues, self.queues),
+            read("quotas", load_quotas, self.quotas),
         )
 
 
@@ -276,12 +282,24 @@ def load_queues(path: str | Path) -> list[Queue]:
     Raises:
         ConfigError: it cannot be read, or holds something else than queues.
     """
-    documents = parse_documents(read_bytes(path, MAX_QUEUES_BYTES), str(path))
-    items = [item for document in documents for item in _items(document, str(path), _QUEUES)]
-    queues = [queue for item in items if (queue := read_queue(item)) is not None]
+    queues = [queue for item in _listed(path, _QUEUES) if (queue := read_queue(item)) is not None]
     if not queues:  # Volcano creates at least the queue default
         raise ConfigError(f"{path}: there is no queue in it; write all that `{_QUEUES.command}` prints")
     return queues
+
+
+def load_quotas(path: str | Path) -> list[Quota]:
+    """Read the quotas of devices from what `kubectl get resourcequotas -A -o yaml|json` prints; there may be none.
+
+    Raises:
+        ConfigError: it cannot be read, or holds something else than ResourceQuotas.
+    """
+    return [quota for item in _listed(path, _QUOTAS) if (quota := read_quota(item)) is not None]
+
+
+def _listed(path: str | Path, listing: "_Listing") -> list[dict[str, Any]]:
+    documents = parse_documents(read_bytes(path, MAX_LISTING_BYTES), str(path))
+    return [item for document in documents for item in _items(document, str(path), listing)]
 
 
 class _Listing(NamedTuple):
@@ -295,6 +313,7 @@ class _Listing(NamedTuple):
 
 _FLEET = _Listing("a fleet file", "Node", "nodes", "kubectl get nodes -o yaml")
 _QUEUES = _Listing("a file of queues", "Queue", "queues", "kubectl get queues -o yaml")
+_QUOTAS = _Listing("a file of quotas", "ResourceQuota", "ResourceQuotas", "kubectl get resourcequotas -A -o yaml")
 
 
 def _items(document: Any, source: str, listing: _Listing) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from webhook.devices.config_file import as_read_by, parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.queues import Queue, Queues
+from webhook.devices.quotas import Quota, Quotas
 from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import Policy
 from webhook.review import Snapshot
@@ -42,7 +43,7 @@ class SnapshotInputs:
         config, policy: as read.
         nodes: None if they are not known.
         scheduler: how the scheduler is configured; None if that is not known.
-        queues: None if they are not known.
+        queues, quotas: None if they are not known.
     """
 
     config: DeviceConfig
@@ -50,18 +51,23 @@ class SnapshotInputs:
     nodes: Sequence[Node] | None
     scheduler: SchedulerConf | None = None
     queues: Sequence[Queue] | None = None
+    quotas: Sequence[Quota] | None = None
 
     def snapshot(self) -> Snapshot:
         """Build the snapshot."""
-        return build_snapshot(self.config, self.policy, self.nodes, self.scheduler, self.queues)
+        return build_snapshot(
+            self.config, self.policy, self.nodes, self.scheduler, queues=self.queues, quotas=self.quotas
+        )
 
 
-def build_snapshot(
+def build_snapshot(  # noqa: PLR0913  # one for each part of a snapshot
     config: DeviceConfig,
     policy: Policy,
     nodes: Sequence[Node] | None,
     scheduler: SchedulerConf | None = None,
+    *,
     queues: Sequence[Queue] | None = None,
+    quotas: Sequence[Quota] | None = None,
 ) -> Snapshot:
     """Put device config, policy and nodes together, and what else is known.
 
@@ -71,6 +77,7 @@ def build_snapshot(
         nodes: None if they are not known; percentages are then computed from declared shapes, which refuse no pod.
         scheduler: how the scheduler is configured; None if that is not known.
         queues: None if they are not known.
+        quotas: likewise.
     """
     settings = policy.settings
     if scheduler is not None:
@@ -87,10 +94,13 @@ def build_snapshot(
     }
     if scheduler is not None:
         digests["scheduler"] = _digest(scheduler.facts)
-    known = None if queues is None else Queues(queues)
-    if known is not None:
-        digests["queues"] = known.digest
-    return Snapshot(config, settings, policy.levels, fleet, digests, known)
+    every_queue = None if queues is None else Queues(queues)
+    if every_queue is not None:
+        digests["queues"] = every_queue.digest
+    every_quota = None if quotas is None else Quotas(quotas)
+    if every_quota is not None:
+        digests["quotas"] = every_quota.digest
+    return Snapshot(config, settings, policy.levels, fleet, digests, every_queue, every_quota)
 
 
 def _digest(content: object) -> str:

@@ -25,6 +25,7 @@ PART_NAMES = {
     "fleet": "fleet",
     "scheduler": "scheduler configuration",
     "queues": "list of queues",
+    "quotas": "list of quotas",
 }
 
 Setting = TypeVar("Setting")

@@ -1,0 +1,48 @@
+"""One pod needs more card memory than its namespace may have in all.
+
+Reads:    the vgpu requests; the fleet; ResourceQuotas with limits.<memory name>
+Refuses:  a pod that needs more memory of its cards than a quota allows all pods of the namespace together
+Why:      Kubernetes never counts such a quota, and counts requests per slice instead of times vgpu-number.
+
+The need of a container is its memory times its number. A whole card counts as the smallest card that the pod may get, and
+as nothing while the nodes are unknown. What other pods of the namespace have is not counted.
+"""
+
+from collections.abc import Iterator
+
+from webhook.devices.quotas import PREFIX
+from webhook.rules import wording
+from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.reviewed_pod import ReviewedPod
+
+
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
+    """Compare the pod with each quota of its namespace."""
+    if context.quotas is None or pod.slice_request is None:
+        return
+    name = context.config.vgpu.memory_name
+    limits = [(quota, quota.limits[name]) for quota in context.quotas.of(context.namespace) if name in quota.limits]
+    if not limits:
+        return
+    whole = 0  # what a slice has that requests no memory
+    if context.knows_nodes:
+        whole = min([card.capacity for card in pod.eligible.cards], default=0)
+    parts = [(need.number, whole if need.memory is None else need.memory) for need in pod.slice_request.needs]
+    total = sum(number * memory for number, memory in parts)
+    for quota, limit in limits:
+        if total > limit:
+            sum_of = " + ".join(f"{number} × {memory}" for number, memory in parts)
+            yield Finding(
+                "spec.containers",
+                f"the pod needs {sum_of} = {wording.memory(total, context.config)} of card memory, but {PREFIX}{name} of quota "
+                f"{wording.quoted(quota.name)} allows namespace {context.namespace} {limit} in all; request less",
+            )
+
+
+RULE = Validation(
+    id="quota-memory",
+    level=Level.AUDIT,
+    summary="a pod that needs more card memory than its namespace may have in all",
+    check=check,
+    families=VGPU_ONLY,
+)
