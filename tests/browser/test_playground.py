@@ -100,6 +100,50 @@ def test_the_nodes_are_drawn_with_the_slices(somebody: User):
     somebody.sees("never", "#result .shape .placement.bad")
 
 
+def test_findings_are_marked_at_the_lines_of_the_author(somebody: User):
+    somebody.write(EDITOR, REFUSED)
+    somebody.sees("Refused", VERDICT)
+    lines = REFUSED.splitlines()
+    marked = {lines[int(number) - 1].strip() for number in somebody.until(lambda: somebody.texts("[data-gutter] span"))}
+    assert {"volcano.sh/vgpu-mode: HAMi-core", "volcano.sh/vgpu-cores: 150"} <= marked
+    assert somebody.text("[data-gutter]").split()[-1] == str(len(REFUSED.split("\n")))
+    somebody.follow(f"line {lines.index('        volcano.sh/vgpu-cores: 150') + 1}")
+    selected = "const e = document.activeElement; return e.value.slice(e.selectionStart, e.selectionEnd)"
+    assert somebody.js(selected).strip() == "volcano.sh/vgpu-cores: 150"
+
+
+def test_a_link_carries_the_manifest_and_never_sends_it(somebody: User):
+    somebody.click("details.options summary")
+    somebody.write("textarea[name=settings]", "rules.card-count=warn")
+    somebody.write(EDITOR, f"# Grüße\n{TOO_MANY}")
+    somebody.sees("with 1 warning", VERDICT)
+    somebody.click("[data-share]")
+    link = somebody.until(lambda: "#" in somebody.driver.current_url and somebody.driver.current_url)
+    somebody.open("/rules")
+    somebody.requests()
+    somebody.driver.get(link)
+    somebody.sees("with 1 warning", VERDICT)
+    assert editor(somebody) == f"# Grüße\n{TOO_MANY}"
+    assert somebody.find("textarea[name=settings]").is_displayed()
+    assert all("review=" not in address.partition("#")[0] for _, address in somebody.requests())
+    somebody.click(EDITOR)
+    somebody.press("#")
+    somebody.until(lambda: somebody.path == "/")  # the address no longer holds what is shown
+    somebody.driver.get(link[:-20])
+    somebody.sees("damaged or cut off", "[data-shared]")
+
+
+def test_a_mistake_in_a_setting_is_shown_beside_it_while_one_types(somebody: User):
+    somebody.click("details.options summary")
+    somebody.write("textarea[name=settings]", "rules.nothing=deny")
+    somebody.sees("no rule is called 'nothing'", "#mistake-settings")
+    assert somebody.find("textarea[name=settings]").get_attribute("aria-invalid") == "true"
+    somebody.write("textarea[name=settings]", "rules.card-count=deny")
+    somebody.until(lambda: somebody.text("#mistake-settings") == "")
+    assert somebody.find("textarea[name=settings]").get_attribute("aria-invalid") == "false"
+    somebody.forgive(422)
+
+
 def test_a_setting_is_tried_out(somebody: User):
     somebody.write(EDITOR, TOO_MANY)
     somebody.sees("Refused", VERDICT)

@@ -198,6 +198,35 @@ def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, co
     assert editor.strip() == data.get("manifest", "").strip()
 
 
+@pytest.mark.parametrize(
+    ("fields", "field", "complaint"),
+    [
+        ({"settings": "rules.nothing=deny"}, "settings", "no rule is called 'nothing'"),
+        ({"policy": "enforcement: sometimes"}, "policy", "enforcement"),
+        ({"policy": "rules: {", "settings": "rules.nothing=deny"}, "policy", "the policy"),
+        ({"split": "0"}, "split", "greater than"),
+        ({"namespace": "n" * 254}, "namespace", "253"),
+    ],
+)
+def test_a_mistake_stands_beside_its_field(client, fields, field, complaint):
+    page = shown(client.post("/", data={"manifest": POD, **fields}))
+    notes = {each["id"].removeprefix("mistake-"): words(each) for each in page.all("p", "mistake")}
+    assert complaint in notes.pop(field)
+    assert set(notes.values()) == {""}
+    invalid = [each["name"] for each in page.elements if each.get("aria-invalid") == "true"]
+    assert invalid == [field]
+    assert words(next(each for each in page.all("textarea") if each["name"] == "manifest")) == words({"text": POD})
+
+
+def test_namespaces_of_the_policy_are_offered():
+    policy = parse_policy(
+        {"namespaces": [{"match": ["team-a", "b-*"]}, {"match": ["kube-system"], "exempt": True}]}, "p"
+    )
+    client = create_app(ConsoleState(Fixed(sample_parts(policy)))).test_client()
+    offered = [each["value"] for each in shown(client.get("/")).all("option") if "-" in each.get("value", "")]
+    assert offered[-2:] == ["kube-system", "team-a"]
+
+
 def test_several_documents_are_listed(client):
     page = post(client, f"{POD}\n---\n- 1\n---\n" + (SAMPLES / "pod-repaired.yaml").read_text())
     assert [each["href"] for each in page.all("a") if each.get("href", "").startswith("#doc")] == [

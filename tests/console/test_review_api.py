@@ -199,6 +199,46 @@ def test_settings_and_split_are_tried(client):
     assert rule in [each["rule"] for each in reviewed(client, slices, split=2)["documents"][0]["findings"]]
 
 
+def test_findings_have_the_lines_of_the_manifest(client):
+    text = (
+        "# a comment\n---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata: {name: a}\n"
+        "  spec:\n    containers:\n    - name: main\n      resources:\n        limits:\n          volcano.sh/vgpu-cores: 150\n"
+        "---\n" + json.dumps(BAD, indent=1) + "\n"
+    )
+    for document in reviewed(client, text)["documents"]:
+        lines = dict(zip([each["rule"] for each in document["findings"]], document["lines"], strict=True))
+        assert "volcano.sh/vgpu-cores" in text.splitlines()[lines["cores-range"] - 1]
+    (found,) = reviewed(client, json.dumps(BAD, indent=1))["documents"]
+    assert (
+        found["lines"][0] == json.dumps(BAD, indent=1)[: json.dumps(BAD, indent=1).index("vgpu-cores")].count("\n") + 1
+    )
+
+
+def test_a_whole_policy_is_tried_before_the_settings(client):
+    policy = "rules: {cores-range: warn, fits-no-node: off}"
+    assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("mutated", "warned")
+    (found,) = reviewed(client, BAD, policy=policy, settings=["rules.cores-range=deny"])["documents"]
+    assert [each["level"] for each in found["findings"] if each["rule"] == "cores-range"] == ["deny"]
+    answer = ask(client, "review", BAD, policy="rulse: {}")
+    assert (answer.status_code, "did you mean 'rules'" in answer.json["message"]) == (422, True)
+
+
+def test_a_gang_is_explained_role_by_role(client):
+    limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 70_000}
+    pod = {"schedulerName": "volcano", "tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]}
+    template = {"spec": {**pod, "containers": [{"name": "main", "resources": {"limits": limits}}]}}
+    task = {"name": "worker", "replicas": 12, "template": template}
+    job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
+    (found,) = ask(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
+    (role,) = found["gang"]["roles"]
+    assert (found["gang"]["starts"], found["gang"]["minimum"]) == (False, 12)
+    assert (role["needed"], role["placed"], role["pods"]) == (12, 6, 12)
+    assert sum(each["pods"] for each in role["nodes"]) == 6
+    (few,) = ask(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
+    assert few["gang"]["starts"]
+    assert ask(client, "explain", POD).json["documents"][0]["gang"] is None
+
+
 @pytest.mark.parametrize(
     "question,status,words",
     [

@@ -1,5 +1,6 @@
 """The playground: an editor for a manifest, what the webhook does with it, and where its pods fit."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -8,6 +9,7 @@ from typing import Any
 from flask import Response, render_template, request
 from werkzeug.exceptions import HTTPException, NotFound
 
+from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import describe_error
 from webhook.console.explain import to_explanation
 from webhook.console.guard import computing
@@ -33,6 +35,10 @@ from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
 MAX_DRAWINGS = 40  # on a page; other shapes are described in words
 MAX_OPEN = 6  # shapes of a family that are seen at once
 MAX_SENTENCES = 20  # of a shape
+MAX_NAMESPACES = 200
+MAX_ROOMS = 8  # nodes of a gang's role
+MAX_SQUARES = 64  # pods of a gang's role that are drawn
+FIELDS = ("namespace", "policy", "settings", "split")  # with a place for a mistake beside them
 
 # Each verdict in words, the class of its colour, and its sign.
 VERDICTS = {
@@ -60,20 +66,40 @@ def page(state: ConsoleState) -> Response:
     if found is None:
         raise NotFound(f"no example is called {name[:100]!r}; choose one from the list")
     wanted = ReviewRequest(manifest=found.manifest, settings=found.settings)
-    return _render(wanted.model_dump(), found, _results(state, wanted))
+    return _render(state, wanted.model_dump(), found, _results(state, wanted))
 
 
 def submit(state: ConsoleState) -> Response:
     """The page with what the user wrote."""
     values = _form()
+    mistakes: dict[str, str] = {}
     try:
         wanted = review.parse(values)
         with computing():
+            mistakes = _mistakes(state, wanted)
             results = _results(state, wanted)
-        return _render(wanted.model_dump(), None, results)
+        return _render(state, wanted.model_dump(), None, results)
     except (HTTPException, WebhookError) as error:
         status, message = describe_error(error)
-        return _render(values, None, {"problem": message}, status)
+        field, colon, rest = message.partition(": ")
+        if not mistakes and colon and field in FIELDS:
+            mistakes = {field: rest}
+        return _render(state, values, None, {"problem": message, "mistakes": mistakes}, status)
+
+
+def _mistakes(state: ConsoleState, wanted: ReviewRequest) -> dict[str, str]:
+    """The field whose settings cannot be used, with the reason; each is tried with those before it."""
+    tries: dict[str, tuple[tuple[str, ...], int | None]] = {
+        "policy": ((), None),
+        "settings": (wanted.settings, None),
+        "split": (wanted.settings, wanted.split),
+    }
+    for field, (settings, split) in tries.items():
+        try:
+            state.tried(settings, split, wanted.policy)
+        except WebhookError as error:
+            return {field: describe_error(error)[1]}
+    return {}
 
 
 def _results(state: ConsoleState, wanted: ReviewRequest) -> dict[str, Any]:
@@ -88,17 +114,30 @@ def _form() -> dict[str, Any]:
     data = upload.read(MAX_MANIFEST + 1) if upload is not None and upload.filename else b""
     manifest = data.decode(errors="replace") if data else form.get("manifest", "").replace("\r\n", "\n")
     values: dict[str, Any] = {"manifest": manifest, "settings": form.getlist("settings")}
-    return values | {key: written for key in ("namespace", "split") if (written := form.get(key, "").strip())}
+    return values | {key: written for key in ("namespace", "split", "policy") if (written := form.get(key, "").strip())}
+
+
+def _namespaces(state: ConsoleState) -> list[str]:
+    """The namespaces that the policy names, to choose from."""
+    entries = state.settings.inputs.policy.document.get("namespaces") or ()
+    named = {name for entry in entries for name in entry.get("match", ())}
+    return sorted(name for name in named if not re.search(r"[*?\[]", name))[:MAX_NAMESPACES]
 
 
 def _render(
-    values: Mapping[str, Any], chosen: "PlaygroundExample | None", results: Mapping[str, Any], status: int = 200
+    state: ConsoleState,
+    values: Mapping[str, Any],
+    chosen: "PlaygroundExample | None",
+    results: Mapping[str, Any],
+    status: int = 200,
 ) -> Response:
     text = render_template(
         "playground.html",
         asked=values,
         chosen=chosen,
         choices=choices(),
+        namespaces=_namespaces(state),
+        max_split=MAX_SPLIT,
         verdict_of=_verdict,
         placements=PLACEMENTS,
         families={family.id: family.nodes for family in registry.FAMILIES},
@@ -109,6 +148,8 @@ def _render(
         most_drawings=MAX_DRAWINGS,
         most_sentences=MAX_SENTENCES,
         open=MAX_OPEN,
+        most_rooms=MAX_ROOMS,
+        most_squares=MAX_SQUARES,
         **results,
     )
     return Response(text, status)

@@ -25,6 +25,7 @@ SOURCE = "the manifest"
 MAX_MANIFEST = 256 << 10  # bytes; YAML of this size can keep a core busy for a second
 MAX_EXPANDED = 3 << 20  # bytes of JSON, once aliases are followed; an API server takes no larger object either
 MAX_DOCUMENTS = 50
+MAX_POLICY = 64 << 10  # characters
 MAX_LISTED = 2 * MAX_LINES  # lines of all documents together
 MIN_LISTED = 200  # lines that even a late document gets
 
@@ -40,6 +41,13 @@ class ReviewRequest(TriedSettings):
     ]
     namespace: Annotated[
         str, Field(max_length=253, description="for objects that name no namespace; without it `default`")
+    ] = ""
+    policy: Annotated[
+        str,
+        Field(
+            max_length=MAX_POLICY,
+            description="YAML of a policy file to try instead of the policy in use; empty leaves it; `settings` come on top",
+        ),
     ] = ""
 
 
@@ -78,6 +86,7 @@ class ReviewedDocument(ResponseModel):
         message: the refusal as kubectl prints it; null if it is admitted.
         mutations: ids of the rules that change it, in order.
         findings: the findings of every level; at most 100.
+        lines: for each finding, the line of the manifest with its field or the nearest one above it, from 1; None if unknown.
         notices: changes of something that the user wrote.
         warnings: what kubectl prints besides the verdict.
         patch: the changes as a JSON patch (RFC 6902).
@@ -100,6 +109,7 @@ class ReviewedDocument(ResponseModel):
     message: str | None
     mutations: tuple[str, ...]
     findings: tuple[Violation, ...]
+    lines: tuple[int | None, ...]
     notices: tuple[ReviewNotice, ...]
     warnings: tuple[str, ...]
     patch: tuple[Mapping[str, Any], ...]
@@ -161,7 +171,7 @@ def review_manifest(state: ConsoleState, wanted: ReviewRequest) -> ReviewedManif
         raise RequestEntityTooLarge(
             f"the manifest is larger than {MAX_MANIFEST >> 10} KiB; `vgpu-webhook review FILE` takes up to 10 MiB"
         )
-    snapshot = state.tried(wanted.settings, wanted.split)
+    snapshot = state.tried(wanted.settings, wanted.split, wanted.policy)
     found = parse_documents(data, SOURCE)
     documents: list[Reviewed] = []
     problems: list[tuple[str, str]] = []
@@ -220,6 +230,7 @@ def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:
         message=None if outcome.allowed else _refusal(request, outcome.message()),
         mutations=outcome.mutations,
         findings=outcome.violations,
+        lines=tuple(position and position.line for position in map(reviewed.document.position, paths)),
         notices=tuple(ReviewNotice(rule=rule, message=sentence) for rule, sentence in outcome.notices),
         warnings=tuple(outcome.warnings),
         patch=outcome.operations,

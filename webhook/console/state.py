@@ -1,7 +1,7 @@
 """What the console shows, and where it comes from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +10,9 @@ from webhook.audit.follower import LogFollower
 from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
 from webhook.offline.waiting import WaitingSource
+from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
+from webhook.settings.files import parse_document
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus
 
@@ -57,21 +59,25 @@ class ConsoleState:
         """The settings of reviews."""
         return self.settings.snapshot
 
-    def tried(self, settings: Sequence[str], split: int | None) -> Snapshot:
+    def tried(self, settings: Sequence[str], split: int | None, policy: str = "") -> Snapshot:
         """The settings of reviews with changes; the snapshot itself if nothing changes.
 
         Args:
             settings: `KEY=VALUE` of the policy.
             split: into how many slices each vGPU card is split; None leaves it.
+            policy: the text of a policy file instead of the policy in use; empty leaves it.
 
         Raises:
-            ConfigError: a setting cannot be used.
+            ConfigError: the policy or a setting cannot be used.
         """
-        if not settings and split is None:
+        if not settings and split is None and not policy.strip():
             return self.snapshot
-        return _tried(self.settings.inputs, tuple(settings), split)
+        return _tried(self.settings.inputs, tuple(settings), split, policy)
 
 
 @lru_cache(maxsize=MAX_TRIED)
-def _tried(inputs: SnapshotInputs, settings: tuple[str, ...], split: int | None) -> Snapshot:
+def _tried(inputs: SnapshotInputs, settings: tuple[str, ...], split: int | None, policy: str) -> Snapshot:
+    if policy.strip():
+        document = parse_document(policy.encode(errors="surrogatepass"), "the policy")
+        inputs = replace(inputs, policy=parse_policy(document, "the policy"))
     return try_out(inputs, settings, split).snapshot()

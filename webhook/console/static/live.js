@@ -18,7 +18,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById("result");
       if (fresh) document.getElementById("result").replaceWith(fresh);
-      form.querySelector("[data-clear]")?.replaceWith(page.querySelector("[data-clear]") ?? "");
+      for (const part of form.querySelectorAll("[data-fresh]")) renew(form, part, page.getElementById(part.id));
       dispatchEvent(new CustomEvent("result"));
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -41,6 +41,17 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   form.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) update();
   });
+}
+
+// A part of the form that the answer changes: a link, or the mistake in a field.
+function renew(form, part, fresh) {
+  if (!fresh) return;
+  part.replaceWith(fresh);
+  const field = form.elements[fresh.dataset.field];
+  if (!field) return;
+  const mistaken = fresh.textContent.trim() !== "";
+  field.setAttribute("aria-invalid", mistaken);
+  if (mistaken) field.closest("details")?.setAttribute("open", "");
 }
 
 function request(form, signal) {

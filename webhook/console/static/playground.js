@@ -75,3 +75,71 @@ examples.elements.example.addEventListener("change", async (event) => {
   if (settings.value) settings.closest("details").open = true;
   fill(manifest.value);
 });
+
+// --- line numbers, and marks at the lines with findings -------------------------------------------------------------
+
+const gutter = document.querySelector("[data-gutter]");
+const MOST_LINES = 20000; // numbered; a manifest of 256 KiB has fewer, unless most of them are empty
+let numbered = 0;
+
+gutter.hidden = false;
+
+function number() {
+  const lines = Math.min(editor.value.split("\n").length, MOST_LINES);
+  if (lines !== numbered) mark(lines);
+  gutter.scrollTop = editor.scrollTop;
+}
+
+// The numbers are one text, interrupted by an element for each line with findings.
+function mark(lines) {
+  const found = new Map();
+  for (const link of document.querySelectorAll("#result [data-line]")) {
+    const line = Number(link.dataset.line);
+    const marked = found.get(line) ?? { level: link.dataset.level, texts: [] };
+    if (link.dataset.level === "deny") marked.level = "deny";
+    marked.texts.push(link.parentElement.textContent.trim());
+    found.set(line, marked);
+  }
+  const parts = [];
+  let text = "";
+  for (let line = 1; line <= lines; line++) {
+    const marked = found.get(line);
+    if (!marked) {
+      text += `${line}\n`;
+      continue;
+    }
+    const element = document.createElement("span");
+    element.className = marked.level;
+    element.textContent = line;
+    element.title = marked.texts.join("\n");
+    parts.push(text, element);
+    text = "\n";
+  }
+  gutter.replaceChildren(...parts, text);
+  gutter.scrollTop = editor.scrollTop;
+  numbered = lines;
+}
+
+function select(line) {
+  const lines = editor.value.split("\n");
+  const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+  editor.focus();
+  editor.setSelectionRange(start, start + (lines[line - 1]?.length ?? 0));
+  editor.scrollTop = (line - 4) * parseFloat(getComputedStyle(editor).lineHeight);
+  editor.scrollLeft = 0;
+}
+
+editor.addEventListener("input", number);
+editor.addEventListener("scroll", () => (gutter.scrollTop = editor.scrollTop), { passive: true });
+gutter.addEventListener("click", (event) => {
+  const line = event.target.closest("span")?.textContent;
+  if (line) document.querySelector(`#result [data-line="${line}"]`)?.parentElement.scrollIntoView({ block: "center" });
+});
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("#result [data-line]");
+  if (!link) return;
+  event.preventDefault();
+  select(Number(link.dataset.line));
+});
+addEventListener("result", () => mark(Math.min(editor.value.split("\n").length, MOST_LINES)));
+number();
