@@ -1,5 +1,6 @@
 """Audit lines: the sample ones again, at other times, for others."""
 
+import itertools
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from tests.browser.console import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
 PAIRS = list(zip(LINES[::2], LINES[1::2], strict=True))  # what mutate said of a pod, and validate after it
+_IDS = itertools.count(1)
 
 DAY = datetime(2026, 7, 1, tzinfo=UTC)
 TEAMS = {"team-vision": 5, "team-speech": 3, "team-search": 2, "batch": 2, "sandbox": 1}
@@ -26,8 +28,8 @@ def append(log: Path, *lines: dict[str, Any]) -> None:
 
 
 def refused(**others: Any) -> dict[str, Any]:
-    """A decision against somebody's pod."""
-    return LINES[1] | others
+    """A decision against somebody's pod, with an id of its own."""
+    return LINES[1] | {"id": f"{next(_IDS):012x}"} | others
 
 
 def history(days: int, a_day: int) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from selenium.webdriver import Keys
 
-from tests.browser.audit_lines import append, refused
+from tests.browser.audit_lines import LINES, append, refused
 from tests.browser.console import Console
 from tests.browser.test_decisions import OBJECTS, ROWS
 from tests.browser.test_live_tail import NEWS
@@ -37,6 +37,19 @@ def test_rows_do_not_pile_up(user: User, console: Console):
     append(console.audit, *[refused(namespace="busy")] * 800)
     user.sees("800 new", NEWS)
     assert len(user.all(ROWS)) == 500
+
+
+def test_the_two_decisions_of_a_pod_become_one_row(user: User, console: Console):
+    follow(user, console, "paired")
+    repair, verdict = ({**line, "namespace": "paired"} for line in LINES[:2])
+    append(console.audit, repair)
+    user.until(lambda: user.texts(f"{ROWS} .outcome")[0] == "mutated")
+    append(console.audit, verdict)
+    user.until(lambda: user.texts(f"{ROWS} .outcome")[:2] == ["denied", "mutated"])
+    assert len(user.all(ROWS)) == 2
+    live = user.texts(ROWS)
+    user.driver.refresh()
+    assert user.texts(ROWS) == live  # the server makes the same row
 
 
 def test_another_filter_is_followed_from_there(user: User, console: Console):

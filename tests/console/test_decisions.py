@@ -28,11 +28,20 @@ def test_decisions_come_newest_first(client: Any):
         "namespace": "team-vision",
         "kind": "Pod",
         "name": "training",
+        "id": LINES[0]["id"],
+        "repair": None,
         "rules": [],
     }
+    repairs = {entry["number"]: entry["repair"] for entry in found["entries"] if entry["repair"] is not None}
+    assert repairs == {number: number - 1 for number in range(2, 17, 2)}
     assert (found["older"], found["newer"], found["newest"], found["leftOut"]) == (None, None, 16, 0)
     assert found["journal"]["count"] == 16
     assert found["journal"]["caughtUp"] is True
+
+
+def test_a_poll_names_the_repair_of_the_response_before(client: Any):
+    (found,) = ask(client, "?after=15")["entries"]
+    assert (found["number"], found["repair"]) == (16, 15)
 
 
 @pytest.mark.parametrize(

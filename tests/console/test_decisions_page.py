@@ -1,5 +1,6 @@
 """The audit log on a page: the list, its filters and links, one decision; a hundred thousand of them."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import thread_time
@@ -19,13 +20,27 @@ def client(tmp_path: Path):
 
 def test_the_list(client: Any):
     page = look(client, "/decisions")
-    assert page.links("/decisions/") == [f"/decisions/{number}" for number in range(16, 0, -1)] + ["/decisions/0"]
+    by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
+    assert page.links("/decisions/") == [*by_id, "/decisions/0"]
     assert "16 decisions" in page.text
     assert "/decisions?outcome=denied" in page.links("/decisions?")
     assert "/decisions?rule=card-count" in page.links("/decisions?")
     assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text
-    assert all(look(client, link).text for link in set(page.links("/decisions")) - {"/decisions/0"})
+    others = set(page.links("/decisions")) - {*by_id, "/decisions/0"}
+    assert all(look(client, link).text for link in others)
+    assert [client.get(link).location for link in by_id] == [f"/decisions/{number}" for number in range(16, 0, -2)]
     assert page.links("/api/v1/decisions")[0] == API
+
+
+def test_a_pod_is_one_row_with_its_repair_and_its_verdict(client: Any):
+    def words(query: str) -> list[str]:
+        return re.findall(r'<span class="outcome[^"]*">([^<]+)</span>', client.get(f"/decisions{query}").text)
+
+    denied = next(number for number, line in enumerate(LINES, 1) if not line["allowed"])
+    assert words(f"?before={denied + 1}&limit=2") == ["denied", "mutated"]
+    assert words("?outcome=denied&limit=1") == ["denied"]  # the repair does not match
+    allowed = next(n for n, line in enumerate(LINES, 1) if line["endpoint"] == "validate" and not line["findings"])
+    assert words(f"?before={allowed + 1}&limit=2") == ["mutated"]
 
 
 def test_filters_are_kept_by_links_and_forms(client: Any):

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,7 @@ def _key(pod: dict[str, Any]) -> bytes:
 
 APART = timedelta(seconds=60)  # the API server gives each webhook at most half of that
 MAX_LOOKED_AT = 200
+MAX_BESIDE = 20  # lines between the two of a pod, in a list for people
 
 _ID = re.compile(r"[0-9a-f]{12}")
 
@@ -170,6 +172,22 @@ def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | No
     """The number of the other line of a new pod; None if the store does not have it, or if it cannot be told."""
     other = OtherLine(decision)
     return next((each.number for each in _near(store, number, decision) if other.matches(each.decision)), None)
+
+
+def pairs_among(entries: "Sequence[NumberedDecision]") -> dict[int, int]:
+    """For each validation among some decisions, newest first, the number of the repair of the same new pod among them."""
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for place, (number, decision) in enumerate(entries):
+        if decision.endpoint != "validate":
+            continue
+        line = OtherLine(decision)
+        for earlier, other in entries[place + 1 : place + 1 + MAX_BESIDE]:
+            if earlier not in taken and line.matches(other):
+                taken.add(earlier)
+                found[number] = earlier
+                break
+    return found
 
 
 def repairs_before(store: "DecisionStore", number: int, judged: Decision) -> "list[NumberedDecision]":

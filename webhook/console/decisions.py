@@ -1,6 +1,7 @@
 """The decisions in the audit log: the page that lists them, and the operations that list them and return one."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from flask import render_template, request
 from pydantic import Field
@@ -10,7 +11,7 @@ from webhook.audit.decision import Decision, to_record, worst_levels
 from webhook.audit.filters import Filter
 from webhook.audit.follower import LogFollower
 from webhook.audit.inputs import MAX_SPLIT
-from webhook.audit.pairs import pair_of
+from webhook.audit.pairs import is_id, pair_of, pairs_among
 from webhook.audit.reader import Skipped
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
@@ -26,8 +27,19 @@ from webhook.rules.base import Level
 MAX_ENTRIES = 1000
 MAX_RULES = 50  # of one row
 ROWS = 100  # of a page
+MAX_LONE = 20  # validations of a poll whose repairs are looked up
 REFUSED = 6  # rows of `Refused most often`
 NO_LOG = "the console reads no audit log; start it with --audit-log FILE"
+
+# Filters that many look for, by name; each is an address that can be kept.
+PRESETS: dict[str, dict[str, Any]] = {
+    "refused": {"outcome": ["denied"]},
+    "would have been refused": {"outcome": ["would-be-denied"]},
+    "repaired": {"outcome": ["mutated"]},
+    "with warnings": {"outcome": ["warned"]},
+    "last hour": {"since": "1h"},
+    "last day": {"since": "24h"},
+}
 
 _ROW = ("time", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name")
 
@@ -78,9 +90,13 @@ class DecisionRow(DecisionOutline):
     """A decision in a list. Texts are cut after 300 characters.
 
     Attributes:
+        id: of the decision; empty if the line has none of twelve hexadecimal digits.
+        repair: of a validation, the number of the repair of the same new pod, if it is in the same list or shortly before it.
         rules: the rules with findings.
     """
 
+    id: str
+    repair: int | None
     rules: tuple[RuleLevel, ...]
 
 
@@ -157,8 +173,13 @@ def decisions(state: ConsoleState, wanted: DecisionsRequest) -> DecisionList:
     if journal is None:
         return DecisionList()
     page = journal.store.page(wanted.filter(), before=wanted.before, after=wanted.after, limit=wanted.limit)
+    repairs = pairs_among(page.entries)
+    if wanted.after is not None:  # the repair may have been in the response before
+        lone = [each for each in page.entries if each.decision.endpoint == "validate" and each.number not in repairs]
+        found = {number: pair_of(journal.store, number, decision) for number, decision in lone[:MAX_LONE]}
+        repairs |= {number: repair for number, repair in found.items() if repair is not None}
     return DecisionList(
-        entries=tuple([_row(entry) for entry in page.entries]),
+        entries=tuple([_row(entry, repairs.get(entry.number)) for entry in page.entries]),
         older=page.older,
         newer=page.newer,
         newest=page.newest,
@@ -212,12 +233,13 @@ def number_of(state: ConsoleState, decision_id: str) -> int:
     return found[0].number
 
 
-def _row(stored: NumberedDecision) -> DecisionRow:
+def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
     number, found = stored
     record = to_record(found)
     rules = [RuleLevel(rule=rule, level=level) for rule, level in worst_levels(found.findings).items()]
     values = {key: brief(record[key], MAX_TEXT) for key in _ROW}
-    return DecisionRow.model_validate(values | {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES]})
+    own = {"number": number, "outcome": found.word, "rules": rules[:MAX_RULES], "repair": repair}
+    return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})
 
 
 def _log_status(journal: LogFollower) -> LogStatus:
@@ -237,13 +259,34 @@ def _log_status(journal: LogFollower) -> LogStatus:
 # --- the page -------------------------------------------------------------------------------------------------------
 
 
+class ObjectRow(NamedTuple):
+    """A row of the page: a decision, and the repair of the same new pod, which has no row of its own."""
+
+    entry: DecisionRow
+    repair: DecisionRow | None
+
+
+def object_rows(entries: Sequence[DecisionRow]) -> list[ObjectRow]:
+    """One row for each object: its validation and its repair together where both are among the entries."""
+    by_number = {entry.number: entry for entry in entries}
+    repairs = {entry.repair for entry in entries}
+    return [
+        ObjectRow(entry, by_number.get(entry.repair) if entry.repair is not None else None)
+        for entry in entries
+        if entry.number not in repairs
+    ]
+
+
 def page(state: ConsoleState) -> str:
     """The list with its filters, charts and counts."""
     wanted = decisions.parse_query(request.args)
+    found = decisions.run(state, wanted)
     summed = decisions_summary.run(state, FilterRequest.model_validate(wanted.model_dump(include=_FILTERS)))
     return render_template(
         "decisions.html",
-        found=decisions.run(state, wanted),
+        found=found,
+        objects=object_rows(found.entries),
+        presets=PRESETS,
         summed=summed,
         drawn=history(summed, wanted),
         max_split=MAX_SPLIT,

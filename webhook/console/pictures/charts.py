@@ -55,11 +55,19 @@ class Bar(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A label: its place in percent of the width or in pixels from the top, and whether a narrow page may leave it out."""
+    """A label: its place in percent of the width or in pixels from the top.
+
+    Attributes:
+        at: the place.
+        text: the label.
+        minor: a narrow page may leave it out.
+        time: of the axis of time, the point in time, in UTC; else empty.
+    """
 
     at: float
     text: str
     minor: bool = False
+    time: str = ""
 
 
 class Axis(NamedTuple):
@@ -172,5 +180,5 @@ def _ticks(begin: int, slots: int, step: int) -> list[Tick]:
         if every < _DAY:
             date, _, clock = text.partition("T")
             text = f"{date} {clock}" if order == 0 else date if clock == "00:00" else clock
-        found.append(Tick(round((at - begin) * 100 / (end - begin), 3), text, order % 2 == 1))
+        found.append(Tick(round((at - begin) * 100 / (end - begin), 3), text, order % 2 == 1, f"{spell(at)}Z"))
     return found

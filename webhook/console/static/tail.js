@@ -14,6 +14,7 @@ let pause = EVERY;
 let last = 0;
 let waiting = []; // new decisions while the user reads, newest first
 let missed = 0;
+const known = new Map(); // the latest decisions by number, for rows with their repair
 let added = 0;
 let since = "";
 let run = 0; // responses to requests of an earlier run are dropped
@@ -69,6 +70,8 @@ function take(found) {
   last = found.newest;
   missed += found.leftOut;
   waiting = [...found.entries, ...waiting];
+  for (const entry of found.entries) known.set(entry.number, entry);
+  for (const number of [...known.keys()].slice(0, Math.max(0, known.size - MOST))) known.delete(number);
   missed += Math.max(0, waiting.length - MOST);
   waiting.length = Math.min(waiting.length, MOST);
   show();
@@ -89,25 +92,38 @@ function show() {
     return;
   }
   if (waiting.length) {
-    rows.prepend(...waiting.map(row));
+    for (const entry of waiting) document.querySelector(`[data-rows] [data-number="${Number(entry.repair)}"]`)?.remove();
+    rows.prepend(...objects().map(([entry, repair]) => row(entry, repair)));
     document.querySelector("[data-none]")?.remove();
     while (rows.rows.length > MOST) rows.deleteRow(-1);
     added += waiting.length + missed;
     waiting = [];
     missed = 0;
+    dispatchEvent(new CustomEvent("rows"));
   }
   news.textContent = added ? `${added} new since ${since} UTC` : "Nothing new so far.";
 }
 
-function row(entry) {
+// One row for each object: its validation, and the repair that came before it.
+function objects() {
+  const byNumber = new Map(waiting.map((entry) => [entry.number, entry]));
+  const repairs = new Set(waiting.map((entry) => entry.repair));
+  return waiting.filter((entry) => !repairs.has(entry.number)).map((entry) => [entry, entry.repair ?? null]
+    .map((each) => (typeof each === "number" ? (byNumber.get(each) ?? known.get(each)) : each)));
+}
+
+function row(entry, repair) {
   const made = document.getElementById("row").content.firstElementChild.cloneNode(true);
   const [time, outcome, namespace, object, user, rules] = made.cells;
   const link = time.firstElementChild;
-  link.setAttribute("href", link.getAttribute("href").replace(/0$/, String(Number(entry.number))));
+  made.dataset.number = entry.number;
+  link.setAttribute("href", link.getAttribute("href").replace(/0$/, entry.id || String(Number(entry.number))));
   link.firstElementChild.setAttribute("datetime", entry.time);
   link.firstElementChild.textContent = `${entry.time.slice(0, 10)} ${entry.time.slice(11, 19)}`;
-  outcome.firstElementChild.classList.add(entry.outcome);
-  outcome.firstElementChild.textContent = entry.outcome;
+  const repaired = repair && repair.outcome !== "allowed";
+  outcome.replaceChildren();
+  if (entry.outcome !== "allowed" || !repaired) outcome.append(badge(entry.outcome), " ");
+  if (repaired) outcome.append(badge(repair.outcome));
   namespace.textContent = shown(entry.namespace, 60);
   object.firstElementChild.textContent = `${shown(entry.kind, 40)}/`;
   object.lastElementChild.textContent = shown(entry.name, 80) || "(no name yet)";
@@ -123,6 +139,10 @@ function label(tag, classes, text) {
   made.className = classes;
   made.textContent = text;
   return made;
+}
+
+function badge(word) {
+  return label("span", `outcome ${word}`, word.replace("would-be-", "would be "));
 }
 
 // As in the server's rows.
