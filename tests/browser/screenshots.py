@@ -19,7 +19,14 @@ QUALITY = 75  # percent
 MARGIN = 6  # pixels around what is shown
 # As somebody in a clone would name them: what is shown then is the same for everybody.
 SAMPLES = Path("webhook/samples")
-SETTINGS = ("--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml")
+SETTINGS = (
+    "--fleet",
+    SAMPLES / "fleet.yaml",
+    "--device-config",
+    SAMPLES / "device-config.yaml",
+    "--pods",
+    SAMPLES / "pods.yaml",
+)
 OPTIONS = tuple(map(str, (*SETTINGS, "--doctor-from", SAMPLES / "cluster")))
 BOX = """
 const [first, last] = [...arguments].map((css) => document.querySelector(css).getBoundingClientRect());
@@ -50,7 +57,7 @@ SHOWN = {
     "playground": Picture("/", ".playground", NODE),
     "playground-refused": Picture("/?example=pod-refused", ".playground", ".listing"),
     "playground-dark": Picture("/", ".document > details + h3", NODE, scheme="dark"),
-    "fleet": Picture("/fleet", "body", NODE),
+    "fleet": Picture("/fleet", "body", ".nodes details:last-child", "#node-1-vgpu summary"),
     "decisions": Picture("/decisions", "body", "[data-rows] tr:nth-child(6)", "details.card > summary"),
     "health": Picture("/health?wait=20", "body", "details.group"),
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Keys
 
 from tests.browser.console import SAMPLE, SAMPLES, Console
 from tests.browser.test_playground import VERDICT, editor
@@ -13,7 +14,7 @@ RULES = "#result tbody tr"
 
 
 def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
-    user.open("/fleet")
+    user.open("/fleet?view=empty")
     whole = user.text("#result")
     assert "gpu-a" in whole
     assert "gpu-b" in whole
@@ -29,7 +30,7 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
 
 
 def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
-    user.open("/fleet")
+    user.open("/fleet?view=empty")
     for family in user.all("#result .family"):
         drawing, table = (
             family.find_element("css selector", "svg.drawing"),
@@ -37,6 +38,29 @@ def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
         )
         assert drawing.size["width"] > 100
         assert drawing.location["y"] < table.location["y"]
+
+
+def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
+    user.open("/fleet")
+    titles = user.js("return [...document.querySelectorAll('.node .held title')].map((each) => each.textContent)")
+    assert any(title.startswith("team-a/train-0, container worker, 40000 MiB") for title in titles)
+    user.js("document.querySelector('#list').scrollIntoView()")
+    node = user.driver.find_element("xpath", "//details[.//strong[text()='gpu-b']]")
+    user.js("arguments[0].querySelector('summary').focus()", node)
+    user.press(Keys.ENTER)
+    assert "team-b/train-1" in node.text
+    identity = node.get_attribute("id")
+    user.js("document.getElementById('result').dataset.version = 'another'")  # what pods hold has changed
+    user.until(lambda: user.find("#result").get_attribute("data-version") != "another", 15)
+    assert user.find(f"#{identity}").get_attribute("open")
+    assert user.js("return document.activeElement.closest('details')?.id") == identity
+    user.write("input[name=namespace]", "team-c")
+    user.until(lambda: {each.split()[-1] for each in user.texts(".node strong")} == {"npu-a", "share-a"})
+    user.find("select[name=sort]").send_keys("fullest")
+    user.until(lambda: user.texts(".node strong")[0].endswith("share-a"))
+    assert "sort=fullest" in user.path
+    user.follow("Empty nodes")
+    assert user.all("svg.drawing")
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def test_a_form_of_a_stranger_is_refused(visitor: User):
     visitor.js(f"document.body.innerHTML = `{form}`", visitor.address)
     visitor.click("button")
     visitor.until(lambda: visitor.driver.current_url.startswith(visitor.address))
-    assert "Forbidden" in visitor.text()
+    assert "This cannot be shown" in visitor.text()
     assert "a page of another site must not send requests to this console" in visitor.text()
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,8 +16,13 @@ from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
+from webhook.console.usage_watcher import PodSource, UsageWatcher
+from webhook.devices.config import DeviceConfig
+from webhook.devices.ledger import BoundPod
+from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import Facts
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
+from webhook.offline.objects import ObjectFiles
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.cluster_sources import NODES
@@ -65,8 +70,8 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     type=FILE,
     metavar="FILE",
     multiple=True,
-    help="What `kubectl get pods,podgroups -A -o json` prints, to show why pods wait; default the cluster, with --cluster; can "
-    "be repeated.",
+    help="What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
+    "cluster, with --cluster; can be repeated.",
 )
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
@@ -91,7 +96,13 @@ def command(
         if journal is not None:
             journal.start()
         return ConsoleState(
-            watcher, journal, doctor, tls_cert, replay_options(files, cluster), _waiting(watcher, settings, pod_files)
+            watcher,
+            journal,
+            doctor,
+            tls_cert,
+            replay_options(files, cluster),
+            _waiting(watcher, settings, pod_files),
+            _usage(watcher, settings, pod_files),
         )
 
     check_address(bind)
@@ -125,6 +136,48 @@ def _waiting(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Seq
     if settings.cluster is None:
         return None
     return ClusterSource(settings.client, lambda: watcher.current, logging.getLogger("vgpu-webhook").warning)
+
+
+class PodFiles:
+    """The bound pods of files, which are read again when the device config has changed."""
+
+    version = 0
+
+    def __init__(self, paths: Sequence[Path], config: Callable[[], DeviceConfig]) -> None:
+        """Take the files, and the device config in use, which names the annotations that are kept."""
+        self._paths = [refuse_url(str(path)) for path in paths]
+        self._config = config
+        self.problem: str | None = None
+
+    def pods(self) -> list[BoundPod]:
+        """The pods of all files that can be read."""
+        config, problems = self._config(), list[str]()
+        raw = [found for _, found in ObjectFiles(self._paths, problems.append) if isinstance(found, dict)]
+        pods = [read_bound_pod(each, config) for each in raw if each.get("kind") == "Pod"]
+        self.problem = "; ".join(problems) or None
+        return [pod for pod in pods if pod is not None]
+
+
+def _usage(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]) -> UsageWatcher | None:
+    """What pods hold, from files, else from the cluster; None if there is neither."""
+
+    def config() -> DeviceConfig:
+        return watcher.snapshot.config
+
+    source: PodSource
+    if pod_files:
+        source = PodFiles(pod_files, config)
+    elif settings.cluster is not None and settings.files.fleet is None:
+        from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # the Kubernetes client takes some MiB
+
+        source = FollowedPods(settings.client, config)
+    elif settings.files.fleet == SAMPLE_FLEET:
+        source = PodFiles([SAMPLE_PODS], config)
+    else:
+        return None
+    usage = UsageWatcher(lambda: watcher.current, source)
+    usage.current(0)  # starts to compute
+    return usage
 
 
 def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:

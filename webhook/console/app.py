@@ -31,6 +31,7 @@ from webhook.console import (
     replay,
     review,
     rules,
+    usage,
     why,
 )
 from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error, product_version
@@ -47,6 +48,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     decisions_summary,
     decisions.decision,
     fleet.fleet,
+    usage.usage,
     why.waiting,
     why.why,
     replay.replay,
@@ -59,7 +61,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
 PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/", "playground", playground.page),
     ("POST", "/", "submitted", playground.submit),
-    ("GET", "/fleet", "fleet", fleet.page),
+    ("GET", "/fleet", "fleet", usage.page),
     ("GET", "/why", "why", why.page),
     ("POST", "/why", "explained", why.submit),
     ("GET", "/decisions", "decisions", decisions.page),

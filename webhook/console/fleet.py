@@ -7,9 +7,10 @@ from dataclasses import replace
 from fnmatch import translate
 from typing import Annotated
 
-from flask import render_template, request
+from flask import render_template
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
+from werkzeug.datastructures import MultiDict
 
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.parameters import wider
@@ -32,6 +33,8 @@ MAX_TYPES = 50
 MAX_NAMES = 10
 MAX_KINDS = 64  # of devices on one node
 MAX_NAME = 253  # characters of a node's name; a file may hold longer ones
+FILTERS = ("family", "name", "type")
+EMPTY = "empty"  # the view of the page that shows empty nodes
 _ALL = -1  # all nodes, as bits
 
 
@@ -306,13 +309,15 @@ def _types(real: list[tuple[NodeShape, int, list[Devices]]]) -> list[TypeTotal]:
     ]
 
 
-def page(state: ConsoleState) -> str:
-    """The nodes, drawn and in a table."""
-    wanted = fleet.parse_query(request.args)
+def page(state: ConsoleState, query: MultiDict[str, str]) -> str:
+    """The empty nodes, drawn and in a table."""
+    wanted = fleet.parse_query(query)
     return render_template(
         "fleet.html",
         found=fleet.run(state, wanted),
         asked=wanted,
+        view=EMPTY if state.usage is not None else None,
+        unheld=state.usage.problem if state.usage is not None else None,
         filtered=bool(wanted.family or wanted.name or wanted.type),
         wider=wider(wanted, ("name", "type")),
         families={family.id: family for family in registry.FAMILIES},

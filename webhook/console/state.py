@@ -9,6 +9,7 @@ from typing import Protocol
 from webhook.audit.follower import LogFollower
 from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
+from webhook.console.usage_watcher import UsageWatcher
 from webhook.offline.waiting import WaitingSource
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
@@ -45,6 +46,7 @@ class ConsoleState:
         certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
         replay_options: the options with which `vgpu-webhook replay` uses the same settings.
         waiting: where waiting pods come from; None if no pods are read.
+        usage: what pods hold of the nodes; None if no pods are read.
     """
 
     settings: CurrentSettings
@@ -53,6 +55,7 @@ class ConsoleState:
     certificate: Path | None = None
     replay_options: tuple[str, ...] = ()
     waiting: WaitingSource | None = None
+    usage: UsageWatcher | None = None
 
     @property
     def snapshot(self) -> Snapshot:

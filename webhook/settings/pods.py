@@ -1,6 +1,6 @@
 """Pods that are bound to nodes, as the API server or a file has them. Only what occupancy reads of them is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -42,3 +42,42 @@ def bound_pods_reflector(connect: Callable[[], Client], config: DeviceConfig) ->
     """Follows the pods of all namespaces that have or request devices, and are bound to a node."""
     keep: Callable[[dict[str, Any]], BoundPod | None] = partial(read_bound_pod, config=config)
     return Reflector("pods", PODS, connect, keep, BOUND)
+
+
+class FollowedPods:
+    """The bound pods of a cluster, as they are now."""
+
+    def __init__(self, connect: Callable[[], Client], config: Callable[[], DeviceConfig]) -> None:
+        """Take how to make a client, and the device config in use, which names the annotations that are kept."""
+        self._connect = connect
+        self._config = config
+        self._generation = 0
+        self._follow()
+
+    def _follow(self) -> None:
+        self._followed_config = self._config()
+        self._reflector = bound_pods_reflector(self._connect, self._followed_config)
+        self._reflector.optional = True  # the right to list pods is the operator's to give
+        self._reflector.start()
+
+    @property
+    def version(self) -> tuple[int, int] | None:
+        """Another one after each change; None while the pods are not known."""
+        if self._config() != self._followed_config:  # other annotations are needed: read all pods again
+            self._reflector.stop()
+            self._generation += 1
+            self._follow()
+        if self._reflector.confirmed is None or self._reflector.absent is not None:
+            return None
+        return self._generation, self._reflector.version
+
+    @property
+    def problem(self) -> str | None:
+        """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
+        if self._reflector.absent is not None:
+            return f"{self._reflector.absent}; give the console the right to list and watch the pods of all namespaces"
+        return self._reflector.problem
+
+    def pods(self) -> Sequence[BoundPod]:
+        """The pods."""
+        return list(self._reflector.objects.copy().values())

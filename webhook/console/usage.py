@@ -1,0 +1,225 @@
+"""What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import translate
+from typing import Annotated, Any, Literal
+
+from flask import render_template, request
+from pydantic import Field
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import BadRequest
+
+from webhook.console import fleet
+from webhook.console.api import RequestModel, ResponseModel, operation
+from webhook.console.fleet import MAX_NAME, FamilyId
+from webhook.console.parameters import wider
+from webhook.console.pictures.held import bar
+from webhook.console.state import ConsoleState
+from webhook.console.texts import mebibytes
+from webhook.console.usage_watcher import CurrentUsage, NodeUsage
+from webhook.devices import registry
+from webhook.devices.ledger import LedgerFinding, OccupiedNode
+from webhook.texts import shorten
+
+NODES = 30  # of a page
+MAX_NODES = 500  # of one response
+MAX_FINDINGS = 100
+MAX_NAMESPACES = 100
+MAX_HOLDERS = 200  # listed of one node on the page
+VIEW = "view"  # a key of the page's address
+COLOURS = 8  # namespaces with a colour of their own
+
+_Glob = Callable[[str], Any]
+
+
+def _glob(what: str) -> Any:
+    return Field(max_length=MAX_NAME, description=f"only {what}, in any case; `*` and `?` stand for anything")
+
+
+class UsageRequest(RequestModel):
+    """Which nodes to return. All filters have to match."""
+
+    family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
+    name: Annotated[str, _glob("nodes of this name")] = ""
+    type: Annotated[str, _glob("nodes with a device of this model")] = ""
+    namespace: Annotated[str, _glob("nodes with a pod of this namespace")] = ""
+    pod: Annotated[str, _glob("nodes with a pod of this name")] = ""
+    findings: Annotated[bool, Field(description="only nodes where something is wrong with an assignment")] = False
+    sort: Annotated[
+        Literal["name", "fullest", "emptiest", "pods"], Field(description="the order of the nodes; equal ones by name")
+    ] = "name"
+    offset: Annotated[int, Field(ge=0, le=10**6, description="how many nodes to skip")] = 0
+    limit: Annotated[int, Field(ge=0, le=MAX_NODES, description="how many nodes at most")] = NODES
+
+    def query(self, **changes: Any) -> dict[str, Any]:
+        """The parameters for a link; a change of a filter leads to the first page."""
+        found = super().query(**changes)
+        if "offset" not in changes and changes:
+            found.pop("offset", None)
+        return found
+
+
+class HeldTotal(ResponseModel):
+    """What is held of all matching nodes of a family.
+
+    Attributes:
+        family: of devices.
+        nodes, devices: how many.
+        memory, cores, slices: of all devices; 0 if unknown.
+        held_memory, held_cores, held_slices: what live pods hold of them.
+    """
+
+    family: FamilyId
+    nodes: int
+    devices: int
+    memory: int
+    cores: int
+    slices: int
+    held_memory: int
+    held_cores: int
+    held_slices: int
+
+
+class NamespaceShare(ResponseModel):
+    """A namespace, and how many MiB of device memory its pods hold on all nodes."""
+
+    namespace: str
+    memory: int
+
+
+class UsageResponse(ResponseModel):
+    """What pods hold of each node.
+
+    Attributes:
+        known: False if the pods or the nodes are not known.
+        problem: why they are unknown or out of date, and what to do; None if they are up to date.
+        version: another number for another content; it begins anew with the console.
+        pods: how many pods hold something.
+        matching: how many nodes match.
+        totals: of the matching nodes, by family.
+        namespaces: those whose pods hold most memory, the first 100.
+        nodes: the matching nodes with their devices and who holds them, as `usage -o json` prints them.
+        findings: what is wrong with assignments, the first 100; on all nodes.
+        more_findings: how many of them are left out.
+    """
+
+    known: bool
+    problem: str | None
+    version: int = 0
+    pods: int = 0
+    matching: int = 0
+    totals: tuple[HeldTotal, ...] = ()
+    namespaces: tuple[NamespaceShare, ...] = ()
+    nodes: tuple[OccupiedNode, ...] = ()
+    findings: tuple[LedgerFinding, ...] = ()
+    more_findings: int = 0
+
+
+@operation("GET", "/usage")
+def usage(state: ConsoleState, wanted: UsageRequest) -> UsageResponse:
+    """Who holds which slice of which device."""
+    found = state.usage.current() if state.usage is not None else None
+    problem = state.usage.problem if state.usage is not None else None
+    if found is None:
+        return UsageResponse(known=False, problem=problem)
+    matching = select(found, wanted)
+    return UsageResponse(
+        known=True,
+        problem=problem,
+        version=found.version,
+        pods=found.pods,
+        matching=len(matching),
+        totals=tuple(_totals(matching)),
+        namespaces=tuple(
+            NamespaceShare(namespace=shorten(namespace, MAX_NAME), memory=memory)
+            for namespace, memory in list(found.namespaces.items())[:MAX_NAMESPACES]
+        ),
+        nodes=tuple(each.node for each in matching[wanted.offset : wanted.offset + wanted.limit]),
+        findings=found.findings[:MAX_FINDINGS],
+        more_findings=max(len(found.findings) - MAX_FINDINGS, 0),
+    )
+
+
+def select(found: CurrentUsage, wanted: UsageRequest) -> list[NodeUsage]:
+    """The nodes that match a request, in its order."""
+    tests = list(_tests(wanted))
+    matching = [each for each in found.nodes if all(test(each) for test in tests)]
+    orders: Mapping[str, Callable[[NodeUsage], Any]] = {
+        "name": lambda each: each.node.name,
+        "fullest": lambda each: (-each.share, each.node.name),
+        "emptiest": lambda each: (each.share, each.node.name),
+        "pods": lambda each: (-each.pods, each.node.name),
+    }
+    return sorted(matching, key=orders[wanted.sort])
+
+
+def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
+    if wanted.family:
+        yield lambda each: each.node.family == wanted.family
+    if wanted.findings:
+        yield lambda each: bool(each.findings)
+    if wanted.name:
+        name = _matcher(wanted.name)
+        yield lambda each: bool(name(each.node.name.lower()))
+    if wanted.type:
+        kind = _matcher(wanted.type)
+        yield lambda each: any(kind(model.lower()) for model in {card.type for card in each.node.cards})
+    if wanted.namespace:
+        namespace = _matcher(wanted.namespace)
+        yield lambda each: any(namespace(one.lower()) for one in each.namespaces)
+    if wanted.pod:
+        pod = _matcher(wanted.pod)
+        yield lambda each: any(pod(holder.name.lower()) for card in each.node.cards for holder in card.pods)
+
+
+def _matcher(glob: str) -> _Glob:
+    return re.compile(translate(glob.lower())).match
+
+
+def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
+    for family in dict.fromkeys(each.node.family for each in matching):
+        own = [each for each in matching if each.node.family == family]
+        sums = {name: sum(getattr(each.capacity, name) for each in own) for name in ("memory", "cores", "slices")} | {
+            f"held_{name}": sum(getattr(each.promised, name) for each in own) for name in ("memory", "cores", "slices")
+        }
+        yield HeldTotal(family=family, nodes=len(own), devices=sum(len(each.node.cards) for each in own), **sums)
+
+
+# --- the page -------------------------------------------------------------------------------------------------------
+
+
+def page(state: ConsoleState) -> str:
+    """What pods hold of each node, or the empty nodes, as the address has it."""
+    query = MultiDict([(key, value) for key, value in request.args.items(multi=True) if key != VIEW])
+    view = request.args.get(VIEW)
+    if view not in (None, fleet.EMPTY):
+        raise BadRequest(f"{VIEW}: leave it out, or let it be {fleet.EMPTY}")
+    if state.usage is None or view == fleet.EMPTY:
+        return fleet.page(state, query)
+    wanted = usage.parse_query(query)
+    found = state.usage.current()
+    if found is None and state.usage.problem:
+        return fleet.page(
+            state, MultiDict({key: value for key, value in wanted.query().items() if key in fleet.FILTERS})
+        )
+    matching = select(found, wanted) if found is not None else []
+    return render_template(
+        "usage.html",
+        known=found,
+        found=usage.run(state, wanted),
+        asked=wanted,
+        shown=matching[wanted.offset : wanted.offset + wanted.limit],
+        filtered=bool(wanted.query(sort=None, offset=None, limit=None)),
+        wider=wider(wanted, ("name", "type", "namespace", "pod")),
+        families={family.id: family for family in registry.FAMILIES},
+        colours=colours(found) if found is not None else {},
+        most=MAX_HOLDERS,
+        bar=bar,
+        mebibytes=mebibytes,
+    )
+
+
+def colours(found: CurrentUsage) -> dict[str, str]:
+    """The class of each namespace that has a colour of its own: those whose pods hold most."""
+    return {namespace: f"n-{place}" for place, namespace in enumerate(list(found.namespaces)[:COLOURS])}
