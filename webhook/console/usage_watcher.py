@@ -117,12 +117,15 @@ class UsageWatcher:
             return self._found
         with self._lock:
             changed = self._key is None or self._key[0] is not key[0] or self._key[1] != key[1]
-            due = changed and not self._running and time.monotonic() - self._ended >= PAUSE_SECONDS
+            rested = self._found is None or time.monotonic() - self._ended >= PAUSE_SECONDS
+            due = changed and rested and not self._running
             if due:
                 self._running = True
+                self._ready.clear()
+            computing = self._running
         if due:
             threading.Thread(target=self._compute, name="usage", daemon=True).start()
-        if self._found is None:
+        if self._found is None and computing:
             self._ready.wait(wait)
         return self._found
 
@@ -139,10 +142,10 @@ class UsageWatcher:
             key = (snapshot, version)
             self._found = summed_up(next(self._versions), inputs, snapshot, self._source.pods())
             self._key = key
-            self._ready.set()
         finally:
             with self._lock:
                 self._running, self._ended = False, time.monotonic()
+            self._ready.set()
 
 
 def summed_up(
