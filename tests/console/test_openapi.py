@@ -41,6 +41,11 @@ QUESTIONS = {
     "decisionsSummary": [{}, FILTERS],
     "decision": [PAST],
     "fleet": [{}, {"family": "ascend", "name": "*", "type": "Ascend", "limit": "1"}],
+    "usage": [
+        {},
+        {"family": "vgpu", "name": "*", "type": "*", "namespace": "a", "pod": "b", "findings": "true", "sort": "pods"},
+        {"offset": "1", "limit": "1"},
+    ],
     "waiting": [{}],
     "why": [{"namespace": "team-c", "pod": "finetune-0"}, {"namespace": "team", "manifest": MANIFEST}],
     "replay": [{}, {"number": 1}, {"settings": [], "split": 4}],

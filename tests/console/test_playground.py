@@ -204,7 +204,7 @@ def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, co
         ({"settings": "rules.nothing=deny"}, "settings", "no rule is called 'nothing'"),
         ({"policy": "enforcement: sometimes"}, "policy", "enforcement"),
         ({"policy": "rules: {", "settings": "rules.nothing=deny"}, "policy", "the policy"),
-        ({"split": "0"}, "split", "greater than"),
+        ({"split": "0"}, "split", "it must be 1 or more"),
         ({"namespace": "n" * 254}, "namespace", "253"),
     ],
 )

@@ -62,6 +62,7 @@ def test_its_messages_are_quoted_as_they_are(console: int, tmp_path: Path):
         found |= {
             "The console reads no audit log": get(port, "/decisions"),
             "The fleet is not known": get(port, "/fleet"),
+            "What pods hold is not known": get(port, "/fleet"),
         }
     with started("--audit-log", str(tmp_path / "audit.jsonl")) as port:
         found["is not there yet"] = found["No decision is recorded yet"] = get(port, "/decisions")
