@@ -2,7 +2,7 @@
 
 One run, one table. Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
 `--only memory` and `--only decisions` take minutes and are no part of it: what stays in memory after many connections,
-and a siege; a million decisions in the console's store.
+and a siege; a million decisions in the console's store. `--only net` needs an API server.
 """
 
 import argparse
@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.bench import decisions, engine, hostile, live, memory, siege, throughput
+from tests.bench import decisions, engine, hostile, live, memory, net, siege, throughput
 
 
 def main() -> int:
@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
     parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
     parser.add_argument(
-        "--only", choices=("engine", "hostile", "server", "live", "memory", "decisions"), help="one part alone"
+        "--only", choices=("engine", "hostile", "server", "live", "memory", "decisions", "net"), help="one part alone"
     )
     chosen = parser.parse_args()
     print(f"Python {platform.python_version()}, {platform.machine()}, review: tests/data/reviews/gpu-pod1.json\n")
@@ -38,6 +38,8 @@ def main() -> int:
             missing = siege.report(Path(directory)) | memory.report(Path(directory))
         if chosen.only == "decisions":
             decisions.report(Path(directory))
+        if chosen.only == "net":
+            missing = net.report(Path(directory))
     return missing
 
 
