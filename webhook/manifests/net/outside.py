@@ -29,6 +29,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "queue-not-leaf",
         "queue-closed",
         "queue-capability",
+        "quota-memory",
     ),
     _API_SERVER: ("limits-missing",),
 }
