@@ -22,6 +22,7 @@ OUTSIDE_THE_CORE = {
     "kubernetes",
     "prometheus_client",
     "requests",
+    "sqlalchemy",
     "urllib3",
     "uvloop",
     "webhook.audit",

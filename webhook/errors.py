@@ -10,7 +10,8 @@
     │   └── TooSlow             408
     ├── ConfigError             a file of the operator is invalid: refused whole, the last good one stays
     │   └── Mistakes            it has several mistakes
-    └── ClusterError            a request to the API server failed
+    ├── ClusterError            a request to the API server failed
+    └── StoreError              the database of decisions cannot be used
 
 A refused pod is none of these: a denial is a value (webhook.rules.base.Finding), never an exception.
 """
@@ -99,6 +100,10 @@ class ClusterError(WebhookError):
         self.status = status
         self.retry_after = retry_after
         self.reason = reason
+
+
+class StoreError(WebhookError):
+    """The database of decisions cannot be used. The message names it, without user and password."""
 
 
 _JSON_TYPES = {

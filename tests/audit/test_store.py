@@ -12,12 +12,14 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from tests.audit import sample
 from tests.examples import examples
+from webhook.audit.database import Database
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
-from webhook.audit.store import DecisionStore
+from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
 from webhook.outcome import Violation
 from webhook.rules.base import Level
@@ -65,20 +67,44 @@ def without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1))
 
 
-@pytest.fixture(params=["file", "memory"])
+@pytest.fixture(params=["file", "memory", "postgres"])
 def store(request: Any, monkeypatch: pytest.MonkeyPatch):
-    if request.param == "memory":
+    """A small store, which is empty."""
+    database = None
+    if request.param == "postgres":
+        database = Database.at(request.getfixturevalue("postgres").make("small"))
+        database.make_tables()
+    elif request.param == "memory":
         without_room(monkeypatch)
-    found = DecisionStore(most=640)
-    assert found._shared is (request.param == "memory")
+    found = DecisionStore(Retention(640), database)
+    assert (found._database._engine.pool.size() == 1) is (request.param == "memory")
     yield found
     found.close()
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def empty(request: Any):
+    """Makes an empty store."""
+    if request.param == "sqlite":
+        yield DecisionStore
+        return
+    database = Database.at(request.getfixturevalue("postgres").make("empty"))
+    database.make_tables()
+
+    def make() -> DecisionStore:
+        with database.writing() as db:
+            db.execute(text("TRUNCATE decisions, blocks, names, groups, counts"))
+            db.execute(text("UPDATE meta SET last = 0"))
+        return DecisionStore(database=database)
+
+    yield make
+    database.close()
+
+
 @examples(50)
-@given(st.lists(decisions, max_size=12), filters)
-def test_it_matches_and_sums_up_what_the_filter_admits(found: list[Decision], wanted: Filter):
-    store = DecisionStore()
+@given(found=st.lists(decisions, max_size=12), wanted=filters)
+def test_it_matches_and_sums_up_what_the_filter_admits(empty: Any, found: list[Decision], wanted: Filter):
+    store = empty()
     try:
         store.add(lines(found))
         numbers = [number for number, decision in enumerate(found, 1) if wanted.admits(decision)]
@@ -102,22 +128,26 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
             for number in range(begin, begin + 50)
         ]
         store.add(batch)
+        while store.forget():
+            pass
         extent = store.extent()
         held = {f"u{number - 1}" for number in range(extent.first, extent.last + 1)}
         assert store.summary().users.keys() == held
         assert store.summary(Filter(denied=True)).decisions == extent.count
     assert 560 < extent.count <= 640
+    while store.forget():
+        pass
     for table in ("groups", "names", "counts"):
-        (kept,) = store._writer.execute(f"SELECT count(*) FROM {table}").fetchone()
+        with store._database.reading() as db:
+            kept = db.scalar(text(f"SELECT count(*) FROM {table}"))
         assert kept <= (extent.count + 64) * (4 if table == "counts" else 1), table
     assert store.page(Filter(users=("u0",))).entries == ()
 
 
 def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    store = DecisionStore(most_bytes=1 << 20)
+    store = DecisionStore(Retention(bytes=1 << 20))
     store.add(lines(SAMPLE * 40))
-    assert not store._shared
     assert list(tmp_path.iterdir()) == []
     assert store.summary().decisions == 640
     store.close()

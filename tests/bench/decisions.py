@@ -13,7 +13,7 @@ from tests.audit import sample
 from webhook.audit.decision import parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.follower import LogFollower
-from webhook.audit.store import DecisionStore
+from webhook.audit.store import DecisionStore, Retention
 
 COUNT = 1_000_000
 DAYS = 14
@@ -50,7 +50,7 @@ FILTERS = {
 
 def report(directory: Path, count: int = COUNT) -> None:
     """Print this part of the table."""
-    store = DecisionStore(count)
+    store = DecisionStore(Retention(count))
     print(
         f"decisions: {count:,} of {DAYS} days in the store (aims: page 100 ms, any filter 150 ms, 2,000 lines a second)"
     )

@@ -27,6 +27,7 @@ HEAVY = {
     "jsonpatch",
     "kubernetes",
     "pydantic",
+    "sqlalchemy",
     "sqlite3",
     "urllib3",
     "yaml",

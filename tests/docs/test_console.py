@@ -11,7 +11,7 @@ from tests.docs.console import as_shown, curl, get, started
 from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks, prose, spans, tables, targets
 from tests.docs.test_generated import RENEW
-from webhook.audit import store
+from webhook.audit.store import Retention
 from webhook.console import guard
 from webhook.console.review import MAX_MANIFEST
 
@@ -75,7 +75,7 @@ def test_its_messages_are_quoted_as_they_are(console: int, tmp_path: Path):
 
 def test_its_limits_are_the_real_ones():
     text = " ".join(PAGE.split())
-    assert f"latest {store.MOST:,} decisions, at most {store.MOST_BYTES >> 20} MiB" in text
+    assert f"latest {Retention().decisions:,} decisions, at most {Retention().bytes >> 20} MiB" in text
     assert f"at most {MAX_MANIFEST >> 10} KiB, a request at most {guard.MAX_BODY >> 20} MiB" in text
     assert guard.MAX_COMPUTING == 2
 

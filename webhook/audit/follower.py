@@ -1,16 +1,69 @@
 """Reads an audit log into the store of decisions, then follows it: for pages about a log of any size."""
 
 import logging
-import sqlite3
 import threading
 import time
+from typing import Protocol
 
+from webhook.audit.database import Database
 from webhook.audit.reader import POLL, LogTail, Skipped
-from webhook.audit.store import MOST, MOST_BYTES, DecisionStore
+from webhook.audit.store import DecisionStore, Retention
+from webhook.errors import StoreError
 
 REST = 50e-6  # seconds after each batch, in which other threads run
 
 log = logging.getLogger(__name__)
+
+
+class DecisionSource(Protocol):
+    """Where pages read decisions: from a store, and what fills it.
+
+    Attributes:
+        store: holds the decisions.
+        path: the log that they are from; None if there are several.
+        caught_up: whether all is read that there was at the start.
+        progress: how much of that, from 0 to 1.
+        problem: why no more can be read now, and what to do about it; None while it can.
+        skipped: how many lines are not decisions.
+    """
+
+    store: DecisionStore
+    path: str | None
+    caught_up: bool
+
+    @property
+    def progress(self) -> float:
+        """See above."""
+
+    @property
+    def problem(self) -> str | None:
+        """See above."""
+
+    @property
+    def skipped(self) -> Skipped:
+        """See above."""
+
+
+class SharedStore:
+    """A database that `vgpu-webhook audit ship` fills, from the logs of all replicas."""
+
+    progress = 1.0
+
+    def __init__(self, database: Database) -> None:
+        """Take the database; nothing is read or written yet."""
+        self.store = DecisionStore(database=database)
+        self.path: str | None = None
+        self.caught_up = True
+        self.skipped = Skipped()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the database cannot be used; None if it can."""
+        try:
+            self.store.extent()
+        except StoreError as error:
+            return str(error)
+        return None
 
 
 class LogFollower:
@@ -22,18 +75,18 @@ class LogFollower:
         path: the log's name.
     """
 
-    def __init__(self, path: str, *, most: int = MOST, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, path: str, keep: Retention | None = None) -> None:
         """Take the log's name; `start` reads it.
 
         Args:
             path: a file; those that were rotated away, FILE.1, FILE.2.gz and so on, belong to it.
-            most: how many decisions the store holds.
-            most_bytes: how large the store becomes.
+            keep: which decisions the store keeps.
         """
         self.caught_up = False
-        self.path = path
-        self.store = DecisionStore(most, most_bytes)
-        self._tail = LogTail(path, most)
+        self.path: str | None = path
+        keep = keep or Retention()
+        self.store = DecisionStore(keep)
+        self._tail = LogTail(path, keep.decisions)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._failure: str | None = None
@@ -85,7 +138,7 @@ class LogFollower:
             while not self._stop.is_set():
                 self.look()
                 self._stop.wait(POLL)
-        except sqlite3.Error as error:
+        except StoreError as error:
             log.exception("the audit log is no longer followed")
             self._failure = (
                 f"The audit log is no longer followed: its index cannot be written ({error}). Make room where temporary "

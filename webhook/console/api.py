@@ -19,11 +19,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, HTTPException, InternalServerError, ServiceUnavailable, UnsupportedMediaType
 
 from webhook.console.guard import computing
 from webhook.console.state import ConsoleState
-from webhook.errors import RequestError, WebhookError
+from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json, mistake_in_value
 
 PREFIX = "/api/v1"
@@ -170,6 +170,8 @@ def describe_error(error: WebhookError | HTTPException) -> tuple[int, str]:
     """The HTTP status of an error, and its message."""
     if isinstance(error, HTTPException):
         return error.code or InternalServerError.code, (error.description or error.name)[:MAX_MESSAGE]
+    if isinstance(error, StoreError):
+        return ServiceUnavailable.code, str(error)[:MAX_MESSAGE]
     return error.status if isinstance(error, RequestError) else UNPROCESSABLE, str(error)[:MAX_MESSAGE]
 
 

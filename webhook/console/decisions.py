@@ -9,7 +9,7 @@ from werkzeug.exceptions import NotFound
 
 from webhook.audit.decision import Decision, to_record, worst_levels
 from webhook.audit.filters import Filter
-from webhook.audit.follower import LogFollower
+from webhook.audit.follower import DecisionSource
 from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.pairs import is_id, pair_of, pairs_among
 from webhook.audit.reader import Skipped
@@ -29,7 +29,7 @@ MAX_RULES = 50  # of one row
 ROWS = 100  # of a page
 MAX_LONE = 20  # validations of a poll whose repairs are looked up
 REFUSED = 6  # rows of `Refused most often`
-NO_LOG = "the console reads no audit log; start it with --audit-log FILE"
+NO_LOG = "the console reads no audit log; start it with --audit-log FILE, or with --store URL"
 
 # Filters that many look for, by name; each is an address that can be kept.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -69,7 +69,7 @@ class DecisionOutline(ResponseModel):
     """The main fields of a decision.
 
     Attributes:
-        number: its number in the store; it stays the same as long as the console runs.
+        number: its number in the store; it stays the same as long as the console runs, and in a database for ever.
         outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed or untouched.
         time, endpoint, operation, dry_run, user, namespace, kind, name: as in its audit line.
     """
@@ -202,7 +202,7 @@ def decision(state: ConsoleState, wanted: DecisionRequest) -> DecisionInFull:
     return DecisionInFull.model_validate(to_record(found) | changes)
 
 
-def find(state: ConsoleState, number: int) -> tuple[LogFollower, Decision]:
+def find(state: ConsoleState, number: int) -> tuple[DecisionSource, Decision]:
     """A decision, and the journal that holds it.
 
     Raises:
@@ -242,7 +242,7 @@ def _row(stored: NumberedDecision, repair: int | None) -> DecisionRow:
     return DecisionRow.model_validate(values | own | {"id": found.id if is_id(found.id) else ""})
 
 
-def _log_status(journal: LogFollower) -> LogStatus:
+def _log_status(journal: DecisionSource) -> LogStatus:
     extent = journal.store.extent()
     return LogStatus(
         given=True,

@@ -9,6 +9,7 @@ from typing import Annotated
 from flask import render_template, request
 from pydantic import Field
 
+from webhook.audit.store import Extent
 from webhook.console.api import ResponseModel, operation, product_version
 from webhook.console.certificate import ServingCertificate, check_certificate
 from webhook.console.doctor import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest, DoctorResponse, doctor
@@ -16,6 +17,7 @@ from webhook.console.sources import MAX_PROBLEM, SettingSource, sources
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
 from webhook.doctor.check import Status
+from webhook.errors import StoreError
 from webhook.texts import shorten
 
 _STARTED = time.monotonic()
@@ -118,7 +120,11 @@ def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
     journal = state.journal
     if journal is None:
         return None
-    skipped, problem, extent = journal.skipped, journal.problem, journal.store.extent()
+    skipped, problem = journal.skipped, journal.problem
+    try:
+        extent = journal.store.extent()
+    except StoreError as error:
+        extent, problem = Extent(0, 0, None, None), str(error)
     return AuditLogStatus(
         decisions=extent.count,
         oldest=extent.oldest,
@@ -158,7 +164,7 @@ def _certificate(served: ServingCertificate | None) -> HealthPart:
 
 def _log(log: AuditLogStatus | None) -> HealthPart:
     if log is None:
-        remedy = "start the console with --audit-log FILE"
+        remedy = "start the console with --audit-log FILE, or with --store URL"
         return HealthPart(name="audit log", status=Status.UNCHECKED, message="none is read", remedy=remedy)
     if log.problem:
         return HealthPart(name="audit log", status=Status.WARNING, message=log.problem)

@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response
 from webhook.audit.changes import ChangeGroup, ChangeKind, Changes
 from webhook.audit.decision import Decision, spell_time
 from webhook.audit.filters import Filter
-from webhook.audit.follower import LogFollower
+from webhook.audit.follower import DecisionSource
 from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.pairs import APART, Pending, content_after, is_id, moved, repairs_before
 from webhook.audit.replay import Direction, Replayer, ReplayVerdict
@@ -172,7 +172,7 @@ def replay(state: ConsoleState, wanted: ReplayRequest) -> Replay:
     return Replay(one=_one(journal, wanted.number, found, Replayer(base, tried)))
 
 
-def _one(journal: LogFollower, number: int, original: Decision, replayer: Replayer) -> ReplayedDecision:
+def _one(journal: DecisionSource, number: int, original: Decision, replayer: Replayer) -> ReplayedDecision:
     repaired_by = None
     if original.endpoint == "validate":
         content = content_after(original)
@@ -245,7 +245,7 @@ def _with_repairs(wanted: Filter) -> Filter:
     return replace(wanted, since=since, denied=False, rules=(), names=(), words=(), endpoint=None)
 
 
-def _group(journal: LogFollower, kind: ChangeKind, group: ChangeGroup) -> ReplayGroup:
+def _group(journal: DecisionSource, kind: ChangeKind, group: ChangeGroup) -> ReplayGroup:
     example = group.example.decision
     return ReplayGroup(
         direction=kind.direction.value,
@@ -272,7 +272,7 @@ def _most_frequent(names: Counter[str]) -> tuple[DecisionCount, ...]:
     return tuple([DecisionCount(name=name, decisions=count) for name, count in names.most_common(MAX_NAMES)])
 
 
-def _number(journal: LogFollower, found: Decision) -> int | None:
+def _number(journal: DecisionSource, found: Decision) -> int | None:
     until = moved(found.time, timedelta(microseconds=1))
     same = journal.store.following(Filter(since=found.time, until=until, endpoint=found.endpoint, id=found.id), 0, 1)
     return same[0].number if same else None
@@ -299,7 +299,7 @@ def _command(state: ConsoleState, request: ReplayRequest, wanted: Filter) -> str
     words += ["--denied"] if wanted.denied else []
     if wanted.dry_run is not None:
         words.append("--dry-run" if wanted.dry_run else "--no-dry-run")
-    return shlex.join([*words, state.journal.path if state.journal else "AUDIT_LOG"])
+    return shlex.join([*words, (state.journal and state.journal.path) or "AUDIT_LOG"])
 
 
 # --- the pages ------------------------------------------------------------------------------------------------------

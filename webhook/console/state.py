@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
-from webhook.audit.follower import LogFollower
+from webhook.audit.follower import DecisionSource
 from webhook.audit.inputs import try_out
 from webhook.console.examiner import Examiner
 from webhook.console.usage_watcher import UsageWatcher
@@ -41,7 +41,7 @@ class ConsoleState:
 
     Attributes:
         settings: device config, policy and fleet.
-        journal: the audit log; None if none is read.
+        journal: the decisions of an audit log, or of a database; None if there are none to read.
         doctor: checks the cluster, or files; None if there is nothing to check.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
         replay_options: the options with which `vgpu-webhook replay` uses the same settings.
@@ -50,7 +50,7 @@ class ConsoleState:
     """
 
     settings: CurrentSettings
-    journal: LogFollower | None = None
+    journal: DecisionSource | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
     replay_options: tuple[str, ...] = ()

@@ -1,0 +1,114 @@
+"""A PostgreSQL server for tests, from the distribution's package: in a folder and on a port of its own, with a password."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+
+USER, PASSWORD = "shipper", "p@ss:w0rd/%41"
+REQUIRED = "VGPU_WEBHOOK_POSTGRES"  # "required": a test must not do without
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+_FAST = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=64MB"]
+
+
+class Postgres:
+    """A server, which is started, killed and started again."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="vgpu-webhook-postgres-"))
+        self._data = self._folder / "data"
+        self._binaries = BINARIES[-1].parent
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        password = self._folder / "password"
+        password.write_text(PASSWORD)
+        if os.getuid() == 0:  # the server refuses to run as root
+            for path in (self._folder, password):
+                shutil.chown(path, "postgres")
+        made = [
+            "-D",
+            self._data,
+            "-U",
+            USER,
+            "--pwfile",
+            password,
+            "-A",
+            "scram-sha-256",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+        ]
+        subprocess.run(self._as_user("initdb", *made, "--no-sync", "-N"), check=True, capture_output=True, cwd="/")
+        self.start()
+
+    def _as_user(self, program: str, *arguments: object) -> list[str]:
+        user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if os.getuid() == 0 else []
+        return [*user, str(self._binaries / program), *map(str, arguments)]
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        place = ["-D", self._data, "-k", self._folder, "-p", self.port]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(self._as_user("postgres", *place, *_FAST), stderr=log, stdout=log, cwd="/")
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.execute("SELECT 1")
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, (self._folder / "log").read_text()
+                time.sleep(0.05)
+            else:
+                return
+
+    def kill(self) -> None:
+        """kill -9 the server and all processes that serve a connection."""
+        assert self._process is not None
+        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        for process in (self._process.pid, *map(int, children)):
+            os.kill(process, signal.SIGKILL)
+        self._process.wait()
+        deadline = time.monotonic() + 60
+        while any(Path(f"/proc/{child}").exists() for child in children):  # they hold the shared memory
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        """Stop it, and delete its files."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait()
+        shutil.rmtree(self._folder)
+
+    def url(self, database: str = "postgres", user: str = USER, password: str = PASSWORD) -> str:
+        """Where a database is."""
+        return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
+
+    def execute(self, statement: str, database: str = "postgres") -> None:
+        """Run a statement."""
+        with psycopg.connect(self.url(database), autocommit=True) as db:
+            db.execute(statement.encode())
+
+    def make(self, database: str) -> str:
+        """An empty database; returns its URL."""
+        self.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+        self.execute(f"CREATE DATABASE {database}")
+        return self.url(database)
+
+
+def start_postgres() -> Postgres:
+    """A server; without the package, the test is skipped, unless the package is required."""
+    if not BINARIES:
+        if os.environ.get(REQUIRED) == "required":
+            pytest.fail(f"there is no PostgreSQL, but {REQUIRED}=required")
+        pytest.skip("needs PostgreSQL: apt-get install postgresql")
+    return Postgres()
