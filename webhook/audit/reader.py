@@ -12,7 +12,10 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+
+import orjson
 
 from webhook.audit.decision import Decision, parse_decision
 from webhook.errors import ConfigError
@@ -39,6 +42,7 @@ Complain = Callable[[str], None]
 Key = tuple[
     object, ...
 ]  # identifies the content of a file, whose name and inode change when it is rotated or compressed
+Position = tuple[tuple[Key, int], ...]  # up to where files are read, the oldest first: see LogTail.position
 
 
 @dataclass(slots=True)
@@ -66,16 +70,19 @@ class Lines:
 
     Attributes:
         rest: what follows the last line break so far.
+        length: of what was read, in bytes.
         skipped: counts the lines that are no decisions.
     """
 
     def __init__(self, skipped: Skipped | None = None) -> None:
         self.rest = b""
+        self.length = 0
         self.skipped = skipped or Skipped()
         self._dropping = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that a chunk completes, without their line breaks."""
+        self.length += len(chunk)
         lines = (self.rest + chunk).split(b"\n") if self.rest else chunk.split(b"\n")
         self.rest = lines.pop()
         if self._dropping and lines:
@@ -230,14 +237,20 @@ def _decompressed(buffered: io.BufferedReader, name: str) -> io.BufferedIOBase:
     return buffered
 
 
-def read_file(log: LogFile, skipped: Skipped) -> Iterator[Batch]:
+def read_file(log: LogFile, lines: Lines, start: int = 0) -> Iterator[Batch]:
     """All decisions of a file, chunk by chunk.
+
+    Args:
+        log: the file.
+        lines: cuts it into lines.
+        start: how many of its bytes, decompressed, are left out.
 
     Raises:
         ConfigError: it cannot be read to its end, or has no decision in many MiB. All before that is given out.
     """
-    lines, idle = Lines(skipped), 0
-    stream = chunks(log)
+    idle = 0
+    stream = _without(start, chunks(log))
+    lines.length = start
     problem: ConfigError | None = None
     while problem is None:
         try:
@@ -255,6 +268,13 @@ def read_file(log: LogFile, skipped: Skipped) -> Iterator[Batch]:
     lines.end()
     if problem is not None:
         raise problem
+
+
+def _without(start: int, stream: Iterator[bytes]) -> Iterator[bytes]:
+    for chunk in stream:
+        if len(chunk) > start:
+            yield chunk[start:]
+        start = max(start - len(chunk), 0)
 
 
 @dataclass(slots=True)
@@ -283,7 +303,7 @@ class LogReader:
         self._files = open_files(paths, self.complain)
         for log in self._files:
             try:
-                for batch in read_file(log, self.skipped):
+                for batch in read_file(log, Lines(self.skipped)):
                     for _, decision in batch:
                         yield decision
             except ConfigError as error:
@@ -312,6 +332,11 @@ class LiveFile:
     def begin(self, position: int) -> None:
         """Continue from a place."""
         self.position, self.idle, self.mark, self.lines = position, 0, b"", Lines(self._skipped)
+
+    @property
+    def place(self) -> int:
+        """How many of its bytes are read as whole lines."""
+        return self.position - len(self.lines.rest)
 
     def begin_at_end(self) -> None:
         """Read only what comes now."""
@@ -357,8 +382,14 @@ class LogTail:
         share: of what there was at the beginning, how much is read, from 0 to 1.
     """
 
-    def __init__(self, path: str, most: int | None = None) -> None:
-        """Take the log's name, and how many of the latest lines are wanted of those that are there; None is all."""
+    def __init__(self, path: str, most: int | None = None, start: Position = ()) -> None:
+        """Take the log's name.
+
+        Args:
+            path: the file.
+            most: how many of the latest lines are wanted of those that are there; None is all.
+            start: up to where it has been read before, as `position`; what follows is wanted.
+        """
         self.problem: str | None = None
         self.missing = False
         self.complaints: deque[str] = deque(maxlen=10)
@@ -369,6 +400,21 @@ class LogTail:
         self._live: LiveFile | None = None
         self._former: LiveFile | None = None
         self._linger = 0.0
+        self._start = dict(start)
+        self._done: tuple[Key, int] | None = None
+
+    @property
+    def position(self) -> Position:
+        """Up to where the log is read: what another tail needs to continue with the next decision.
+
+        That is the file that is read now, and the one before as long as another process may finish a line in it. A file
+        without a decision cannot be recognized; then it is the one before.
+        """
+        found = dict(self._start)  # until all that follows it is read
+        found |= {each.key: each.place for each in (self._former, self._live) if each and each.key[0] is not None}
+        if self._done is not None and (self._live is None or self._live.key[0] is None):
+            found |= dict([self._done])
+        return tuple(found.items())
 
     def look(self) -> Iterator[Batch]:
         """What came since the last look, part by part; a part may be empty."""
@@ -405,6 +451,7 @@ class LogTail:
     def _read_live(self, live: LiveFile) -> Iterator[Batch]:
         if live.is_rewritten():
             self._known.append(live.key)
+            self._note(live.key, live.place)
             live.lines.end()
             live.key = _content_key(live.file)
             live.begin(0)
@@ -428,6 +475,11 @@ class LogTail:
         logs = open_files([self._path], complaints.append)
         try:
             fresh = self._unread(logs)
+            if self._start and logs and not any(key in self._start for _, key in fresh):
+                complaints.append(
+                    f"what was read last of {self._path} is no longer there: decisions may be missing after it"
+                )
+                self._done, self._start = [*self._start.items()][-1], {}
             if self._live is None and not self._known and self._most is not None:
                 fresh = _latest(fresh, self._most)
                 self._most = self._most or None  # all that comes after the first look is new
@@ -437,6 +489,8 @@ class LogTail:
             elif fresh and self._live is not None:
                 yield self._leave(self._live)
             yield from self._read_all(fresh)
+            if fresh:
+                self._start = {}
         finally:
             for log in logs:
                 if self._live is None or log.file is not self._live.file:
@@ -448,25 +502,34 @@ class LogTail:
         """The files that came after what is read, oldest first; of a file and its copy, the newer one."""
         fresh: dict[Key, LogFile] = {}
         known = {*self._known, *([self._live.key] if self._live else [])}
+        before = next(iter(self._start), None)
         for log in reversed(logs):
             key = _content_key(log.file)
             if key in known:
                 break
+            if before is not None and key[0] is not None and key < before:
+                break  # an older file; the one that was read last is gone
             fresh.setdefault(key, log)
+            if key == before:
+                break
         return [(log, key) for key, log in reversed(fresh.items())]
 
     def _read_all(self, fresh: list[tuple[LogFile, Key]]) -> Iterator[Batch]:
         total, done = sum(log.size for log, _ in fresh) or 1, 0
         for log, key in fresh:
             place: LiveFile | LogFile = log
+            lines, start = Lines(self.skipped), self._start.get(key, 0)
             if log.name == self._path:
                 place = self._live = LiveFile(log.file, key, self.skipped)
+                self._live.begin(max(min(start, log.size), self._live.position))
                 batches = self._read_live(self._live)
             else:
                 self._known.append(key)
-                batches = read_file(log, self.skipped)
+                batches = read_file(log, lines, start)
             try:
                 for batch in batches:
+                    if place is log:
+                        self._note(key, lines.length - len(lines.rest))
                     yield batch
                     self.share = max(self.share, min((done + place.position) / total, 1.0))
             except ConfigError as error:
@@ -478,20 +541,30 @@ class LogTail:
         before, self._live = self._live, LiveFile(file, _content_key(file), self.skipped)
         if before is not None and before.key == self._live.key:
             self._live.continue_from(before)
-            before.file.close()
         else:
             self._live.begin_at_end()
+        if before is not None:
+            before.file.close()
 
     def _leave(self, live: LiveFile) -> Batch:
         self._close_former()
+        if live.key[0] is not None:
+            self._done = None
         self._known.append(live.key)
         self._former, self._live, self._linger = live, None, time.monotonic() + LINGER
         return live.lines.last_decision()
 
     def _close_former(self) -> None:
         if self._former is not None:
+            if self._done is None:
+                self._note(self._former.key, self._former.place)
             self._former.close()
             self._former = None
+
+    def _note(self, key: Key, place: int) -> None:
+        """Remember how far a file is read that is not, or no longer, followed."""
+        if key[0] is not None:
+            self._done = key, place
 
     def _complain(self, *texts: str) -> None:
         self.complaints.extend(text for text in texts if text not in self.complaints)
@@ -518,6 +591,16 @@ def _content_key(file: io.BufferedReader) -> Key:
         os.lseek(file.fileno(), place, os.SEEK_SET)
     status = os.fstat(file.fileno())
     return None, status.st_dev, status.st_ino
+
+
+def spell_position(position: Position) -> str:
+    """A position as text."""
+    return orjson.dumps([[*key, place] for key, place in position]).decode()
+
+
+def parse_position(spelled: str) -> Position:
+    """The position of such a text."""
+    return tuple([((datetime.fromisoformat(at), *key), place) for at, *key, place in orjson.loads(spelled)])
 
 
 def _decision_key(decision: Decision) -> Key:

@@ -1,15 +1,20 @@
 """`vgpu-webhook audit`: reads, filters and sums up audit logs."""
 
 import io
+import logging
 import os
+import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any
+from pathlib import Path
+from threading import Event
+from typing import Any, ClassVar
 
 import click
 
@@ -18,7 +23,16 @@ from webhook.audit.filters import EVERY, Filter
 from webhook.audit.pairs import Lookup, is_id
 from webhook.audit.reader import POLL, STANDARD_INPUT, LogReader, LogTail
 from webhook.audit.summary import Summary
-from webhook.cli.options import Decorator, PointInTime, combined, output_option, refuse_url
+from webhook.cli.options import (
+    ByteSize,
+    Decorator,
+    Duration,
+    PointInTime,
+    combined,
+    output_option,
+    refuse_url,
+    store_option,
+)
 from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import ConfigError
@@ -38,6 +52,9 @@ values does.
   vgpu-webhook audit --summary --namespace 'team-*' audit.jsonl
   vgpu-webhook audit --id 335b79499e18 audit.jsonl
   kubectl logs -n vgpu-webhook deploy/vgpu-webhook | vgpu-webhook audit --summary
+
+`vgpu-webhook audit ship` adds a log to a database, for one console over all replicas; see its --help. A file of that name is
+./ship.
 
 exit codes:
   0  everything is read
@@ -195,7 +212,75 @@ class LogReading:
         report_error(text)
 
 
-@click.command("audit", cls=Command, epilog=_EPILOG)
+_SHIP_EPILOG = """
+It follows FILE across rotation and adds each decision once, whatever fails in between: FILE, this program or the database.
+The position is in the database, so that it needs no disk. It never writes to FILE. It logs problems, and tries again until the
+database can be used. On SIGTERM it ships what is written, for at most 20 seconds, and ends.
+
+Pass the URL in VGPU_WEBHOOK_STORE, as everyone may read the options of a process. libpq's variables and parameters work too,
+such as PGPASSFILE and ?sslmode=verify-full&sslrootcert=/etc/store/ca.crt.
+
+  VGPU_WEBHOOK_STORE=postgresql://shipper:PASSWORD@db.example:5432/decisions vgpu-webhook audit ship audit.jsonl
+  vgpu-webhook audit ship --store sqlite:////var/lib/vgpu-webhook/decisions.db audit.jsonl
+
+exit codes:
+  0  ended by SIGTERM or Ctrl-C; all that was written is stored
+  1  ended likewise, but something is not stored; the next start continues there
+  2  bad usage
+"""
+
+
+@click.command("ship", cls=Command, epilog=_SHIP_EPILOG)
+@click.argument("path", metavar="FILE")
+@store_option("Where to add the decisions.", required=True)
+@click.option(
+    "--source",
+    metavar="NAME",
+    help="What the log is called in the database, for example the pod's name; default the host's name and FILE.",
+)
+@click.option(
+    "--keep-age",
+    type=Duration(least=timedelta(hours=1), most=timedelta(days=3650)),
+    default="90d",
+    help="Delete decisions from the database when they are older.",
+)
+@click.option(
+    "--keep-bytes",
+    type=ByteSize(),
+    default="4Gi",
+    help="Delete the oldest ones when the database becomes larger.",
+)
+def ship(path: str, store: str, source: str | None, keep_age: timedelta, keep_bytes: int) -> int:
+    """Add an audit log to a database, and follow it; one process for each log, beside each replica."""
+    from webhook.audit.database import Database  # noqa: PLC0415  # SQLAlchemy takes a second to import
+    from webhook.audit.shipper import Shipper  # noqa: PLC0415
+    from webhook.audit.store import Retention  # noqa: PLC0415
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    name = source or f"{socket.gethostname()}:{Path(refuse_url(path)).absolute()}"
+    keep = Retention(decisions=sys.maxsize, bytes=keep_bytes, age=keep_age)
+    shipper = Shipper(path, name, Database.at(store), keep)
+    return ExitCode.OK if shipper.run(stop) else ExitCode.FOUND
+
+
+class AuditCommand(Command):
+    """`audit FILE...`, and `audit ship FILE`."""
+
+    commands: ClassVar = {"ship": ship}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Choose the command."""
+        if args[:1] == [ship.name]:
+            return ship.make_context(f"{info_name} {ship.name}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("audit", cls=AuditCommand, epilog=_EPILOG)
 @log_files_option("--filename")  # -f follows, as `kubectl logs -f`
 @click.option("--summary", is_flag=True, help="Show who is refused for what, and how that changes over time.")
 @click.option(

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 from gunicorn.util import parse_address
 
-from webhook.audit.follower import LogFollower
-from webhook.cli.options import FILE, SettingsOptions, refuse_url, settings_option
-from webhook.cli.program import Command
+from webhook.audit.database import Database
+from webhook.audit.follower import DecisionSource, LogFollower, SharedStore
+from webhook.cli.options import FILE, SettingsOptions, refuse_url, settings_option, store_option
+from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
@@ -55,6 +56,7 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     metavar="FILE",
     help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
 )
+@store_option("A database that `vgpu-webhook audit ship` fills from the logs of all replicas, instead of --audit-log.")
 @click.option(
     "--tls-cert", type=FILE, metavar="FILE", help="The webhook's serving certificate, to show when it expires."
 )
@@ -78,6 +80,7 @@ def command(
     bind: str,
     allow_host: tuple[str, ...],
     audit_log: str | None,
+    store: str | None,
     tls_cert: Path | None,
     doctor_from: Path | None,
     pod_files: tuple[Path, ...],
@@ -92,9 +95,10 @@ def command(
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         SettingsThread(watcher).start(FIRST_READ_SECONDS if cluster else 0.0)
-        journal = LogFollower(audit_log) if audit_log else None
-        if journal is not None:
-            journal.start()
+        journal: DecisionSource | None = SharedStore(Database.at(store)) if store else None
+        if audit_log:
+            journal = follower = LogFollower(audit_log)
+            follower.start()
         return ConsoleState(
             watcher,
             journal,
@@ -105,6 +109,10 @@ def command(
             _usage(watcher, settings, pod_files),
         )
 
+    if audit_log and store:
+        raise bad_usage("--audit-log and --store exclude each other: leave out one")
+    if store:
+        Database.at(store).close()  # checks the URL; the process that serves connects
     check_address(bind)
     console = Console(state, bind, allow_host)
     log = logging.getLogger("vgpu-webhook")

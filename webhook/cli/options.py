@@ -72,6 +72,22 @@ class Duration(click.ParamType[timedelta]):
         return found
 
 
+class ByteSize(click.ParamType[int]):
+    """`512Mi`, `4Gi`: bytes, at least 16Mi."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", value)
+        size = int(found[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[found[2]] if found else 0
+        if not 16 << 20 <= size <= 1 << 50:
+            self.fail(f"{value!r} is not a size from 16Mi to 1024Ti, such as 4Gi", param, ctx)
+        return size
+
+
 class PointInTime(click.ParamType[datetime]):
     """`2h` (ago), or a date or time, UTC unless it says otherwise."""
 
@@ -110,6 +126,21 @@ def output_option(*formats: str, more: str = "") -> Decorator:
 warnings_as_errors_option: Decorator = click.option(
     "--warnings-as-errors", is_flag=True, help="Exit with 3 if there are warnings and nothing worse."
 )
+STORE_VARIABLE = "VGPU_WEBHOOK_STORE"
+
+
+def store_option(help_text: str, *, required: bool = False) -> Decorator:
+    """Add `--store`, the URL of a database; its default is not shown, as it may hold a password."""
+    return click.option(
+        "--store",
+        metavar="URL",
+        envvar=STORE_VARIABLE,
+        required=required,
+        show_default=False,
+        help=f"{help_text} postgresql://USER:PASSWORD@HOST:5432/DATABASE or sqlite:////PATH; default ${STORE_VARIABLE}.",
+    )
+
+
 policy_option: Decorator = click.option(
     "--policy", type=FILE, metavar="FILE", help="The policy; without it the defaults apply."
 )

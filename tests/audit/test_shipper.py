@@ -1,0 +1,187 @@
+"""Shipping a log to a database: each decision once, whatever happens to files, programs and database."""
+
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+from urllib.request import urlopen
+
+import orjson
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tests.audit import test_journal as journal
+from tests.audit.test_journal import World
+from tests.examples import examples
+from tests.postgres import PASSWORD, Postgres
+from tests.server.program import free_port, until
+from webhook.audit.database import Database
+from webhook.audit.decision import spell_time
+from webhook.audit.shipper import Shipper
+from webhook.audit.store import DecisionStore, Retention
+from webhook.audit.writer import AuditLogWriter
+from webhook.cli.options import STORE_VARIABLE
+
+KEEP = Retention(decisions=10_000_000, bytes=10 << 30)
+BEGIN = journal.read(journal.line(0)).time
+
+
+def line(number: int) -> bytes:
+    """Lines as the webhook writes them: in the order of time."""
+    return journal.line(number, time=spell_time(BEGIN + timedelta(seconds=number)))
+
+
+class OneLook(threading.Event):
+    """Ends a shipper when it has stored what is there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.set()
+
+
+class ShippedWorld(World):
+    """A log that is shipped; every look is that of a new shipper."""
+
+    line = staticmethod(line)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.journal.stop()
+        self.journal.store.close()
+        self.journal = self
+        self.url = f"sqlite:///{folder}/decisions.db"
+
+    def look(self, _: int = 0) -> None:
+        database = Database.at(self.url)
+        assert Shipper(str(self.log), "here", database, KEEP).run(OneLook())
+        database.close()
+        self.unread = []
+
+
+def stored(url: str) -> list[int]:
+    """The ids of all decisions that a database has, in the order of their numbers."""
+    database = Database.at(url)
+    store = DecisionStore(KEEP, database)
+    found = [int(decision.id) for decision in store.decisions()]
+    assert store.summary().decisions == store.extent().count == len(found)
+    database.close()
+    return found
+
+
+STEPS = (World.write, World.write_in_part, World.rotate, World.compress, World.truncate, World.junk, ShippedWorld.look)
+
+
+WRITE, PART, ROTATE, COMPRESS, TRUNCATE, _, LOOK = STEPS
+
+
+@examples(30)
+@example([(WRITE, 2), (PART, 2), (LOOK, 0)])  # the last line ends later
+@example([(WRITE, 2), (PART, 2), (ROTATE, 0), (LOOK, 0), (WRITE, 1)])  # in a renamed file
+@example([(WRITE, 2), (LOOK, 0), (ROTATE, 1), (COMPRESS, 0)])
+@example([(WRITE, 2), (ROTATE, 0), (WRITE, 2), (LOOK, 0), (TRUNCATE, 0), (LOOK, 0)])  # what was read last is gone
+@given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 6)), max_size=20))
+def test_a_shipper_that_starts_again_loses_nothing_and_repeats_nothing(
+    steps: list[tuple[Callable[[ShippedWorld, int], None], int]],
+):
+    with tempfile.TemporaryDirectory() as folder:
+        world = ShippedWorld(Path(folder))
+        for step, number in steps:
+            step(world, number) if step is not ShippedWorld.look else world.look()
+        world.write(1)
+        world.look()
+        assert stored(world.url) == world.expected
+
+
+# --- kill -9 ----------------------------------------------------------------------------------------------------------
+
+
+class Killed:
+    """A program that is killed and started again, as a container is."""
+
+    def __init__(self, *argv: str, url: str, output: Path) -> None:
+        self._argv = [sys.executable, "-m", "webhook", *argv]
+        self._environment = {**os.environ, STORE_VARIABLE: url}
+        self.output = output
+        self.start()
+
+    def start(self) -> None:
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(self._argv, env=self._environment, stdout=output, stderr=output)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def restart(self) -> None:
+        self.kill()
+        self.start()
+
+    def end(self) -> int:
+        """Ask it to end; returns its exit code."""
+        self.process.terminate()
+        return self.process.wait(60)
+
+
+class Replica(threading.Thread):
+    """Writes an audit log as the webhook does, so many lines a second."""
+
+    def __init__(self, path: Path, numbers: range, rate: int) -> None:
+        super().__init__(daemon=True)
+        self._audit = AuditLogWriter(str(path), pytest.fail, max_bytes=200_000, keep=999)
+        self._numbers, self._rate = numbers, rate
+
+    def run(self) -> None:
+        begin = time.monotonic()
+        for done, number in enumerate(self._numbers):
+            self._audit.write(line(number))
+            time.sleep(max(0.0, begin + done / self._rate - time.monotonic()))
+        self._audit.close()
+
+
+def newest(port: int) -> int | None:
+    """The number of the newest decision that the console shows; None if it does not answer."""
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/api/v1/decisions?limit=1") as answer:
+            return orjson.loads(answer.read())["newest"]
+    except OSError:
+        return None
+
+
+SHORT, LONG = 8, 120  # seconds
+
+
+@pytest.mark.parametrize("seconds", [SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
+def test_each_decision_is_stored_once_though_everything_is_killed(seconds: int, postgres: Postgres, tmp_path: Path):
+    """200 decisions a second, from two replicas; shipper, database and console are killed in turn."""
+    url, rate, port = postgres.make("killed"), 100, free_port()
+    count = seconds * rate
+    logs = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    replicas = [Replica(path, range(at * count, (at + 1) * count), rate) for at, path in enumerate(logs)]
+    shippers = [Killed("audit", "ship", str(path), url=url, output=path.with_suffix(".txt")) for path in logs]
+    console = Killed("console", "--bind", f"127.0.0.1:{port}", url=url, output=tmp_path / "console.txt")
+    for replica in replicas:
+        replica.start()
+    chance = random.Random(seconds)
+    restart_database = [postgres.kill, postgres.start]
+    while any(replica.is_alive() for replica in replicas):
+        time.sleep(chance.uniform(0.2, 1.5))
+        for kill in chance.choice([[shippers[0].restart], [shippers[1].restart], [console.restart], restart_database]):
+            kill()
+    console.restart()
+    until(lambda: newest(port) == 2 * count, 120)
+    assert [shipper.end() for shipper in shippers] == [0, 0]
+    console.end()
+    assert sorted(stored(url)) == list(range(2 * count))
+    for program in (*shippers, console):
+        text = program.output.read_text()
+        assert "Traceback" not in text
+        assert PASSWORD not in text
+        assert quote(PASSWORD, safe="") not in text

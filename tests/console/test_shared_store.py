@@ -1,0 +1,61 @@
+"""A console on a database that others fill: it shows what is there, and says what is wrong with it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.audit import sample
+from tests.console.audit_lines import ask, browse, look
+from webhook.audit.database import Database
+from webhook.audit.decision import parse_decision
+from webhook.audit.follower import SharedStore
+from webhook.audit.store import DecisionStore
+from webhook.errors import ConfigError
+
+LINES = [(line, decision) for line in sample.lines() if (decision := parse_decision(line)) is not None]
+
+
+def test_it_shows_what_is_added_meanwhile_and_keeps_it(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/decisions.db"
+    client = browse(SharedStore(Database.at(url)))
+    assert "makes the tables when it starts" in ask(client, status=503)["message"]
+    database = Database.at(url)
+    database.make_tables()
+    store = DecisionStore(database=database)
+    for done in range(0, len(LINES), 4):
+        store.add(LINES[done : done + 4])
+        assert ask(client)["newest"] == min(done + 4, len(LINES))
+    store.close()
+    again = browse(SharedStore(Database.at(url)))
+    assert ask(again)["entries"] == ask(client)["entries"]
+    assert ask(again, "/summary")["decisions"] == len(LINES)
+    assert ask(again, "/1")["id"] == LINES[0][1].id
+
+
+def test_a_database_that_is_away_is_named_without_its_password():
+    client = browse(SharedStore(Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")))
+    message = ask(client, status=503)["message"]
+    assert message.startswith("the store 127.0.0.1:1/decisions: ")
+    assert "Connection refused" in message
+    page = look(client, "/health")
+    assert "the store 127.0.0.1:1/decisions" in page.text
+    for text in (message, page.text, look(client, "/decisions", 503).text):
+        assert "s3cret" not in text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3cret",
+        "mysql://u:s3cret@host/d",
+        "postgresql://u:s3cret@pass@host/d",
+        "postgresql://u:s3cret@host:70x/d",
+        "postgresql://u:s3cret@host",
+        "sqlite://",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_not_repeated(url: str):
+    with pytest.raises(ConfigError) as raised:
+        Database.at(url)
+    assert "s3cret" not in str(raised.value)
+    assert "%40" in str(raised.value)

@@ -1,0 +1,113 @@
+"""Ships an audit log to a database of decisions: each decision once, whatever fails in between.
+
+The position up to which the log is stored is in the database and changes in the transaction that adds the decisions. After
+any failure, the shipper reads that position again and continues there, also if it is unknown whether the last transaction took
+effect. It only reads the log, so nothing that happens here reaches the webhook.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+
+from webhook.audit.database import Database
+from webhook.audit.reader import Batch, LogTail, parse_position, spell_position
+from webhook.audit.store import DecisionStore, Retention, Shipped
+from webhook.errors import StoreError
+
+POLL = 1.0  # seconds between two looks at the log
+BATCH, BATCH_BYTES = 1000, 4 << 20  # decisions of one transaction, and their lines
+FORGET_EVERY = 60.0  # seconds
+LONGEST_PAUSE = 30.0  # seconds between two attempts
+REPORT_EVERY = 60.0  # seconds between two messages about the same problem
+DRAIN = 20.0  # seconds that are left at the end for what is not stored yet
+
+log = logging.getLogger(__name__)
+
+
+class Shipper:
+    """Follows a log and adds its decisions to a database.
+
+    Attributes:
+        stored: how many decisions it has added.
+        failures: how many times the database could not be used.
+    """
+
+    def __init__(self, path: str, source: str, database: Database, keep: Retention) -> None:
+        """Take the log, and what it is called in the database, and which decisions the database keeps."""
+        self.stored = self.failures = 0
+        self._path, self._source = path, source
+        self._database, self._keep = database, keep
+        self._reported = dict[str, float]()
+
+    def run(self, stop: threading.Event) -> bool:
+        """Ship until `stop` is set and all is stored that was written before; False if that takes too long."""
+        pause, end = POLL, float("inf")
+        while True:
+            before = self.stored
+            try:
+                self._ship(stop)
+            except StoreError as error:
+                self.failures += 1
+                self._report(f"{error}; the log is kept, and shipped when this is over")
+            else:
+                return True
+            if stop.is_set():
+                end = min(end, time.monotonic() + DRAIN)
+                time.sleep(POLL)
+            pause = POLL if self.stored > before else min(2 * pause, LONGEST_PAUSE)
+            stop.wait(pause)
+            if time.monotonic() > end:
+                return False
+
+    def _ship(self, stop: threading.Event) -> None:
+        """Ship from the stored position until `stop` is set.
+
+        Raises:
+            StoreError: the database cannot be used.
+        """
+        self._database.make_tables()
+        store = DecisionStore(self._keep, self._database)
+        position = store.position(self._source)
+        tail = LogTail(self._path, start=parse_position(position) if position else ())
+        log.info("shipping %s as %s to %s", self._path, self._source, self._database.name)
+        forget_at = time.monotonic()
+        try:
+            while True:
+                ending = stop.is_set()  # checked before reading: what was written before is read
+                for batch in self._batches(tail):
+                    reached = spell_position(tail.position)
+                    if batch or reached != position:
+                        store.add(batch, Shipped(self._source, position, reached))
+                        position = reached
+                        self.stored += len(batch)
+                self._report(*tail.complaints, *([tail.problem] if tail.problem else []))
+                if ending:
+                    return
+                if time.monotonic() >= forget_at:
+                    while store.forget() and not stop.is_set():
+                        pass
+                    forget_at = time.monotonic() + FORGET_EVERY
+                stop.wait(POLL)
+        finally:
+            tail.close()
+
+    def _batches(self, tail: LogTail) -> Iterator[Batch]:
+        """What was written since, in parts; the last may be empty."""
+        batch: Batch = []
+        size = 0
+        for part in tail.look():
+            batch += part
+            size += sum(len(line) for line, _ in part)
+            if len(batch) >= BATCH or size >= BATCH_BYTES:
+                yield batch
+                batch, size = [], 0
+        yield batch
+
+    def _report(self, *problems: str) -> None:
+        now = time.monotonic()
+        for problem in problems:
+            if now - self._reported.get(problem, float("-inf")) >= REPORT_EVERY:
+                self._reported[problem] = now
+                log.warning("%s", problem)
+        self._reported = {problem: at for problem, at in self._reported.items() if now - at < REPORT_EVERY}
