@@ -28,12 +28,14 @@ VALUES: dict[str, Json] = {
     "net": {"net": "isolation"},
     "net-static": {"net": "static"},
     "net-repair": {"net": "static", "netRepair": True},
+    "store": {"store": {"enabled": True}},
 }
 # Files that name the version, and how.
 VERSIONED = [
     CHART / "Chart.yaml",
     DEPLOY / "Dockerfile",
     DEPLOY / "components" / "console" / "deployment.yaml",
+    DEPLOY / "components" / "store" / "deployment.yaml",
     *sorted(ROOT.glob("README*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]

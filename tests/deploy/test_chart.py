@@ -180,7 +180,7 @@ def test_size_and_priority(available: bool):
 
 def test_a_secret_of_ones_own():
     found = objects(EVERYTHING | SECRET)
-    pod = pod_specs(found)["Deployment"]
+    pod = one(found, "Deployment")["spec"]["template"]["spec"]
     secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
     assert secrets == {"tls": "team-tls", "certificate": "team-tls"}
     assert one(found, "ServiceMonitor")["spec"]["endpoints"][0]["tlsConfig"]["ca"]["secret"]["name"] == "team-tls"

@@ -1,0 +1,98 @@
+"""The store of decisions in a cluster: a sidecar that ships the log of each replica, and one console for all of them."""
+
+from typing import Any
+
+import pytest
+
+from tests.deploy.chart import objects
+from tests.deploy.files import DEPLOY, Json, built, one, parsed
+from webhook.cli import audit, console, serve
+from webhook.cli.options import STORE_VARIABLE
+from webhook.console.guard import LOOPBACK
+
+SECRET = {"shipper": "shipper-url", "console": "console-url"}
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Json]:
+    return built(DEPLOY / "overlays" / "store")
+
+
+@pytest.fixture(scope="module")
+def replica(found: list[Json]) -> Json:
+    return one(found, "Deployment")["spec"]["template"]["spec"]
+
+
+@pytest.fixture(scope="module")
+def page(found: list[Json]) -> Json:
+    return one(found, "Deployment", "vgpu-webhook-console")["spec"]["template"]["spec"]
+
+
+@pytest.fixture
+def from_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STORE_VARIABLE, "postgresql://user@host/decisions")
+
+
+def stored_in(container: Json) -> Json:
+    (variable,) = [each for each in container["env"] if each["name"] == STORE_VARIABLE]
+    return variable["valueFrom"]["secretKeyRef"]
+
+
+@pytest.mark.usefixtures("from_secret")
+def test_the_sidecar_ships_what_the_webhook_writes_and_cannot_write(replica: Json):
+    (sidecar,), (webhook,) = replica["initContainers"], replica["containers"]
+    assert sidecar["restartPolicy"] == "Always"
+    assert sidecar["args"][:2] == ["audit", "ship"]
+    options = parsed(audit.ship, sidecar["args"][2:])
+    assert options.path == parsed(serve.command, webhook["args"][1:]).audit_logs[1]
+    assert options.source == "$(POD_NAME)"
+    assert stored_in(sidecar) == {"name": "vgpu-webhook-store", "key": SECRET["shipper"]}
+    (mount,) = sidecar["volumeMounts"]
+    assert mount["readOnly"] is True
+    assert {"name": mount["name"], "mountPath": mount["mountPath"]} in webhook["volumeMounts"]
+    assert "envFrom" not in sidecar
+    assert STORE_VARIABLE not in str(webhook)
+
+
+@pytest.mark.usefixtures("from_secret")
+def test_the_console_shows_the_store_and_nothing_reaches_it(replica: Json, page: Json):
+    (container,) = page["containers"]
+    options = parsed(console.command, container["args"][1:])
+    assert options.audit_log is None
+    assert options.store
+    assert stored_in(container) == {"name": "vgpu-webhook-store", "key": SECRET["console"]}
+    assert options.bind.rpartition(":")[0] in LOOPBACK
+    assert "ports" not in container
+    assert container["args"][1:4] == replica["containers"][0]["args"][1:4], "the same cluster and policy"
+    assert container["securityContext"] == replica["containers"][0]["securityContext"]
+    assert page["securityContext"] == replica["securityContext"]
+
+
+def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], page: Json):
+    account = page["serviceAccountName"]
+    bindings = [
+        (each["kind"], each["roleRef"]["name"])
+        for each in found
+        if any(subject["name"] == account for subject in each.get("subjects", []))
+    ]
+    assert sorted(bindings) == [("ClusterRoleBinding", "vgpu-webhook"), ("RoleBinding", "vgpu-webhook")]
+
+
+def test_the_way_to_the_database_is_open_for_both(found: list[Json]):
+    policy = one(found, "NetworkPolicy", "vgpu-webhook-store")["spec"]
+    (expression,) = policy["podSelector"]["matchExpressions"]
+    for name in ("vgpu-webhook", "vgpu-webhook-console"):
+        labels = one(found, "Deployment", name)["spec"]["template"]["metadata"]["labels"]
+        assert labels[expression["key"]] in expression["values"]
+    assert policy["egress"] == [{"ports": [{"protocol": "TCP", "port": 5432}]}]
+
+
+def test_a_release_with_values_of_its_own():
+    place: dict[str, Any] = {"ipBlock": {"cidr": "10.0.0.5/32"}}
+    store = {"enabled": True, "secret": "db", "keepAge": "30d", "keepBytes": "8Gi", "port": 6432, "to": [place]}
+    found = objects({"store": store})
+    (sidecar,) = one(found, "Deployment")["spec"]["template"]["spec"]["initContainers"]
+    assert {"--keep-age=30d", "--keep-bytes=8Gi"} <= {*sidecar["args"]}
+    assert stored_in(sidecar)["name"] == "db"
+    (rule,) = one(found, "NetworkPolicy", "vgpu-webhook-store")["spec"]["egress"]
+    assert rule == {"ports": [{"protocol": "TCP", "port": 6432}], "to": [place]}
