@@ -112,6 +112,7 @@ decisions = Table(
     Column("group_id", BigInteger, nullable=False),
 )
 Index("decisions_by_time", decisions.c.at, decisions.c.group_id)
+Index("decisions_by_group", decisions.c.group_id, decisions.c.number)
 Index("decisions_by_name", decisions.c.name_id, decisions.c.group_id, decisions.c.at)
 blocks = Table(
     "blocks",

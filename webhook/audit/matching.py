@@ -9,7 +9,11 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, sel
 from webhook.audit.database import among, any_glob, any_rule, decisions, groups, names, read_list, storable, unindexed
 from webhook.audit.filters import Filter
 
-FEW_NAMES = 1000  # whose decisions are looked up by name; with more names, decisions are read one after the other
+# Up to so many, decisions are looked up by the index of their names, groups or time, and sorted. Of more, the newest are found
+# sooner by reading one after the other.
+FEW_NAMES = 1000
+FEW_IN_GROUPS = 20_000
+FEW_IN_TIME = 150_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -58,20 +62,34 @@ def matching(db: Connection, wanted: Filter, few: int = FEW_NAMES) -> Matching:
     at: ColumnElement[int] = decisions.c.at
     if ids is not None and not ids:
         return Matching(false(), number)
-    conditions = [] if ids is None else [among(db, unindexed(decisions.c.group_id), ids)]
+    conditions: list[ColumnElement[bool]] = []
+    group_id: ColumnElement[int] = decisions.c.group_id
     if wanted.names:
         named = select(names.c.id).where(any_name(db, wanted))
-        count = db.scalar(select(func.count()).select_from(named.limit(few + 1).subquery())) or 0
-        name_id = decisions.c.name_id if count <= few else unindexed(decisions.c.name_id)
-        number, at = unindexed(number) if count <= few else number, unindexed(at)
-        conditions.append(name_id.in_(named))
-    if wanted.since is not None:
-        conditions.append(at >= to_micros(wanted.since))
-    if wanted.until is not None:
-        conditions.append(at < to_micros(wanted.until))
+        by_name = _are_few(db, named, few)
+        conditions.append((decisions.c.name_id if by_name else unindexed(decisions.c.name_id)).in_(named))
+        number, at, group_id = unindexed(number) if by_name else number, unindexed(at), unindexed(group_id)
+    elif ids is not None and _are_few(db, select(number).where(among(db, group_id, ids)), FEW_IN_GROUPS):
+        number, at = unindexed(number), unindexed(at)
+    elif wanted.until is not None and _are_few(db, select(at).where(*_times(at, wanted)), FEW_IN_TIME):
+        number, group_id = unindexed(number), unindexed(group_id)
+    else:
+        group_id = unindexed(group_id)
+    conditions += [] if ids is None else [among(db, group_id, ids)]
+    conditions += _times(at, wanted)
     if wanted.id:
         conditions.append(decisions.c.id == storable(wanted.id))
     return Matching(and_(true(), *conditions), number)
+
+
+def _are_few(db: Connection, some: Select[Any], most: int) -> bool:
+    """Whether a query has at most so many rows; it is not read further."""
+    return (db.scalar(select(func.count()).select_from(some.limit(most + 1).subquery())) or 0) <= most
+
+
+def _times(at: ColumnElement[int], wanted: Filter) -> list[ColumnElement[bool]]:
+    since = [] if wanted.since is None else [at >= to_micros(wanted.since)]
+    return since if wanted.until is None else [*since, at < to_micros(wanted.until)]
 
 
 def matching_groups(db: Connection, wanted: Filter) -> list[int] | None:

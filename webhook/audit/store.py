@@ -250,7 +250,10 @@ class DecisionStore:
 
     def _least_to_keep(self, db: Connection, extent: Extent) -> int:
         """The number of the oldest decision that stays."""
-        if extent.count > self._keep.decisions or size(db) > self._keep.bytes:
+        most = self._keep.decisions
+        if extent.count > most:
+            return extent.last - most + most // SLACK + 1
+        if size(db) > self._keep.bytes:
             return extent.first + max(extent.count // SLACK, 1)
         if self._keep.age is None:
             return extent.first
