@@ -37,6 +37,22 @@ FACTS = {
             "the ordinary node fit looks at memory, cores and percentage, too",
             "the ordinary node fit looks at the count alone",
         ),
+        "limits_root": (
+            "the capability of queue root limits a hierarchy of queues",
+            "the capability of queue root limits nothing",
+        ),
+        "counts_terminating": (
+            "a pod that is being deleted occupies its devices",
+            "a pod that is being deleted occupies no device",
+        ),
+        "counts_repeats": (
+            "each entry of a pod for the same card counts",
+            "the first entry of a pod for a card counts, others do not",
+        ),
+        "skips_torn": (
+            "an assignment that cannot be read is skipped",
+            "an assignment with too few fields stops the scheduler",
+        ),
     },
     "target.devicePlugin": {
         "one_container": ("one vGPU container a pod is served", "several vGPU containers a pod are served"),
