@@ -207,7 +207,7 @@ def test_what_differs_is_marked(check):
     assert "    memoryAboveCard          clamp" in lines
     assert "    toleration               {key: volcano.sh/vgpu, operator: Exists, effect: NoSchedule}" in lines
     marked = [line[4:].split()[0] for line in lines[: lines.index("levels in a")] if line.startswith("  * ")]
-    assert marked == ["target.volcano", "GPU", "workloads", "fleet.autoscaled", "fleet.declared"]
+    assert marked == ["target.volcano", "GPU", "an", "workloads", "fleet.autoscaled", "fleet.declared"]
 
 
 def test_a_long_default_is_left_out(check):
@@ -241,6 +241,14 @@ def test_default_rows_are_dim_and_changed_levels_have_a_colour(check, monkeypatc
         ({"volcano": "1.14.0"}, "the annotation that spreads a group's pods over cards is ignored"),
         ({"volcano": "1.13.0"}, "the ordinary node fit looks at memory, cores and percentage, too"),
         ({"volcano": "1.12.0"}, "the ordinary node fit looks at the count alone"),
+        ({"volcano": "1.13.0"}, "the capability of queue root limits a hierarchy of queues"),
+        ({"volcano": "1.12.0"}, "the capability of queue root limits nothing"),
+        ({"volcano": "1.14.0"}, "a pod that is being deleted occupies its devices"),
+        ({"volcano": "1.15.0"}, "a pod that is being deleted occupies no device"),
+        ({"volcano": "1.14.0"}, "each entry of a pod for the same card counts"),
+        ({"volcano": "1.15.0"}, "the first entry of a pod for a card counts, others do not"),
+        ({"volcano": "1.16.0"}, "an assignment that cannot be read is skipped"),
+        ({"volcano": "1.15.0"}, "an assignment with too few fields stops the scheduler"),
         ({"devicePlugin": "1.12.0"}, "one vGPU container a pod is served"),
         ({"devicePlugin": "1.11.0"}, "several vGPU containers a pod are served"),
     ],

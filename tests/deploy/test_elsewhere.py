@@ -61,8 +61,8 @@ def test_nothing_keeps_the_old_names(overlay: Path, tmp_path: Path):
     assert {line.strip(" -") for line in plain} <= EXPECTED, plain
 
 
-# The container's name, and the name in the certificate by which Prometheus verifies it.
-EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook"}
+# The container's name, the name in the certificate by which Prometheus verifies it, and the Secret that the user makes.
+EXPECTED = {"vgpu-webhook", "serverName: vgpu-webhook", "name: vgpu-webhook-store"}
 
 
 def test_the_parts_agree(tmp_path: Path):

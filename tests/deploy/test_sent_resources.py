@@ -14,20 +14,38 @@ from webhook.manifests.configurations import configurations
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config
 
+# Of these, new and changed objects.
+WORKLOADS = {
+    ("apps", "v1"): ["daemonsets", "deployments", "replicasets", "statefulsets"],
+    ("", "v1"): ["podtemplates", "replicationcontrollers"],
+    ("batch", "v1"): ["cronjobs", "jobs"],
+    ("argoproj.io", "v1alpha1"): [
+        "clusterworkflowtemplates",
+        "cronworkflows",
+        "rollouts",
+        "workflows",
+        "workflowtemplates",
+    ],
+    ("batch.volcano.sh", "v1alpha1"): ["cronjobs", "jobs"],
+    ("flow.volcano.sh", "v1alpha1"): ["jobtemplates"],
+    ("jobset.x-k8s.io", "v1alpha2"): ["jobsets"],
+    ("kubeflow.org", "v1"): ["jaxjobs", "mpijobs", "notebooks", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"],
+    ("kubeflow.org", "v2beta1"): ["mpijobs"],
+    ("leaderworkerset.x-k8s.io", "v1"): ["leaderworkersets"],
+    ("ray.io", "v1"): ["rayclusters", "raycronjobs", "rayjobs", "rayservices"],
+    ("serving.knative.dev", "v1"): ["services"],
+    ("serving.kserve.io", "v1alpha1"): ["llminferenceservices"],
+    ("serving.kserve.io", "v1alpha2"): ["llminferenceservices"],
+    ("serving.kserve.io", "v1beta1"): ["inferenceservices"],
+    ("sparkoperator.k8s.io", "v1beta2"): ["scheduledsparkapplications", "sparkapplications"],
+    ("trainer.kubeflow.org", "v1alpha1"): ["clustertrainingruntimes", "trainingruntimes", "trainjobs"],
+}
 SENT = {
     ("", "v1", "pods"): {"CREATE", "UPDATE"},
     ("", "v1", "pods/ephemeralcontainers"): {"UPDATE"},
     ("", "v1", "configmaps"): {"CREATE"},  # the probe, by name and as a dry run only
-    ("apps", "v1", "daemonsets"): {"CREATE", "UPDATE"},
-    ("apps", "v1", "deployments"): {"CREATE", "UPDATE"},
-    ("apps", "v1", "replicasets"): {"CREATE", "UPDATE"},
-    ("apps", "v1", "statefulsets"): {"CREATE", "UPDATE"},
-    ("", "v1", "podtemplates"): {"CREATE", "UPDATE"},
-    ("", "v1", "replicationcontrollers"): {"CREATE", "UPDATE"},
-    ("batch", "v1", "cronjobs"): {"CREATE", "UPDATE"},
-    ("batch", "v1", "jobs"): {"CREATE", "UPDATE"},
-    ("batch.volcano.sh", "v1alpha1", "jobs"): {"CREATE", "UPDATE"},
 }
+SENT |= {(*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources}
 
 # The control plane needs these in order to recover, whatever answers here.
 NEVER = [
@@ -88,7 +106,8 @@ def test_only_these_are_sent(find):
             for version in rule["apiVersions"]:
                 for resource in rule["resources"]:
                     sent.setdefault((group, version, resource), set()).update(rule["operations"])
-        assert rule["scope"] == "Namespaced"
+                    # Some workloads are of no namespace, such as a ClusterWorkflowTemplate.
+                    assert rule["scope"] == "Namespaced" or resource in WORKLOADS[group, version]
     assert sent == SENT
 
 

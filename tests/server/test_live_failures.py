@@ -78,10 +78,12 @@ def test_a_failing_server_is_not_pestered(start: Start, api: ApiServer, tmp_path
     api.fail(".*", drop)
     live = Live(start, api, tmp_path / "kubeconfig")
     time.sleep(1.5)
-    assert 12 <= len(api.requests) <= 80, "four ConfigMaps, at most every 0.15 s each once they failed a few times"
+    assert 12 <= len(api.requests) <= 80, (
+        "four ConfigMaps and the queues, at most every 0.15 s each once they failed a few times"
+    )
     assert live.refused(5) == []
     lines = live.program.log().splitlines()
-    assert len([line for line in lines if "retrying" in line]) == 4
+    assert len([line for line in lines if "retrying" in line]) == 5
     api.heal()
     until(lambda: live.refused(5) == ["card-count"])
 
