@@ -406,7 +406,9 @@ class ClusterSources:
             return True
         nodes_known = version.nodes_known or version.files.raw_nodes is not None
         queues_settled = self._queues.settled or version.files.queues is not None
-        return nodes_known and queues_settled and all(source.settled for source in self._config_maps)
+        quotas_settled = self._quotas.settled or not self._quotas.followed
+        collections_known = nodes_known and queues_settled and quotas_settled
+        return collections_known and all(source.settled for source in self._config_maps)
 
     def read(self) -> ClusterReading:
         """Read what has changed, and follow the nodes as the device config requires."""
