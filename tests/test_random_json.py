@@ -19,7 +19,7 @@ from webhook.server.admission import ENDPOINTS, Admission
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 DATA = Path(__file__).parent / "data"
 FLEET, CONFIG = DATA / "fleets" / "every-family.yaml", DATA / "config" / "device-config.yaml"
@@ -30,7 +30,7 @@ RECORDED = [json.loads(path.read_bytes()) for path in sorted((DATA / "reviews").
 def admission():
     config = load_device_config(CONFIG)
     metrics = Metrics()
-    snapshot = build_snapshot(config, default_policy(), load_nodes(FLEET, config))
+    snapshot = SnapshotInputs(config, default_policy(), load_nodes(FLEET, config)).snapshot()
     return Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
 
 

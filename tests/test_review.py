@@ -21,7 +21,7 @@ from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, review, validate
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 DATA = Path(__file__).parent / "data"
@@ -32,7 +32,7 @@ def snapshot(*fleets: str | None, **policy: Any) -> Snapshot:
     """All settings, with the nodes of some files; they are not known where the file is None."""
     files = [DATA / "fleets" / f"{fleet}.yaml" for fleet in fleets or ("mixed",) if fleet]
     nodes = [node for file in files for node in load_nodes(file, CONFIG)] if files else None
-    return build_snapshot(CONFIG, parse_policy(policy, "the test's policy"), nodes)
+    return SnapshotInputs(CONFIG, parse_policy(policy, "the test's policy"), nodes).snapshot()
 
 
 USUAL = snapshot()
@@ -153,7 +153,7 @@ def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any
         pod["spec"].pop(demanded, None)
     nodes = [node for node in (read_node(item, CONFIG) for item in raw) if node]
     policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
-    fewer, more = (build_snapshot(CONFIG, policy, some) for some in (nodes[:-1], nodes))
+    fewer, more = (SnapshotInputs(CONFIG, policy, some).snapshot() for some in (nodes[:-1], nodes))
     mutated = request(dict(mutate(request(pod), more).object))
     if _fleet_denies(validate(mutated, more)):
         assert _fleet_denies(validate(mutated, fewer))
@@ -288,7 +288,9 @@ def _crowded_fleet() -> Snapshot:
     for number, node in enumerate(raw):
         node["metadata"]["labels"] = {"zone": str(number % 97), "size": str(number % 900)}
     nodes = [node for item in raw if (node := read_node(item, CONFIG))]
-    return build_snapshot(CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy"), nodes)
+    return SnapshotInputs(
+        CONFIG, parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy"), nodes
+    ).snapshot()
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.fleet import Fleet
-from webhook.devices.queues import Queues
-from webhook.devices.quotas import Quotas
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
@@ -166,7 +165,7 @@ class Snapshot:
     Attributes:
         config, settings, levels: the device config and the policy.
         fleet: None if unknown or stale.
-        queues, quotas: likewise.
+        collections: what else is known of the cluster.
         digests: of all of these, so that a decision can be replayed.
         mutations: those that device config and policy want, in order.
     """
@@ -176,8 +175,7 @@ class Snapshot:
     levels: LevelTable
     fleet: Fleet | None
     digests: Mapping[str, str]
-    queues: Queues | None = None
-    quotas: Quotas | None = None
+    collections: Collections = field(default_factory=Collections)
     mutations: tuple[Mutation, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -295,8 +293,7 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
         snapshot.settings,
         effective.levels,
         effective.repairs_off,
-        queues=snapshot.queues,
-        quotas=snapshot.quotas,
+        collections=snapshot.collections,
     )
 
 

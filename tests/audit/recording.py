@@ -9,7 +9,7 @@ from webhook.audit.replay import ENDPOINT_REVIEWS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import API_VERSION
 from webhook.wire.models import Request
 
@@ -19,7 +19,7 @@ NODES = [node for name in ("every-family", "npu-core") for node in load_nodes(DA
 
 
 def snapshot(policy: Any = None, nodes: Any = NODES, config: Any = CONFIG) -> Snapshot:
-    return build_snapshot(config, parse_policy(policy, "test"), nodes)
+    return SnapshotInputs(config, parse_policy(policy, "test"), nodes).snapshot()
 
 
 def request(raw: dict[str, Any], old: dict[str, Any] | None = None, **fields: Any) -> Request:

@@ -13,7 +13,7 @@ from webhook.audit import writer as audit
 from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.settings.files import SAMPLES, load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 LOG = SAMPLES / "audit.jsonl"
@@ -37,7 +37,7 @@ _ASKED = (
 def lines() -> Iterator[bytes]:
     """The lines that the webhook would write, but for the time that it takes."""
     config = load_device_config(SAMPLES / "device-config.yaml")
-    used = build_snapshot(config, default_policy(), load_nodes(SAMPLES / "fleet.yaml", config))
+    used = SnapshotInputs(config, default_policy(), load_nodes(SAMPLES / "fleet.yaml", config)).snapshot()
     for minute, namespace, user, name in _ASKED:
         asked = request(_pod(name), namespace=namespace, name="", user=user)
         at = _BEGIN + timedelta(minutes=minute)

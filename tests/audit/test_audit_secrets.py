@@ -15,7 +15,7 @@ from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 SECRET = "s3cr3t"
@@ -26,7 +26,7 @@ def _snapshot(**settings: Any) -> Any:
     config = parse_device_config({"nvidia": {"defaultGPUNum": 1, "defaultMemory": 100, **settings}}, "test")
     node = read_node(strategies.node_json("n", strategies.register([("NVIDIA-Tesla T4", 15360)])), config)
     assert node is not None
-    return build_snapshot(config, parse_policy(LEVELS, "test"), [node])
+    return SnapshotInputs(config, parse_policy(LEVELS, "test"), [node]).snapshot()
 
 
 SNAPSHOTS = [_snapshot(), _snapshot(overwriteEnv=True)]

@@ -20,7 +20,7 @@ from webhook.pod.view import PodView
 from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, review
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire import codec
 from webhook.wire.models import Request
 
@@ -31,7 +31,9 @@ RECORDED = sorted((DATA / "reviews").glob("*.json"))
 def _snapshot() -> Snapshot:
     config = load_device_config(DATA / "config" / "device-config.yaml")
     files = [DATA / "fleets" / f"{name}.yaml" for name in ("every-family", "npu-core")]
-    return build_snapshot(config, default_policy(), [node for file in files for node in load_nodes(file, config)])
+    return SnapshotInputs(
+        config, default_policy(), [node for file in files for node in load_nodes(file, config)]
+    ).snapshot()
 
 
 SNAPSHOT = _snapshot()

@@ -14,7 +14,7 @@ from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
 from webhook.rules.base import Level
 from webhook.settings.files import SettingsPaths
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
 
@@ -110,7 +110,7 @@ def test_a_split_count_is_what_the_device_plugin_would_register():
 
 def test_the_same_split_count_changes_no_other_family():
     split = [with_split(node, 3, CONFIG.vgpu.number_name) for node in NODES]
-    before, after = (build_snapshot(CONFIG, default_policy(), nodes).fleet for nodes in (NODES, split))
+    before, after = (SnapshotInputs(CONFIG, default_policy(), nodes).snapshot().fleet for nodes in (NODES, split))
     assert before is not None
     assert after is not None
     assert {card.split for shape in after.vgpu.shapes for card in shape.cards} == {3}

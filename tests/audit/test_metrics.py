@@ -10,11 +10,11 @@ from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.server.metrics import Metrics
 from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import build_snapshot, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
 from webhook.wire import codec
 
 DATA = Path(__file__).parents[1] / "data"
-SNAPSHOT = build_snapshot(default_device_config(), default_policy(), None)
+SNAPSHOT = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -53,7 +53,7 @@ def test_reviews():
 def test_what_is_not_enforced_is_counted_apart(enforcement: str):
     metrics = Metrics()
     policy = parse_policy({"enforcement": enforcement}, "the test's policy")
-    reviewed(metrics, "cores-over-100", build_snapshot(default_device_config(), policy, None))
+    reviewed(metrics, "cores-over-100", SnapshotInputs(default_device_config(), policy, None).snapshot())
     labels = {"operation": "CREATE", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-denied", **labels) == 1
     assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-mutated", **labels) == 1
@@ -104,7 +104,7 @@ def test_the_fleet():
     metrics = Metrics()
     config = default_device_config()
     nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config)
-    metrics.fleet(build_snapshot(config, default_policy(), nodes).fleet)
+    metrics.fleet(SnapshotInputs(config, default_policy(), nodes).snapshot().fleet)
     sizes = [value(metrics, f"fleet_{name}", family="vgpu") for name in ("nodes", "shapes", "cards")]
     assert sizes == [4, 4, 18]
     assert value(metrics, "fleet_nodes", family="ascend") == 0

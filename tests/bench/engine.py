@@ -18,7 +18,7 @@ from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 DATA = Path(__file__).parents[1] / "data"
 REVIEW = (DATA / "reviews" / "gpu-pod1.json").read_bytes()
@@ -44,13 +44,13 @@ def report() -> None:
     config = load_device_config(DATA / "config" / "device-config.yaml")
     policy = default_policy()
     snapshots = {
-        "5 nodes, 4 shapes (mixed.yaml)": build_snapshot(
+        "5 nodes, 4 shapes (mixed.yaml)": SnapshotInputs(
             config, policy, load_nodes(DATA / "fleets" / "mixed.yaml", config)
-        )
+        ).snapshot()
     }
     for size in (5_000, 50_000):
         nodes = [found for number in range(size) if (found := read_node(fleets.node(number, 20), config))]
-        snapshots[f"{size:,} nodes, 20 shapes"] = build_snapshot(config, policy, nodes)
+        snapshots[f"{size:,} nodes, 20 shapes"] = SnapshotInputs(config, policy, nodes).snapshot()
     settle_memory()
     print("engine, bytes in to bytes out, audit line and metrics included (µs, median; aim: at most 60)")
     print(f"  {'fleet':<34}{'mutate':>9}{'validate':>10}{'ratio to 5 nodes (aim: 0.90 to 1.10)':>39}")
@@ -67,7 +67,9 @@ def report() -> None:
     for name, snapshot in snapshots.items():
         print(f"  {name:<34}{'':>9}{_median(_answers(snapshot)[1], GANG, calls=100):>10.1f}")
     print("\nengine, other reviews against every-family.yaml (µs, median)")
-    answers = _answers(build_snapshot(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)))
+    answers = _answers(
+        SnapshotInputs(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)).snapshot()
+    )
     for path in OTHERS:
         body = (DATA / "reviews" / f"{path}.json").read_bytes()
         mutate, validate = (_median(answer, body) for answer in answers)

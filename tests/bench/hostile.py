@@ -14,7 +14,7 @@ from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 SHOWN = 12
 TICK = 0.001
@@ -23,7 +23,9 @@ TICK = 0.001
 def report() -> None:
     """Print the slowest of them."""
     config = load_device_config(DATA / "config" / "device-config.yaml")
-    snapshot = build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config))
+    snapshot = SnapshotInputs(
+        config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config)
+    ).snapshot()
     metrics = Metrics()
     admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
     settle_memory()

@@ -9,9 +9,10 @@ import yaml
 from tests.cli.conftest import pod, vgpus
 from tests.kube.apiserver import ApiServer, config_map
 from webhook import names
-from webhook.settings.cluster_sources import QUEUES, QUOTAS
 from webhook.settings.files import SAMPLES
+from webhook.settings.sources import COLLECTIONS
 
+QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
 FILES = {
     "--fleet": SAMPLES / "fleet.yaml",
     "--device-config": SAMPLES / "device-config.yaml",

@@ -28,7 +28,7 @@ def test_nothing_is_given():
 def test_files():
     given = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
     files, cluster = read(*[word for key, value in given.items() for word in (f"--{key}", value)])
-    assert files == SettingsPaths(*map(Path, "cpfsqr"))
+    assert files == SettingsPaths(*map(Path, "cpfs"), {"queues": Path("q"), "quotas": Path("r")})
     assert files.paths == tuple(map(Path, "cpfsqr"))
     assert cluster is None
 

@@ -17,7 +17,7 @@ from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import build_snapshot, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
 from webhook.wire.codec import decode
 
 DATA = Path(__file__).parents[1] / "data"
@@ -37,7 +37,7 @@ def cluster(nvidia: dict[str, Any] | None = None, policy: Policy | None = None, 
     document["nvidia"].update(nvidia or {})
     config = parse_device_config(document, "device-config.yaml")
     nodes = load_nodes(DATA / "fleets" / "every-family.yaml", config)
-    snapshot = build_snapshot(config, policy, nodes)
+    snapshot = SnapshotInputs(config, policy, nodes).snapshot()
     return Cluster(snapshot, entries(configurations(snapshot.config, policy, all_pods=all_pods)))
 
 
@@ -45,7 +45,7 @@ USUAL = cluster()
 RENAMED = cluster({"resourceCountName": names.NVIDIA_GPU, "resourceMemoryName": "example.org/slice"})
 HIDING = cluster({"overwriteEnv": True, "resourceCountName": names.NVIDIA_GPU}, all_pods=True)
 WITHOUT_CONFIG = Cluster(
-    build_snapshot(default_device_config(), default_policy(), None),
+    SnapshotInputs(default_device_config(), default_policy(), None).snapshot(),
     entries(configurations(default_device_config(), default_policy())),
 )
 CLUSTERS = st.sampled_from([USUAL, RENAMED, HIDING, WITHOUT_CONFIG])

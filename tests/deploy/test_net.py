@@ -28,7 +28,7 @@ from webhook.policy.policy import Policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 ALL_DENY = dict.fromkeys(NETS["static"], "deny")
 STRICT = {"rules": ALL_DENY, "repairs": {"toleration": "off"}}
@@ -80,7 +80,7 @@ class Both:
 
     def __init__(self, snapshot: Snapshot, policy: Policy, net: str = "static") -> None:
         self._held = NETS[net]
-        self._snapshot = build_snapshot(snapshot.config, policy, None)
+        self._snapshot = SnapshotInputs(snapshot.config, policy, None).snapshot()
         self.net = Net(net, snapshot.config, policy)
 
     def assert_agree(self, asked: dict[str, Any]) -> str:

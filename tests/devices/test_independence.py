@@ -10,7 +10,7 @@ from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy
 from webhook.review import review
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 POLICY = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
 FAMILIES = tuple(strategies.node_models)
@@ -45,7 +45,7 @@ def pods(draw, family):
 def said(pod, raw):
     """All that a review says of a pod, and does with it."""
     nodes = [node for item in raw if (node := read_node(item, CONFIG)) is not None]
-    outcome = review(request(pod), build_snapshot(CONFIG, POLICY, nodes))
+    outcome = review(request(pod), SnapshotInputs(CONFIG, POLICY, nodes).snapshot())
     return outcome.violations, outcome.operations, outcome.notices
 
 

@@ -12,11 +12,11 @@ from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
 from webhook.pod.view import PodView
 from webhook.policy.policy import default_policy
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 NODES = load_nodes(DATA / "fleets" / "every-family.yaml", CONFIG)
-SNAPSHOT = build_snapshot(CONFIG, default_policy(), NODES)
+SNAPSHOT = SnapshotInputs(CONFIG, default_policy(), NODES).snapshot()
 
 
 def pod(limits: dict[str, Any]) -> DevicePod:

@@ -29,7 +29,7 @@ from webhook.manifests.net.repairs import NOT_IN_NET, repairing_policy
 from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, validate
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 SECONDS = 20.0
 NAMESPACE, EXEMPT = "net-held", "net-free"
@@ -94,7 +94,7 @@ def denials(manifest: Object) -> list[str]:
     """What the engine refuses a pod for, by the rules of the net and after its repairs."""
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     policy = parse_policy(DENYING | {"repairs": dict.fromkeys(NOT_IN_NET, "off")}, "policy")
-    snapshot = build_snapshot(config, policy, None)
+    snapshot = SnapshotInputs(config, policy, None).snapshot()
     repaired = answer(mutate, request(manifest), snapshot).object
     held = [
         found for found in answer(validate, request(dict(repaired)), snapshot).denials if found.rule in NETS["static"]

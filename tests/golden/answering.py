@@ -14,7 +14,7 @@ from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 
@@ -74,4 +74,4 @@ def _snapshot(fleet: str, **nvidia: str) -> Snapshot:
     document = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
     document["nvidia"].update(nvidia)
     config = parse_device_config(document, "device-config.yaml")
-    return build_snapshot(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config))
+    return SnapshotInputs(config, default_policy(), load_nodes(DATA / "fleets" / f"{fleet}.yaml", config)).snapshot()

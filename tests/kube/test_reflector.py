@@ -283,6 +283,20 @@ def test_credentials_that_are_lost_come_back(api: ApiServer, start: Start, crede
     until(lambda: mirror.confirmed)
 
 
+def test_it_starts_once(api: ApiServer, start: Start, credentials: Credentials):
+    running = start()
+    running.start()
+    running.stop()
+    until(lambda: not running.running)
+    running.start()
+    stopped: Reflector[str] = Reflector("nodes", NODES, lambda: Client(credentials), text_of)
+    stopped.stop()
+    stopped.start()
+    assert not running.running
+    assert not stopped.running
+    assert listed(api) == 1
+
+
 @pytest.mark.parametrize("fault", [None, hang, status(429, {"Retry-After": "100"})])
 def test_it_stops_at_once(api: ApiServer, start: Start, fault: Any):
     if fault is not None:

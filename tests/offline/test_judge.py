@@ -17,14 +17,14 @@ from webhook.offline.scan import Judged, Tally, is_scanned, judge, subject_of, w
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 
 def snapshot(policy: dict[str, Any] | None = None) -> Snapshot:
     config = parse_device_config({"nvidia": {"defaultGPUNum": 1}}, "test")
     node = read_node(strategies.node_json("gpu", strategies.register([("NVIDIA-Tesla T4", 15360)] * 2)), config)
     assert node is not None
-    return build_snapshot(config, parse_policy(policy or {}, "test"), [node])
+    return SnapshotInputs(config, parse_policy(policy or {}, "test"), [node]).snapshot()
 
 
 SNAPSHOT = snapshot()

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from tests.strategies import ascend_node, gpushare_node, node_json, register
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
-from webhook.devices.queues import Queue
+from webhook.devices.queues import Queue, Queues
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.offline.documents import Document
@@ -205,10 +206,7 @@ def test_a_volcano_job_of_which_one_task_waits_longer():
 
 
 CAPACITY = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "capacity"}]}]}, "test")
-QUEUES = [
-    Queue("open", "Open", capability={MEMORY: 20000}),
-    Queue("closed", "Closed"),
-]
+COLLECTIONS = Collections(Queues([Queue("open", "Open", capability={MEMORY: 20000}), Queue("closed", "Closed")]))
 
 
 @pytest.mark.parametrize(
@@ -221,13 +219,13 @@ QUEUES = [
     ],
 )
 def test_the_queue_of_the_group(queue, conf, verdict):
-    live, _ = state([gpu_node("gpu-a")], scheduler=conf, queues=QUEUES)
+    live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=COLLECTIONS)
     subject = WaitingObject(Document("a pod", pod(number=1, memory=20000)), True, group=PodGroup("a", "g", queue=queue))
     assert explain_waiting(subject, live).verdict is verdict
 
 
 def test_a_queue_that_allows_less_than_the_pod_requests():
-    live, _ = state([gpu_node("gpu-a")], scheduler=CAPACITY, queues=QUEUES)
+    live, _ = state([gpu_node("gpu-a")], scheduler=CAPACITY, collections=COLLECTIONS)
     subject = WaitingObject(
         Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
     )

@@ -17,7 +17,7 @@ from webhook.pod.view import PodView
 from webhook.policy.policy import parse_policy
 from webhook.review import review
 from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 Json = dict[str, Any]
@@ -72,7 +72,9 @@ def _review(row: Json, directory: Path) -> Outcome:
         object=pod_json(row["pod"]),
         old_object=None,
     )
-    return review(request, build_snapshot(config, parse_policy(row.get("policy"), "the row's policy"), nodes))
+    return review(
+        request, SnapshotInputs(config, parse_policy(row.get("policy"), "the row's policy"), nodes).snapshot()
+    )
 
 
 def _rules(judged: Outcome) -> list[str]:

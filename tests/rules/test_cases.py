@@ -25,16 +25,17 @@ import jsonpatch
 import pytest
 import yaml
 
+from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue, read_queue
-from webhook.devices.quotas import Quota, read_quota
+from webhook.devices.queues import Queue, Queues, read_queue
+from webhook.devices.quotas import Quota, Quotas, read_quota
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.outcome import Outcome
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.files import load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 CASES = Path(__file__).parent / "cases"
@@ -89,10 +90,10 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
     nodes = load_nodes(DATA / "fleets" / f"{case['fleet']}.yaml", config) if "fleet" in case else None
     tiers = {"tiers": [{"plugins": case["scheduler"]}]} if "scheduler" in case else None
     conf = parse_scheduler_conf(tiers, "the case's scheduler") if tiers else None
-    queues = [_queue(**queue) for queue in case["queues"]] if "queues" in case else None
-    quotas = [_quota(index, hard) for index, hard in enumerate(case["quotas"])] if "quotas" in case else None
+    queues = Queues([_queue(**queue) for queue in case["queues"]]) if "queues" in case else None
+    quotas = Quotas([_quota(index, hard) for index, hard in enumerate(case["quotas"])]) if "quotas" in case else None
     policy = parse_policy(case.get("policy"), "the case's policy")
-    return build_snapshot(config, policy, nodes, conf, queues=queues, quotas=quotas)
+    return SnapshotInputs(config, policy, nodes, conf, Collections(queues, quotas)).snapshot()
 
 
 def _quota(index: int, hard: dict[str, Any]) -> Quota:

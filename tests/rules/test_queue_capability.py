@@ -5,12 +5,13 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue
+from webhook.devices.queues import Queue, Queues
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy
 from webhook.review import validate
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 CONF = parse_scheduler_conf({"tiers": [{"plugins": [{"name": "gang"}, {"name": "proportion"}]}]}, "test")
@@ -62,13 +63,13 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts(gang: tuple[list[dict[st
         ],
     }
     raw = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
-    snapshot = build_snapshot(
+    snapshot = SnapshotInputs(
         parse_device_config({}, "test"),
         parse_policy({}, "test"),
         None,
         CONF,
-        queues=[Queue("team-a", "Open", "", limits)],
-    )
+        Collections(Queues([Queue("team-a", "Open", "", limits)])),
+    ).snapshot()
     request = Request("u", "v1", "CREATE", "batch.volcano.sh", "Job", "", "team-a", "train", "alice", False, raw, None)
     found = [violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"]
     if any(task[name] > limit for task in job for name, limit in limits.items()):

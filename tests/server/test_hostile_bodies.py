@@ -24,7 +24,7 @@ from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire import codec
 
 SLOWEST = 0.25  # seconds of work for one body
@@ -38,7 +38,7 @@ BODIES = list(bodies())
 def snapshot() -> Any:
     config = load_device_config(DATA / "config" / "device-config.yaml")
     policy = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
-    return build_snapshot(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config))
+    return SnapshotInputs(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)).snapshot()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Device config, policy and fleet from files."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ from webhook.devices.config_file import parse_device_config
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy
 from webhook.settings import files
-from webhook.settings.files import SAMPLES, load_device_config, load_nodes, load_policy, load_queues, read_bytes
+from webhook.settings.files import SAMPLES, load_collection, load_device_config, load_nodes, load_policy, read_bytes
 from webhook.settings.snapshot import default_device_config
+from webhook.settings.sources import QUEUES
 
 DATA = Path(__file__).parent.parent / "data"
 CONFIG = default_device_config()
@@ -169,11 +171,14 @@ def test_a_settings_file_that_is_too_large(write, load):
     assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
 
 
+load_queues = partial(load_collection, collection=QUEUES)
+
+
 def test_queues(write):
     names = ["root", "default", "research", "research-vision", "archive"]
-    assert [queue.name for queue in load_queues(SAMPLES / "queues.yaml")] == names
+    assert list(load_queues(SAMPLES / "queues.yaml").by_name) == sorted(names)
     one = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
-    assert [queue.name for queue in load_queues(write(json.dumps(one)))] == ["a"]
+    assert list(load_queues(write(json.dumps(one))).by_name) == ["a"]
 
 
 @pytest.mark.parametrize(

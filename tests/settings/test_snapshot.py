@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.queues import Queues
+from webhook.devices.quotas import Quotas
 from webhook.devices.scheduler import SchedulerConf
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import build_snapshot, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
 
 DATA = Path(__file__).parent.parent / "data"
 DECLARED = {"fleet": {"declared": [{"name": "h100", "cards": [{"type": "H100", "memory": 95000}]}]}}
@@ -33,7 +36,7 @@ def test_the_built_in_config_is_volcanos():
 def test_the_parts_are_kept():
     config, nodes = mixed()
     policy = parse_policy({"workloads": "deny", "rules": {"card-count": "warn"}}, "test")
-    snapshot = build_snapshot(config, policy, nodes)
+    snapshot = SnapshotInputs(config, policy, nodes).snapshot()
     assert snapshot.config is config
     assert snapshot.settings is policy.settings
     assert snapshot.levels is policy.levels
@@ -42,60 +45,66 @@ def test_the_parts_are_kept():
 
 
 def test_no_nodes_are_known():
-    snapshot = build_snapshot(default_device_config(), default_policy(), None)
+    snapshot = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()
     assert snapshot.fleet is None
     assert snapshot.digests["fleet"] == "unknown"
 
 
 def test_no_nodes_is_another_thing_than_none_known():
-    snapshot = build_snapshot(default_device_config(), default_policy(), [])
+    snapshot = SnapshotInputs(default_device_config(), default_policy(), []).snapshot()
     assert snapshot.fleet.complete
     assert set(snapshot.fleet.by_family.values()) == {()}
     assert snapshot.digests["fleet"] == snapshot.fleet.digest != "unknown"
 
 
 def test_declared_shapes_alone_rule_nothing_out():
-    snapshot = build_snapshot(default_device_config(), parse_policy(DECLARED, "test"), None)
+    snapshot = SnapshotInputs(default_device_config(), parse_policy(DECLARED, "test"), None).snapshot()
     assert not snapshot.fleet.complete
     assert [shape.names for shape in snapshot.fleet.vgpu.shapes] == [("h100",)]
 
 
 def test_declared_shapes_join_the_real_ones():
     config, nodes = mixed()
-    snapshot = build_snapshot(config, parse_policy(DECLARED, "test"), nodes)
+    snapshot = SnapshotInputs(config, parse_policy(DECLARED, "test"), nodes).snapshot()
     assert snapshot.fleet.complete
     assert [shape.names[0] for shape in snapshot.fleet.vgpu.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
 
 
 def test_the_target_version_decides_what_is_seen():
     config, nodes = mixed()
-    newer = build_snapshot(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes)
+    newer = SnapshotInputs(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes).snapshot()
     assert newer.fleet.vgpu.slots
-    assert not build_snapshot(config, default_policy(), nodes).fleet.vgpu.slots
+    assert not SnapshotInputs(config, default_policy(), nodes).snapshot().fleet.vgpu.slots
 
 
 def test_an_old_scheduler_knows_the_well_known_names_only():
     config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     older = parse_policy({"target": {"volcano": "1.12.2"}}, "test")
-    assert build_snapshot(config, older, None).config.vgpu.number_name == "volcano.sh/vgpu-number"
-    assert "nvidia.com/gpu" not in build_snapshot(config, older, None).config.roles
-    assert build_snapshot(config, default_policy(), None).config is config
+    assert SnapshotInputs(config, older, None).snapshot().config.vgpu.number_name == "volcano.sh/vgpu-number"
+    assert "nvidia.com/gpu" not in SnapshotInputs(config, older, None).snapshot().config.roles
+    assert SnapshotInputs(config, default_policy(), None).snapshot().config is config
 
 
 def test_a_digest_changes_with_its_part_alone():
     config, nodes = mixed()
-    base = build_snapshot(config, default_policy(), nodes).digests
+    base = SnapshotInputs(config, default_policy(), nodes).snapshot().digests
     assert set(base) == {"config", "policy", "fleet"}
     others = {
-        "config": build_snapshot(parse_device_config({"nvidia": {"defaultCores": 5}}, "test"), default_policy(), nodes),
-        "policy": build_snapshot(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes),
-        "fleet": build_snapshot(config, default_policy(), nodes[:2]),
+        "config": SnapshotInputs(
+            parse_device_config({"nvidia": {"defaultCores": 5}}, "test"), default_policy(), nodes
+        ).snapshot(),
+        "policy": SnapshotInputs(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes).snapshot(),
+        "fleet": SnapshotInputs(config, default_policy(), nodes[:2]).snapshot(),
     }
-    known = build_snapshot(config, default_policy(), nodes, SchedulerConf()).digests
+    known = SnapshotInputs(config, default_policy(), nodes, SchedulerConf()).snapshot().digests
     assert known == {**base, "scheduler": known["scheduler"]}
-    queues = build_snapshot(config, default_policy(), nodes, queues=[]).digests
+    queues = (
+        SnapshotInputs(config, default_policy(), nodes, collections=Collections(queues=Queues([]))).snapshot().digests
+    )
     assert queues == {**base, "queues": queues["queues"]}
-    quotas = build_snapshot(config, default_policy(), nodes, quotas=[]).digests
+    quotas = (
+        SnapshotInputs(config, default_policy(), nodes, collections=Collections(quotas=Quotas([]))).snapshot().digests
+    )
     assert quotas == {**base, "quotas": quotas["quotas"]}
     for part, snapshot in others.items():
         assert snapshot.digests[part] != base[part]
@@ -115,16 +124,16 @@ def test_a_digest_changes_with_its_part_alone():
 )
 def test_every_setting_changes_the_policys_digest(document):
     config = default_device_config()
-    changed = build_snapshot(config, parse_policy(document, "test"), []).digests
-    assert changed["policy"] != build_snapshot(config, default_policy(), []).digests["policy"]
+    changed = SnapshotInputs(config, parse_policy(document, "test"), []).snapshot().digests
+    assert changed["policy"] != SnapshotInputs(config, default_policy(), []).snapshot().digests["policy"]
 
 
 def test_digests_are_the_same_in_every_process():
     """Replicas must name one decision's basis alike; the order of a set differs from process to process."""
     program = (
-        "from webhook.settings.snapshot import build_snapshot, default_device_config\n"
+        "from webhook.settings.snapshot import SnapshotInputs, default_device_config\n"
         "from webhook.policy.policy import default_policy\n"
-        "print(dict(build_snapshot(default_device_config(), default_policy(), []).digests))"
+        "print(dict(SnapshotInputs(default_device_config(), default_policy(), []).snapshot().digests))"
     )
     printed = {
         subprocess.run(
@@ -136,4 +145,4 @@ def test_digests_are_the_same_in_every_process():
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert printed == {f"{dict(build_snapshot(default_device_config(), default_policy(), []).digests)}\n"}
+    assert printed == {f"{dict(SnapshotInputs(default_device_config(), default_policy(), []).snapshot().digests)}\n"}

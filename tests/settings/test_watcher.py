@@ -21,11 +21,11 @@ from webhook.errors import ConfigError
 from webhook.kube import reflector
 from webhook.settings import file_watcher
 from webhook.settings import watcher as settings_watcher
-from webhook.settings.cluster_sources import QUEUES, QUOTAS
 from webhook.settings.files import SettingsPaths
-from webhook.settings.sources import ClusterOptions, SettingStatus
+from webhook.settings.sources import COLLECTIONS, ClusterOptions, SettingStatus
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
+QUEUES, QUOTAS = (each.path for each in COLLECTIONS)
 SPREAD = "tiers: [{plugins: [{name: deviceshare, arguments: {deviceshare.SchedulePolicy: spread}}]}]"
 
 
@@ -258,16 +258,21 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
     queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
     with running(watcher, patience=8):
         api.put(QUEUES, queue)
-        until(lambda: watcher.snapshot.queues is not None and "research" in watcher.snapshot.queues.by_name)
+        until(
+            lambda: (
+                watcher.snapshot.collections.queues is not None
+                and "research" in watcher.snapshot.collections.queues.by_name
+            )
+        )
         assert source(watcher, "list of queues").digest == watcher.snapshot.digests["queues"]
         assert source(watcher, "list of queues").source == ("the API server", None, None)
         before = watcher.snapshot
         api.put(QUEUES, {**queue, "status": {"state": "Open", "pending": 2}})  # as after each scheduling cycle
         api.put(QUEUES, {"metadata": {"name": "other"}})
-        until(lambda: "other" in watcher.snapshot.queues.by_name)
-        assert watcher.snapshot.queues.by_name["research"] is before.queues.by_name["research"]
+        until(lambda: "other" in watcher.snapshot.collections.queues.by_name)
+        assert watcher.snapshot.collections.queues.by_name["research"] is before.collections.queues.by_name["research"]
         api.put(QUEUES, {**queue, "status": {"state": "Closed"}})
-        until(lambda: not watcher.snapshot.queues.by_name["research"].is_open)
+        until(lambda: not watcher.snapshot.collections.queues.by_name["research"].is_open)
 
 
 @pytest.mark.parametrize("refused", [403, 404])
@@ -276,7 +281,7 @@ def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: Cluster
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is not None
-        assert watcher.snapshot.queues is None
+        assert watcher.snapshot.collections.queues is None
         assert source(watcher, "list of queues").source.problem is None, "without them the webhook works as before"
         assert str(refused) in source(watcher, "list of queues").source.origin
     assert len(api.asked(QUEUES)) == 1, "they are requested again much later"
@@ -290,10 +295,12 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=8):
         assert watcher.snapshot.fleet is not None
-        assert (watcher.snapshot.quotas, api.asked(QUOTAS)) == (None, [])
+        assert (watcher.snapshot.collections.quotas, api.asked(QUOTAS)) == (None, [])
         put_policy(api, "{}")
-        until(lambda: watcher.snapshot.quotas is not None)
-        assert [len(watcher.snapshot.quotas.of(namespace)) for namespace in ("team-a", "team-b", "team-c")] == [1, 1, 0]
+        until(lambda: watcher.snapshot.collections.quotas is not None)
+        assert [
+            len(watcher.snapshot.collections.quotas.of(namespace)) for namespace in ("team-a", "team-b", "team-c")
+        ] == [1, 1, 0]
         assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
 
 

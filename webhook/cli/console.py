@@ -126,7 +126,7 @@ def replay_options(files: SettingsPaths, cluster: ClusterOptions | None) -> tupl
     """Options of `vgpu-webhook replay`; what the cluster has must be saved under these names first."""
     given = {"fleet": files.fleet, "device-config": files.device_config, "policy": files.policy}
     saved = {key: path or (Path(f"{key}.yaml") if cluster else None) for key, path in given.items()}
-    saved |= {"scheduler-conf": files.scheduler_conf, "queues": files.queues, "quotas": files.quotas}
+    saved |= {"scheduler-conf": files.scheduler_conf, **files.collections}
     return tuple(word for key, path in saved.items() if path for word in (f"--{key}", str(path)))
 
 

@@ -1,7 +1,7 @@
 """Options that several commands share, each defined once: decorators, and the types of their values."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import signature
@@ -19,7 +19,7 @@ from webhook.offline.label_selector import LabelSelector, parse_label_selector
 from webhook.offline.manifests import manifest_files
 from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES, ClusterOptions
+from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -149,20 +149,23 @@ device_config_option: Decorator = click.option(
 )
 
 
-def combined(name: str, make: Callable[..., Any], *decorators: Decorator) -> Decorator:
+def combined(
+    name: str, make: Callable[..., Any], *decorators: Decorator, taken: Iterable[str] | None = None
+) -> Decorator:
     """Add several options, and pass to the command one value that is made from theirs.
 
     Args:
         name: the parameter of the command.
-        make: gets the options by name; the parameters that it lists are those it takes.
+        make: gets the options by name.
         decorators: add the options.
+        taken: the options that `make` takes; None for the parameters that it lists.
     """
-    taken = signature(make).parameters
+    keys = list(signature(make).parameters if taken is None else taken)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def run(**values: Any) -> Any:
-            value = make(**{key: values.pop(key) for key in taken})
+            value = make(**{key: values.pop(key) for key in keys})
             return command(**{name: value}, **values)
 
         decorated: Callable[..., Any] = run
@@ -334,6 +337,22 @@ def cluster_option(what: str) -> Decorator:
     return decorate
 
 
+collections_option: Decorator = combined(
+    "collections",
+    lambda **paths: {part: path for part, path in paths.items() if path is not None},
+    *[
+        click.option(
+            f"--{each.part}",
+            type=FILE,
+            metavar="FILE",
+            help=f"The {each.listing.plural}, as `{each.listing.command}` prints them; without it they are unknown.",
+        )
+        for each in COLLECTIONS
+    ],
+    taken=[each.part for each in COLLECTIONS],
+)
+
+
 def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator:
     """Add the options for the settings, in files and in the cluster; the command gets `settings`.
 
@@ -347,8 +366,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         device_config: Path | None,
         policy: Path | None,
         scheduler_conf: Path | None,
-        queues: Path | None,
-        quotas: Path | None,
+        collections: dict[str, Path],
         sample: bool,
         cluster: bool,
         kubeconfig: Path | None,
@@ -358,7 +376,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         policy_map: tuple[str, str],
         webhook_namespace: str,
     ) -> SettingsOptions:
-        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, queues, quotas)
+        files = SettingsPaths(device_config, policy, fleet, scheduler_conf, collections)
         by_default = cluster_by_default and not (fleet or sample)
         if not (cluster or kubeconfig or context or by_default):
             return SettingsOptions(files.or_samples() if sample else files, None)
@@ -390,18 +408,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
             metavar="FILE",
             help=f"{names.SCHEDULER_CONF_KEY}, or the ConfigMap that holds it; without it its settings are unknown.",
         ),
-        click.option(
-            "--queues",
-            type=FILE,
-            metavar="FILE",
-            help="The queues, as `kubectl get queues -o yaml` prints them; without it they are unknown.",
-        ),
-        click.option(
-            "--quotas",
-            type=FILE,
-            metavar="FILE",
-            help="The ResourceQuotas, as `kubectl get resourcequotas -A -o yaml` prints them; without it they are unknown.",
-        ),
+        collections_option,
         click.option(
             "--sample",
             is_flag=True,

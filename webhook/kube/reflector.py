@@ -109,8 +109,9 @@ class Reflector(Generic[Kept]):
         return self._thread.is_alive()
 
     def start(self) -> None:
-        """Start the thread, which does not keep the process alive."""
-        self._thread.start()
+        """Start the thread, which does not keep the process alive; does nothing if it was started or stopped before."""
+        if self._thread.ident is None and not self._stopped.is_set():
+            self._thread.start()
 
     def stop(self) -> None:
         """End whatever is going on; returns at once."""

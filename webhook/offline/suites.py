@@ -15,9 +15,8 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
-from webhook.devices.queues import Queue
-from webhook.devices.quotas import Quota
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError, Mistakes, RequestError
 from webhook.mistakes import mistake_in_model
@@ -35,15 +34,15 @@ from webhook.settings.files import (
     SAMPLES,
     STANDARD_INPUT,
     FileSettings,
+    load_collection,
     load_document,
-    load_queues,
-    load_quotas,
     load_raw_nodes,
     raw_nodes,
     read_input,
     source_name,
 )
-from webhook.settings.snapshot import build_snapshot, default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
+from webhook.settings.sources import COLLECTIONS, Collection
 
 Loaded = TypeVar("Loaded")
 
@@ -260,19 +259,18 @@ class Suite:
         policy = self._laid_over(suite.policy, given.policy, names.POLICY_KEY, "policy.yaml")
         scheduler = self._laid_over(suite.scheduler_conf, given.scheduler_conf, names.SCHEDULER_CONF_KEY, "")
         fleet = given.fleet or suite.fleet or UNKNOWN
-        queues = given.queues or suite.queues or UNKNOWN
-        quotas = given.quotas or suite.quotas or UNKNOWN
-        key = orjson.dumps((config, policy, scheduler, fleet, queues, quotas))
+        files = [getattr(given, each.part) or getattr(suite, each.part) or UNKNOWN for each in COLLECTIONS]
+        key = orjson.dumps((config, policy, scheduler, fleet, files))
         if key not in self._snapshots:
             parsed = default_device_config() if config is None else parse_device_config(config, "deviceConfig")
-            self._snapshots[key] = build_snapshot(
+            inputs = SnapshotInputs(
                 parsed,
                 parse_policy(policy, "policy"),
                 None if fleet == UNKNOWN else FileSettings(raw_nodes=self._nodes(fleet)).nodes(parsed),
                 None if scheduler is None else parse_scheduler_conf(scheduler, "schedulerConf"),
-                queues=None if queues == UNKNOWN else self._queues(queues),
-                quotas=None if quotas == UNKNOWN else self._quotas(quotas),
+                Collections(*map(self._collection, COLLECTIONS, files)),
             )
+            self._snapshots[key] = inputs.snapshot()
         return self._snapshots[key]
 
     def _nodes(self, fleet: Any) -> list[dict[str, Any]]:
@@ -280,11 +278,11 @@ class Suite:
             return raw_nodes([fleet], "fleet")
         return self._once(f"fleet: {fleet}", lambda: load_raw_nodes(self._path(fleet, "fleet.yaml")))
 
-    def _queues(self, file: str) -> list[Queue]:
-        return self._once(f"queues: {file}", lambda: load_queues(self._path(file, "queues.yaml")))
-
-    def _quotas(self, file: str) -> list[Quota]:
-        return self._once(f"quotas: {file}", lambda: load_quotas(self._path(file, "quotas.yaml")))
+    def _collection(self, collection: Collection[Any], file: str) -> Any:
+        if file == UNKNOWN:
+            return None
+        path = self._path(file, f"{collection.part}.yaml")
+        return self._once(f"{collection.part}: {file}", lambda: load_collection(path, collection))
 
     def _laid_over(self, suite: Any, case: Any, key: str, sample: str) -> Any:
         """The setting of a case: its own file, or the suite's with the keys of the case's object."""

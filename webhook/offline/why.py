@@ -314,7 +314,7 @@ def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
 
 def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluster) -> Iterator[WaitReason]:
     """What the queue of the PodGroup has against it, where that is certain."""
-    queues, group = live.snapshot.queues, subject.group
+    queues, group = live.snapshot.collections.queues, subject.group
     if queues is None or group is None or not group.queue:
         return
     target, name = live.snapshot.settings.target, wording.quoted(group.queue)

@@ -6,11 +6,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
-from webhook.devices.queues import Queues
-from webhook.devices.quotas import Quotas
 from webhook.devices.target import Target
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.patch import Edit
@@ -99,7 +98,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
         levels: the level of each validation in this namespace.
         repairs_off: ids of the repairs that are switched off in this namespace.
         budget: what the search for placements may cost, all pods of the request together; None bounds each pod alone.
-        queues, quotas: None if unknown.
+        collections: what else is known of the cluster.
         reads_queue: whether the annotations of a pod name its queue; not of a template whose controller makes PodGroups itself.
     """
 
@@ -113,9 +112,8 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     levels: Mapping[str, Level]
     repairs_off: frozenset[str] = frozenset()
     budget: SearchBudget | None = None
-    queues: Queues | None = None
+    collections: Collections = Collections()
     reads_queue: bool = True
-    quotas: Quotas | None = None
 
     @property
     def knows_nodes(self) -> bool:

@@ -112,7 +112,7 @@ class ReviewedPod(DevicePod):
     @computed_once
     def queue(self) -> ChosenQueue | None:
         """The queue that the pod goes to; None if queues are unknown, or the pod's PodGroup names the queue."""
-        queues = self.context.queues
+        queues = self.context.collections.queues
         if queues is None or not self.context.reads_queue:
             return None
         if self.view.scheduler not in self.context.settings.scheduler_names:

@@ -103,7 +103,7 @@ class Workload:
     @cached_property
     def queue(self) -> ChosenQueue | None:
         """The queue of a Volcano Job; None if queues are unknown, or the pods are of another kind and name their own."""
-        queues = self.context.queues
+        queues = self.context.collections.queues
         if queues is None or not self.is_volcano_job or not self.requests_devices:
             return None
         name = self.raw["spec"].get("queue")

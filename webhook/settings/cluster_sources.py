@@ -1,4 +1,4 @@
-"""Device config, policy and nodes as the API server has them: read once, or followed."""
+"""Device config, policy, nodes and other collections as the API server has them: read once, or followed."""
 
 import logging
 import time
@@ -8,18 +8,14 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
-from webhook.devices.queues import read_queue
-from webhook.devices.quotas import Quota, read_quota
 from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import FORBIDDEN, NOT_FOUND, Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import WATCH_SECONDS, Reflector
 from webhook.policy.policy import Policy
-from webhook.rules.validate import quota_memory
 from webhook.settings.files import FileSettings, parse_document
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import (
@@ -27,15 +23,15 @@ from webhook.settings.sources import (
     POLICY,
     SCHEDULER,
     ClusterOptions,
+    Collection,
     Setting,
     SettingKind,
     SourceStatus,
     key_in,
+    missing_from,
 )
 
 NODES = "/api/v1/nodes"
-QUEUES = f"/apis/{names.QUEUE_API}/queues"
-QUOTAS = "/api/v1/resourcequotas"
 
 Kept = TypeVar("Kept")
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
@@ -48,30 +44,15 @@ class ClusterVersion(NamedTuple):
 
     Attributes:
         files: what the settings files hold.
-        config_maps: the versions of the copies of the ConfigMaps.
+        copies: the versions of the copies of ConfigMaps and collections.
         nodes: which copy of the nodes is in use, and its version.
         nodes_known: whether that copy is complete, and not stale.
-        queues, quotas: the versions of their copies; None while they cannot be used.
     """
 
     files: FileSettings
-    config_maps: tuple[int, ...]
+    copies: tuple[object, ...]
     nodes: tuple[object, int]
     nodes_known: bool
-    queues: int | None
-    quotas: int | None
-
-
-class ClusterReading(NamedTuple):
-    """The settings of a cluster at one time.
-
-    Attributes:
-        inputs: what a snapshot is built from.
-        reloaded: each setting that has changed since the last reading, and whether its new version can be used.
-    """
-
-    inputs: SnapshotInputs
-    reloaded: Mapping[str, bool]
 
 
 class ConfigMapSource(Generic[Setting]):
@@ -86,6 +67,8 @@ class ConfigMapSource(Generic[Setting]):
         settled: whether all ConfigMaps were looked for.
         reflectors: one for each ConfigMap.
     """
+
+    followed = True
 
     def __init__(
         self,
@@ -111,6 +94,10 @@ class ConfigMapSource(Generic[Setting]):
         self.reflectors = [self._reflector(namespace, name, connect) for namespace, name in places]
         self._origin = kind.default_name
         self._seen: tuple[str, Content | None] | None = None  # what `refresh` read last
+
+    def version(self, _stale_after: float) -> tuple[int, ...]:
+        """The versions of the copies."""
+        return tuple(reflector.version for reflector in self.reflectors)
 
     def refresh(self) -> bool:
         """Use the ConfigMap if it has changed; returns whether that counts as a reload."""
@@ -236,8 +223,7 @@ class NodeSource:
             reflector = Reflector("nodes", NODES, self._connect, partial(read_node, config=config))
             self._next = newest = _NodeCache(config, reflector)
         newest.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
-        if not newest.reflector.running:
-            newest.reflector.start()
+        newest.reflector.start()
 
     def switch(self) -> None:
         """Use the newer copy of the nodes once its list is complete."""
@@ -299,52 +285,57 @@ class CollectionSource(Generic[Kept]):
     """Follows a collection; unknown where the cluster does not have the kind, or the webhook may not read it.
 
     Attributes:
-        reflector: keeps the copy.
-        followed: whether `follow` started it.
+        kind: which one.
+        reflectors: one, which keeps the copy.
+        followed: whether to follow it: from the start, or from the time on when a known policy has the rule on that reads it.
     """
 
-    def __init__(
-        self, name: str, path: str, keep: Callable[[dict[str, Any]], Kept | None], connect: Callable[[], Client]
-    ) -> None:
+    def __init__(self, collection: Collection[Kept], connect: Callable[[], Client]) -> None:
         """Prepare.
 
         Args:
-            name: for logs and people.
-            path: of the collection.
-            keep: what to keep of an object; None to leave it out.
+            collection: which one.
             connect: makes a client.
         """
-        self.reflector: Reflector[Kept] = Reflector(name, path, connect, keep)
-        self.reflector.optional = True
-        self.followed = False
-
-    def follow(self) -> None:
-        """Start to follow, once."""
-        if not self.followed:
-            self.followed = True
-            self.reflector.start()
+        self.kind = collection
+        self._reflector: Reflector[Kept] = Reflector(collection.part, collection.path, connect, collection.read)
+        self._reflector.optional = True
+        self.reflectors = [self._reflector]
+        self.followed = not collection.rule
 
     def version(self, stale_after: float) -> int | None:
         """The version of the copy; None if the objects are not known, or stale."""
-        confirmed = self.reflector.confirmed
+        confirmed = self._reflector.confirmed
         known = confirmed is not None and time.monotonic() - confirmed <= stale_after
-        return self.reflector.version if known else None
+        return self._reflector.version if known else None
 
-    def read(self, stale_after: float) -> Sequence[Kept] | None:
-        """The objects; None if they are not known, or stale. Confirmed at least twice before they are stale."""
-        self.reflector.watch_seconds = min(WATCH_SECONDS, stale_after / 2)
-        return None if self.version(stale_after) is None else tuple(self.reflector.objects.values())
+    def read(self, policy: Policy, *, policy_known: bool) -> Any:
+        """The objects, indexed; None if they are not known, or stale, or if no rule reads them.
+
+        Args:
+            policy: in use; it also says when objects are stale, and they are confirmed at least twice before.
+            policy_known: it is the cluster's, or that of a file, so that the objects can be followed that its rules read.
+        """
+        if not self.kind.is_read(policy):
+            return None
+        if policy_known:
+            self.followed = True
+            self._reflector.start()
+        self._reflector.watch_seconds = min(WATCH_SECONDS, policy.stale_after / 2)
+        if self.version(policy.stale_after) is None:
+            return None
+        return self.kind.index(tuple(self._reflector.objects.values()))
 
     @property
     def settled(self) -> bool:
         """Whether they were listed, or cannot be."""
-        return self.reflector.confirmed is not None or self.reflector.absent is not None
+        return self._reflector.confirmed is not None or self._reflector.absent is not None
 
     def status(self) -> SourceStatus:
         """The API server, and why it does not give the objects. Safe in any thread."""
-        if absent := self.reflector.absent:
+        if absent := self._reflector.absent:
             return SourceStatus(f"unknown ({absent})")
-        return SourceStatus("the API server", self.reflector.problem or (None if self.settled else "not listed yet"))
+        return SourceStatus("the API server", self._reflector.problem or (None if self.settled else "not listed yet"))
 
 
 class ClusterSources:
@@ -355,7 +346,7 @@ class ClusterSources:
 
         Args:
             options: what to follow.
-            files: settings that take precedence over the cluster's.
+            files: settings that take precedence over the cluster's; later ones give the same settings.
 
         Raises:
             ConfigError: there are no credentials.
@@ -369,11 +360,11 @@ class ClusterSources:
         self._config = ConfigMapSource(DEVICE_CONFIG, config_places, connect)
         self._policy = ConfigMapSource(POLICY, [(namespace or credentials.webhook_namespace, name)], connect)
         self._scheduler = ConfigMapSource(SCHEDULER, [options.scheduler_map], connect, optional=True)
-        given = ((self._config, files.config), (self._policy, files.policy), (self._scheduler, files.scheduler))
-        self._config_maps: list[ConfigMapSource[Any]] = [source for source, value in given if value is None]
+        every: list[ConfigMapSource[Any]] = [self._config, self._policy, self._scheduler]
+        self._config_maps = [source for source in every if getattr(files, source.kind.part) is None]
         self._nodes = NodeSource(connect)
-        self._queues = CollectionSource("queues", QUEUES, read_queue, connect)
-        self._quotas = CollectionSource("quotas", QUOTAS, read_quota, connect)
+        self._collections = [CollectionSource(collection, connect) for collection in missing_from(files.collections)]
+        self._sources: list[ConfigMapSource[Any] | CollectionSource[Any]] = [*self._config_maps, *self._collections]
 
     def start(self) -> None:
         """Start the threads."""
@@ -384,20 +375,19 @@ class ClusterSources:
     def stop(self) -> None:
         """End all threads; returns at once."""
         self._nodes.stop()
-        self._quotas.reflector.stop()
-        for reflector in self._reflectors():
-            reflector.stop()
+        for source in self._sources:
+            for reflector in source.reflectors:
+                reflector.stop()
 
     def version(self) -> ClusterVersion:
         """The version of everything; takes the newest complete copy of the nodes into use."""
         self._nodes.switch()
+        stale_after = self._policy_in_use.stale_after
         return ClusterVersion(
             files=self.files,
-            config_maps=tuple(reflector.version for source in self._config_maps for reflector in source.reflectors),
+            copies=tuple(source.version(stale_after) for source in self._sources),
             nodes=self._nodes.version,
-            nodes_known=self._nodes.known(self._policy_in_use.stale_after),
-            queues=self._queues.version(self._policy_in_use.stale_after),
-            quotas=self._quotas.version(self._policy_in_use.stale_after),
+            nodes_known=self._nodes.known(stale_after),
         )
 
     def complete(self, version: ClusterVersion) -> bool:
@@ -405,36 +395,28 @@ class ClusterSources:
         if self._nodes.problem or any(reflector.problem for reflector in self._reflectors()):
             return True
         nodes_known = version.nodes_known or version.files.raw_nodes is not None
-        queues_settled = self._queues.settled or version.files.queues is not None
-        quotas_settled = self._quotas.settled or not self._quotas.followed
-        collections_known = nodes_known and queues_settled and quotas_settled
-        return collections_known and all(source.settled for source in self._config_maps)
+        return nodes_known and all(source.settled or not source.followed for source in self._sources)
 
-    def read(self) -> ClusterReading:
-        """Read what has changed, and follow the nodes as the device config requires."""
+    def read(self) -> tuple[SnapshotInputs, Mapping[str, bool]]:
+        """Read what has changed, and follow the nodes and collections that the device config and the policy require.
+
+        Returns:
+            What a snapshot is built from, and for each ConfigMap that has changed whether its new version can be used.
+        """
         files = self.files
         reloaded = {source.kind.source: source.problem is None for source in self._config_maps if source.refresh()}
         config, policy = files.config or self._config.value, self._policy_in_use
+        policy_known = files.policy is not None or self._policy.settled
         nodes = files.nodes(config)
         if nodes is None:
             # The device config determines what to keep of nodes, the policy how long a watch of them may last.
-            if (files.config or self._config.settled) and (
-                files.policy or self._policy.settled or self._policy.unreachable
-            ):
+            if (files.config or self._config.settled) and (policy_known or self._policy.unreachable):
                 self._nodes.follow(config, policy.stale_after)
             config, nodes = self._nodes.read(config, policy.stale_after)
+        found = {source.kind.part: source.read(policy, policy_known=policy_known) for source in self._collections}
+        collections = files.collections._replace(**found)
         scheduler = files.scheduler or self._scheduler.value
-        queues = files.queues if files.queues is not None else self._queues.read(policy.stale_after)
-        quotas = files.quotas if files.quotas is not None else self._read_quotas(policy)
-        return ClusterReading(SnapshotInputs(config, policy, nodes, scheduler, queues, quotas), reloaded)
-
-    def _read_quotas(self, policy: Policy) -> Sequence[Quota] | None:
-        """The quotas, followed from the time on when a known policy has a use for them."""
-        if not policy.levels.is_on(quota_memory.RULE.id):
-            return None
-        if self.files.policy is not None or self._policy.settled:
-            self._quotas.follow()
-        return self._quotas.read(policy.stale_after)
+        return SnapshotInputs(config, policy, nodes, scheduler, collections), reloaded
 
     def lines(self) -> Iterator[str]:
         """The origin of each setting, and the age of the nodes; for people."""
@@ -448,19 +430,9 @@ class ClusterSources:
 
     def statuses(self) -> dict[str, SourceStatus]:
         """The status of each setting that no file gives, by its key in `Snapshot.digests`."""
-        found = {}
-        if self.files.config is None:
-            found["config"] = self._config.status()
-        if self.files.policy is None:
-            found["policy"] = self._policy.status()
-        if self.files.scheduler is None:
-            found["scheduler"] = self._scheduler.status()
+        found = {source.kind.part: source.status() for source in self._sources if source.followed}
         if self.files.raw_nodes is None:
             found["fleet"] = self._nodes.status(self._policy_in_use.stale_after)
-        if self.files.queues is None:
-            found["queues"] = self._queues.status()
-        if self.files.quotas is None and self._quotas.followed:
-            found["quotas"] = self._quotas.status()
         return found
 
     def age(self) -> float | None:
@@ -471,12 +443,9 @@ class ClusterSources:
     def _policy_in_use(self) -> Policy:
         return self.files.policy or self._policy.value
 
-    def _reflectors(self) -> Iterator[Reflector[Any]]:
-        """The reflectors of everything but the nodes."""
-        for source in self._config_maps:
-            yield from source.reflectors
-        if self.files.queues is None:
-            yield self._queues.reflector
+    def _reflectors(self) -> list[Reflector[Any]]:
+        """Those of everything but the nodes that is followed."""
+        return [reflector for source in self._sources if source.followed for reflector in source.reflectors]
 
 
 def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) -> SnapshotInputs:
@@ -497,17 +466,15 @@ def read_inputs(client: Client, options: ClusterOptions, files: FileSettings) ->
     if nodes is None:
         nodes = [node for raw in client.list(NODES) if (node := read_node(raw, config)) is not None]
     scheduler = files.scheduler or _read_scheduler(client, options)
-    queues = files.queues if files.queues is not None else _read_collection(client, QUEUES, read_queue)
-    quotas = files.quotas
-    if quotas is None and policy.levels.is_on(quota_memory.RULE.id):
-        quotas = _read_collection(client, QUOTAS, read_quota)
-    return SnapshotInputs(config, policy, nodes, scheduler, queues, quotas)
+    wanted = [collection for collection in missing_from(files.collections) if collection.is_read(policy)]
+    found = {collection.part: _read_collection(client, collection) for collection in wanted}
+    return SnapshotInputs(config, policy, nodes, scheduler, files.collections._replace(**found))
 
 
-def _read_collection(client: Client, path: str, read: Callable[[dict[str, Any]], Kept | None]) -> list[Kept] | None:
-    """The objects of a collection; None where the cluster does not have the kind, or the user may not read it."""
+def _read_collection(client: Client, collection: Collection[Any]) -> Any:
+    """The objects of a collection, indexed; None where the cluster does not have the kind, or the user may not read it."""
     try:
-        return [kept for raw in client.list(path) if (kept := read(raw)) is not None]
+        return collection.index(collection.kept(client.list(collection.path)))
     except ClusterError as error:
         if error.status in (FORBIDDEN, NOT_FOUND):
             return None

@@ -1,25 +1,25 @@
 """Device config, policy and fleet from files, bounded and strict."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
-from webhook.devices.queues import Queue, read_queue
-from webhook.devices.quotas import Quota, read_quota
 from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
-from webhook.settings.sources import key_in
+from webhook.settings.sources import COLLECTIONS, Collection, KubectlFile, key_in
 
 Loaded = TypeVar("Loaded")
 
@@ -86,17 +86,16 @@ class FileSettings:
     """The content of the settings files; None where there is no file. Compared by identity.
 
     Attributes:
-        config, policy: as read.
+        config, policy, scheduler: as read.
         raw_nodes: complete nodes, because the device config determines which fields are needed.
-        scheduler, queues, quotas: as read.
+        collections: as read.
     """
 
     config: DeviceConfig | None = None
     policy: Policy | None = None
     raw_nodes: list[dict[str, Any]] | None = None
     scheduler: SchedulerConf | None = None
-    queues: list[Queue] | None = None
-    quotas: list[Quota] | None = None
+    collections: Collections = field(default_factory=Collections)
 
     def nodes(self, config: DeviceConfig) -> list[Node] | None:
         """The nodes with devices, as this device config reads them; None if there is no file."""
@@ -108,7 +107,7 @@ class FileSettings:
         """The inputs of a snapshot without a cluster."""
         config = self.config or default_device_config()
         policy = self.policy or default_policy()
-        return SnapshotInputs(config, policy, self.nodes(config), self.scheduler, self.queues, self.quotas)
+        return SnapshotInputs(config, policy, self.nodes(config), self.scheduler, self.collections)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +119,14 @@ class SettingsPaths:
         policy: the policy file.
         fleet: what `kubectl get nodes -o yaml` prints.
         scheduler_conf: `volcano-scheduler.conf` or its ConfigMap.
-        queues: what `kubectl get queues -o yaml` prints.
-        quotas: what `kubectl get resourcequotas -A -o yaml` prints.
+        collections: what kubectl prints of a collection, by its field in `Collections`.
     """
 
     device_config: Path | None = None
     policy: Path | None = None
     fleet: Path | None = None
     scheduler_conf: Path | None = None
-    queues: Path | None = None
-    quotas: Path | None = None
+    collections: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def by_part(self) -> dict[str, Path]:
@@ -139,8 +136,7 @@ class SettingsPaths:
             "policy": self.policy,
             "fleet": self.fleet,
             "scheduler": self.scheduler_conf,
-            "queues": self.queues,
-            "quotas": self.quotas,
+            **self.collections,
         }
         return {part: path for part, path in every.items() if path is not None}
 
@@ -166,20 +162,21 @@ class SettingsPaths:
         Raises:
             ConfigError: one of them cannot be used.
         """
+        given = self.by_part
 
-        def read(part: str, load: Callable[[Path], Loaded], path: Path | None) -> Loaded | None:
+        def read(part: str, load: Callable[[Path], Loaded]) -> Loaded | None:
+            path = given.get(part)
             if path is None:
                 return None
             begin(part, path)
             return load(path)
 
         return FileSettings(
-            read("config", load_device_config, self.device_config),
-            read("policy", load_policy, self.policy),
-            read("fleet", load_raw_nodes, self.fleet),
-            read("scheduler", load_scheduler_conf, self.scheduler_conf),
-            read("queues", load_queues, self.queues),
-            read("quotas", load_quotas, self.quotas),
+            read("config", load_device_config),
+            read("policy", load_policy),
+            read("fleet", load_raw_nodes),
+            read("scheduler", load_scheduler_conf),
+            Collections(*[read(each.part, partial(load_collection, collection=each)) for each in COLLECTIONS]),
         )
 
 
@@ -276,47 +273,26 @@ def raw_nodes(documents: Iterable[Any], source: str) -> list[dict[str, Any]]:
     return nodes
 
 
-def load_queues(path: str | Path) -> list[Queue]:
-    """Read the queues from what `kubectl get queues -o yaml|json` prints.
+def load_collection(path: str | Path, collection: Collection[Any]) -> Any:
+    """Read a collection from what `kubectl get … -o yaml|json` prints, and index it.
 
     Raises:
-        ConfigError: it cannot be read, or holds something else than queues.
+        ConfigError: it cannot be read, holds something else, or is empty and cannot be.
     """
-    queues = [queue for item in _listed(path, _QUEUES) if (queue := read_queue(item)) is not None]
-    if not queues:  # Volcano creates at least the queue default
-        raise ConfigError(f"{path}: there is no queue in it; write all that `{_QUEUES.command}` prints")
-    return queues
+    listing, source = collection.listing, str(path)
+    documents = parse_documents(read_bytes(path, MAX_LISTING_BYTES), source)
+    found = collection.kept(item for document in documents for item in _items(document, source, listing))
+    if not found and not collection.empty:
+        raise ConfigError(
+            f"{source}: there is no {listing.kind.lower()} in it; write all that `{listing.command}` prints"
+        )
+    return collection.index(found)
 
 
-def load_quotas(path: str | Path) -> list[Quota]:
-    """Read the quotas of devices from what `kubectl get resourcequotas -A -o yaml|json` prints; there may be none.
-
-    Raises:
-        ConfigError: it cannot be read, or holds something else than ResourceQuotas.
-    """
-    return [quota for item in _listed(path, _QUOTAS) if (quota := read_quota(item)) is not None]
+_FLEET = KubectlFile("a fleet file", "Node", "nodes", "kubectl get nodes -o yaml")
 
 
-def _listed(path: str | Path, listing: "_Listing") -> list[dict[str, Any]]:
-    documents = parse_documents(read_bytes(path, MAX_LISTING_BYTES), str(path))
-    return [item for document in documents for item in _items(document, str(path), listing)]
-
-
-class _Listing(NamedTuple):
-    """A file with what kubectl prints of one kind: what the file is called, the kind, its plural, and the command."""
-
-    file: str
-    kind: str
-    plural: str
-    command: str
-
-
-_FLEET = _Listing("a fleet file", "Node", "nodes", "kubectl get nodes -o yaml")
-_QUEUES = _Listing("a file of queues", "Queue", "queues", "kubectl get queues -o yaml")
-_QUOTAS = _Listing("a file of quotas", "ResourceQuota", "ResourceQuotas", "kubectl get resourcequotas -A -o yaml")
-
-
-def _items(document: Any, source: str, listing: _Listing) -> Iterator[dict[str, Any]]:
+def _items(document: Any, source: str, listing: KubectlFile) -> Iterator[dict[str, Any]]:
     only = f"{listing.file} holds {listing.plural}"
     if not isinstance(document, dict) or document.get("kind") not in ("List", f"{listing.kind}List", listing.kind):
         # kubectl sorts the keys, so `kind` comes after `items`.
@@ -335,8 +311,8 @@ def _items(document: Any, source: str, listing: _Listing) -> Iterator[dict[str, 
 
 def _missing_part(node: dict[str, Any]) -> str | None:
     """A field that every node of an API server has and this one lacks; None if it has all."""
-    for part, field in (("metadata", "name"), ("status", "allocatable")):
+    for part, key in (("metadata", "name"), ("status", "allocatable")):
         section = node.get(part)
-        if not isinstance(section, dict) or section.get(field) is None:
-            return f"{part}.{field}"
+        if not isinstance(section, dict) or section.get(key) is None:
+            return f"{part}.{key}"
     return None

@@ -1,34 +1,29 @@
-"""Where settings come from: the kinds of settings, the places in a cluster, and the status of each source.
+"""Where settings come from: the kinds of settings, the collections, the places in a cluster, and the status of each source.
 
 Imports no client of the API server, which takes some MiB.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
+from webhook.devices.queues import Queue, Queues, read_queue
+from webhook.devices.quotas import Quota, Quotas, read_quota
 from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.policy.policy import Policy, default_policy, parse_policy
+from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
 
 DEVICE_CONFIG_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in its order
 
-# The settings by their keys in `Snapshot.digests`; those after the fleet have a digest only where they are known.
-PART_NAMES = {
-    "config": "device config",
-    "policy": "policy",
-    "fleet": "fleet",
-    "scheduler": "scheduler configuration",
-    "queues": "list of queues",
-    "quotas": "list of quotas",
-}
-
 Setting = TypeVar("Setting")
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +31,7 @@ class SettingKind(Generic[Setting]):
     """A kind of setting.
 
     Attributes:
+        part: its field in `FileSettings`, and its key in `Snapshot.digests`.
         source: its name in logs and metrics.
         key: its key in its ConfigMap.
         parse: reads the key's parsed YAML; the second argument names its origin in errors; raises ConfigError.
@@ -44,6 +40,7 @@ class SettingKind(Generic[Setting]):
         deletable: whether the default applies again when the ConfigMap is deleted; otherwise that is an error.
     """
 
+    part: str
     source: str
     key: str
     parse: Callable[[object, str], Setting]
@@ -53,6 +50,7 @@ class SettingKind(Generic[Setting]):
 
 
 DEVICE_CONFIG: SettingKind[DeviceConfig] = SettingKind(
+    part="config",
     source="device-config",
     key=names.DEVICE_CONFIG_KEY,
     parse=parse_device_config,
@@ -61,6 +59,7 @@ DEVICE_CONFIG: SettingKind[DeviceConfig] = SettingKind(
     deletable=True,  # as in Volcano
 )
 POLICY: SettingKind[Policy] = SettingKind(
+    part="policy",
     source="policy",
     key=names.POLICY_KEY,
     parse=parse_policy,
@@ -69,6 +68,7 @@ POLICY: SettingKind[Policy] = SettingKind(
     deletable=False,  # rules that were off would suddenly refuse pods
 )
 SCHEDULER: SettingKind[SchedulerConf | None] = SettingKind(
+    part="scheduler",
     source="scheduler-conf",
     key=names.SCHEDULER_CONF_KEY,
     parse=parse_scheduler_conf,
@@ -76,6 +76,79 @@ SCHEDULER: SettingKind[SchedulerConf | None] = SettingKind(
     default_name="unknown",
     deletable=True,
 )
+
+
+class KubectlFile(NamedTuple):
+    """A file with what kubectl prints of one kind: what the file is called, the kind, its plural, and the command."""
+
+    file: str
+    kind: str
+    plural: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Collection(Generic[Kept]):
+    """A collection of the cluster that rules look things up in; it is unknown where no file and no cluster gives it.
+
+    Attributes:
+        part: its field in `Collections`, and its key in `Snapshot.digests`.
+        path: of the collection at the API server.
+        read: what to keep of an object; None to leave it out.
+        index: makes the value of the field of all objects.
+        listing: how a file holds it.
+        rule: the only rule that reads it, so that it is read only where the policy has that rule on; empty: it is always read.
+        empty: whether it may hold nothing.
+    """
+
+    part: str
+    path: str
+    read: Callable[[Mapping[str, Any]], Kept | None]
+    index: Callable[[Iterable[Kept]], Any]
+    listing: KubectlFile
+    rule: str = ""
+    empty: bool = False
+
+    def is_read(self, policy: Policy) -> bool:
+        """Whether a rule may read it under a policy."""
+        return not self.rule or policy.levels.is_on(self.rule)
+
+    def kept(self, raw: Iterable[dict[str, Any]]) -> list[Kept]:
+        """What is kept of objects."""
+        return [kept for one in raw if (kept := self.read(one)) is not None]
+
+
+QUEUES: Collection[Queue] = Collection(
+    part="queues",
+    path=f"/apis/{names.QUEUE_API}/queues",
+    read=read_queue,
+    index=Queues,
+    listing=KubectlFile("a file of queues", "Queue", "queues", "kubectl get queues -o yaml"),
+)
+QUOTAS: Collection[Quota] = Collection(
+    part="quotas",
+    path="/api/v1/resourcequotas",
+    read=read_quota,
+    index=Quotas,
+    listing=KubectlFile("a file of quotas", "ResourceQuota", "ResourceQuotas", "kubectl get resourcequotas -A -o yaml"),
+    rule=quota_memory.RULE.id,
+    empty=True,
+)
+COLLECTIONS: tuple[Collection[Any], ...] = (QUEUES, QUOTAS)
+
+# The settings by their keys in `Snapshot.digests`; those after the fleet have a digest only where they are known.
+PART_NAMES = {
+    "config": "device config",
+    "policy": "policy",
+    "fleet": "fleet",
+    "scheduler": "scheduler configuration",
+    **{collection.part: f"list of {collection.part}" for collection in COLLECTIONS},
+}
+
+
+def missing_from(given: Collections) -> list[Collection[Any]]:
+    """The collections that are not given."""
+    return [collection for collection in COLLECTIONS if getattr(given, collection.part) is None]
 
 
 def key_in(data: Mapping[str, object], key: str) -> str:

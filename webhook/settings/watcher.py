@@ -33,7 +33,7 @@ from webhook.settings.sources import (
 )
 
 if TYPE_CHECKING:
-    from webhook.settings.cluster_sources import ClusterReading, ClusterSources, ClusterVersion
+    from webhook.settings.cluster_sources import ClusterSources, ClusterVersion
 
 POLL_SECONDS = 0.25  # between two comparisons of versions
 FIRST_POLL_SECONDS = 0.02  # until the first complete snapshot
@@ -239,18 +239,18 @@ class SettingsWatcher:
             await asyncio.sleep(POLL_SECONDS if self._settled.is_set() else FIRST_POLL_SECONDS)
 
     async def _rebuild(self, cluster: "ClusterSources") -> None:
-        def build() -> "tuple[ClusterReading, Snapshot]":
-            reading = cluster.read()
-            return reading, reading.inputs.snapshot()
+        def build() -> tuple[SnapshotInputs, Snapshot, Mapping[str, bool]]:
+            inputs, reloaded = cluster.read()
+            return inputs, inputs.snapshot(), reloaded
 
         try:
-            reading, snapshot = await asyncio.get_running_loop().run_in_executor(None, build)
+            inputs, snapshot, reloaded = await asyncio.get_running_loop().run_in_executor(None, build)
         except Exception:
             log.exception("a bug: no snapshot could be built; the last one stays in use")
             return
-        for source, usable in reading.reloaded.items():
+        for source, usable in reloaded.items():
             self._reloaded(source, usable)
-        self._use((reading.inputs, snapshot))
+        self._use((inputs, snapshot))
 
 
 class SettingsThread:

@@ -32,12 +32,13 @@ from tests.e2e.volcano.scheduler import (
     wait_bound,
 )
 from webhook import names
+from webhook.devices.collections import Collections
 from webhook.devices.nodes import read_node
-from webhook.devices.queues import read_queue
+from webhook.devices.queues import Queues, read_queue
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, review
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 
 pytestmark = [pytest.mark.volcano, pytest.mark.skipif(assets() is None, reason=HOW_TO_GET_THEM)]
 
@@ -103,7 +104,7 @@ def used(kind: str, api: Api) -> Snapshot:
     listed = api.get(f"/apis/{names.QUEUE_API}/queues").body["items"]
     queues = [queue for raw in listed if (queue := read_queue(raw)) is not None]
     policy = parse_policy({"target": {"volcano": version()}, "workloads": "deny"}, "test")
-    return build_snapshot(CONFIG, policy, nodes, conf, queues=queues)
+    return SnapshotInputs(CONFIG, policy, nodes, conf, Collections(Queues(queues))).snapshot()
 
 
 def queue_of(short: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from webhook.doctor.setup import SUFFIX, Setup
 from webhook.errors import WebhookError
 from webhook.review import Snapshot, mutate
 from webhook.rules.base import Enforcement
-from webhook.settings.snapshot import build_snapshot
+from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.models import Request
 
 HAMI = "vgpu.hami.io"
@@ -64,7 +64,7 @@ def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
         need(setup.facts.gap(ObjectKind.MUTATING))
         yield warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations")
         return
-    snapshot = build_snapshot(setup.config, setup.policy, None)
+    snapshot = SnapshotInputs(setup.config, setup.policy, None).snapshot()
     undone: dict[str, list[str]] = {}
     for pod in pods[:MAX_PODS]:
         if text(pod, "metadata", "creationTimestamp") > max(since):

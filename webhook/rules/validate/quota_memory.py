@@ -18,10 +18,11 @@ from webhook.rules.reviewed_pod import ReviewedPod
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Compare the pod with each quota of its namespace."""
-    if context.quotas is None or pod.slice_request is None:
+    quotas = context.collections.quotas
+    if quotas is None or pod.slice_request is None:
         return
     name = context.config.vgpu.memory_name
-    limits = [(quota, quota.limits[name]) for quota in context.quotas.of(context.namespace) if name in quota.limits]
+    limits = [(quota, quota.limits[name]) for quota in quotas.of(context.namespace) if name in quota.limits]
     if not limits:
         return
     whole = 0  # what a slice has that requests no memory

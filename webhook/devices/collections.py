@@ -1,0 +1,13 @@
+"""Collections of the cluster, besides the nodes, that rules look things up in."""
+
+from typing import NamedTuple
+
+from webhook.devices.queues import Queues
+from webhook.devices.quotas import Quotas
+
+
+class Collections(NamedTuple):
+    """Each is None if it is not known; `webhook.settings.sources.COLLECTIONS` says where it comes from."""
+
+    queues: Queues | None = None
+    quotas: Quotas | None = None
