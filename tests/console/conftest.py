@@ -9,6 +9,7 @@ import pytest
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
+from webhook.console.usage_watcher import UsageWatcher
 from webhook.offline.waiting import FileSource
 from webhook.policy.policy import Policy
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
@@ -48,6 +49,13 @@ def sample_parts(policy: Policy | None = None) -> SnapshotInputs:
 
 def sample_pods(settings: Fixed) -> FileSource:
     return FileSource([SAMPLE_PODS], lambda: settings.current, lambda: load_raw_nodes(SAMPLE_FLEET))
+
+
+def sample_state() -> ConsoleState:
+    """A console that reads the sample pods."""
+    settings = Fixed(sample_parts())
+    source = sample_pods(settings)
+    return ConsoleState(settings, waiting=source, usage=UsageWatcher(lambda: settings.current, source))
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.console.conftest import Fixed, sample_parts, sample_state
 from webhook.console import metrics
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -13,8 +13,7 @@ from webhook.server.metrics import PREFIX
 
 @pytest.fixture
 def state():
-    settings = Fixed(sample_parts())
-    return ConsoleState(settings, waiting=sample_pods(settings))
+    return sample_state()
 
 
 def samples(client):
@@ -49,6 +48,7 @@ def test_the_number_of_series_is_limited(client, monkeypatch):
     everything = samples(client)
     monkeypatch.setattr(metrics, "MAX_CARDS", 9)
     monkeypatch.setattr(metrics, "MAX_NAMESPACES", 1)
+    metrics.exposition.cache_clear()
     found = samples(client)
     cards = [key for key in found if key[0] == "card_booked_memory_mib"]
     assert len(cards) == 9

@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.console.conftest import Fixed, sample_parts
-from webhook.cli.console import PodFiles
+from tests.console.conftest import Fixed, sample_parts, sample_pods
 from webhook.console import usage_watcher
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import read_bound_pod
-from webhook.settings.files import SAMPLE_PODS
 
 HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
 
@@ -42,7 +40,7 @@ def settings() -> Fixed:
 
 @pytest.fixture
 def pods(settings: Fixed) -> Pods:
-    return Pods(PodFiles([SAMPLE_PODS], lambda: settings.snapshot.config).pods())
+    return Pods(sample_pods(settings).pods())
 
 
 @pytest.fixture

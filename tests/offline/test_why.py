@@ -67,7 +67,7 @@ def state(nodes, pods=(), config=CONFIG, **more):
     for raw in pods:
         objects.add(raw)
     statuses = {raw["metadata"]["name"]: read_node_status(raw) for raw in nodes}
-    return LiveCluster(inputs, snapshot, objects.bound, statuses), objects
+    return LiveCluster(inputs, snapshot, objects.bound).with_statuses(statuses), objects
 
 
 def why(raw, nodes, pods=(), *, exists=True, config=CONFIG, **more):

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,17 +17,14 @@ from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
-from webhook.console.usage_watcher import PodSource, UsageWatcher
-from webhook.devices.config import DeviceConfig
-from webhook.devices.ledger import BoundPod
-from webhook.devices.occupancy import read_bound_pod
+from webhook.console.usage_watcher import UsageWatcher
 from webhook.doctor.facts import Facts
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
-from webhook.offline.objects import ObjectFiles
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.cluster_sources import NODES
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
+from webhook.settings.pods import FollowedPods
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
@@ -99,15 +96,10 @@ def command(
         if audit_log:
             journal = follower = LogFollower(audit_log)
             follower.start()
-        return ConsoleState(
-            watcher,
-            journal,
-            doctor,
-            tls_cert,
-            replay_options(files, cluster),
-            _waiting(watcher, settings, pod_files),
-            _usage(watcher, settings, pod_files),
-        )
+        waiting, usage = _pods(watcher, settings, pod_files)
+        if usage is not None:
+            usage.current(0)  # starts to compute
+        return ConsoleState(watcher, journal, doctor, tls_cert, replay_options(files, cluster), waiting, usage)
 
     if audit_log and store:
         raise bad_usage("--audit-log and --store exclude each other: leave out one")
@@ -130,8 +122,10 @@ def replay_options(files: SettingsPaths, cluster: ClusterOptions | None) -> tupl
     return tuple(word for key, path in saved.items() if path for word in (f"--{key}", str(path)))
 
 
-def _waiting(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]) -> WaitingSource | None:
-    """The pods that wait, from files, else from the cluster; None if there is neither."""
+def _pods(
+    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]
+) -> tuple[WaitingSource | None, UsageWatcher | None]:
+    """The pods that wait, and what the others hold: from files, else from the cluster; None if there is neither."""
     fleet = settings.files.fleet
     if fleet == SAMPLE_FLEET and not pod_files:
         pod_files = (SAMPLE_PODS,)
@@ -140,52 +134,13 @@ def _waiting(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Seq
         def nodes() -> Iterable[object]:
             return load_raw_nodes(fleet) if fleet is not None else settings.client().list(NODES)
 
-        return FileSource([Path(refuse_url(str(path))) for path in pod_files], lambda: watcher.current, nodes)
+        files = FileSource([Path(refuse_url(str(path))) for path in pod_files], lambda: watcher.current, nodes)
+        return files, UsageWatcher(lambda: watcher.current, files)
     if settings.cluster is None:
-        return None
-    return ClusterSource(settings.client, lambda: watcher.current, logging.getLogger("vgpu-webhook").warning)
-
-
-class PodFiles:
-    """The bound pods of files, which are read again when the device config has changed."""
-
-    version = 0
-
-    def __init__(self, paths: Sequence[Path], config: Callable[[], DeviceConfig]) -> None:
-        """Take the files, and the device config in use, which names the annotations that are kept."""
-        self._paths = [refuse_url(str(path)) for path in paths]
-        self._config = config
-        self.problem: str | None = None
-
-    def pods(self) -> list[BoundPod]:
-        """The pods of all files that can be read."""
-        config, problems = self._config(), list[str]()
-        raw = [found for _, found in ObjectFiles(self._paths, problems.append) if isinstance(found, dict)]
-        pods = [read_bound_pod(each, config) for each in raw if each.get("kind") == "Pod"]
-        self.problem = "; ".join(problems) or None
-        return [pod for pod in pods if pod is not None]
-
-
-def _usage(watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]) -> UsageWatcher | None:
-    """What pods hold, from files, else from the cluster; None if there is neither."""
-
-    def config() -> DeviceConfig:
-        return watcher.snapshot.config
-
-    source: PodSource
-    if pod_files:
-        source = PodFiles(pod_files, config)
-    elif settings.cluster is not None and settings.files.fleet is None:
-        from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # the Kubernetes client takes some MiB
-
-        source = FollowedPods(settings.client, config)
-    elif settings.files.fleet == SAMPLE_FLEET:
-        source = PodFiles([SAMPLE_PODS], config)
-    else:
-        return None
-    usage = UsageWatcher(lambda: watcher.current, source)
-    usage.current(0)  # starts to compute
-    return usage
+        return None, None
+    followed = FollowedPods(settings.client, lambda: watcher.snapshot.config)
+    usage = UsageWatcher(lambda: watcher.current, followed)
+    return ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning), usage
 
 
 def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:

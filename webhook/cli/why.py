@@ -13,6 +13,7 @@ from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
 from webhook.offline.documents import read_documents
+from webhook.offline.live import LiveCluster
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wanted
 from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
 from webhook.render.terminal import Terminal
@@ -139,6 +140,8 @@ def _from_files(
 
 def _from_cluster(settings: SettingsOptions, inputs: SnapshotInputs, wanted: Wanted | None) -> WaitingState:
     """Read the pods of a cluster: what all of them hold, and those of one namespace as they are."""
-    snapshot = inputs.snapshot()
-    source = ClusterSource(settings.client, lambda: (inputs, snapshot), report_warning)
-    return source.read(wanted, lambda _client, _snapshot: UsageCommand.read_cluster(settings, inputs))
+
+    def live() -> LiveCluster:
+        return LiveCluster(inputs, inputs.snapshot(), UsageCommand.read_cluster(settings, inputs))
+
+    return ClusterSource(settings.client, live, report_warning).read(wanted)

@@ -63,15 +63,15 @@ def page(state: ConsoleState) -> Response:
     """The text format of Prometheus.
 
     Raises:
-        WebhookError: pods or nodes cannot be read.
+        ConfigError: the pods or the nodes are not known.
     """
-    if state.waiting is None:
+    if state.usage is None:
         raise ConfigError(NO_PODS)
     with computing():
-        return Response(exposition(state.waiting.read(None).live), content_type=CONTENT_TYPE_LATEST)
+        return Response(exposition(state.usage.live()), content_type=CONTENT_TYPE_LATEST)
 
 
-@lru_cache(maxsize=1)  # of a cluster, the same one is kept for some seconds
+@lru_cache(maxsize=1)  # until something changes
 def exposition(live: LiveCluster) -> bytes:
     """The text format of Prometheus for what live pods hold."""
     registry = CollectorRegistry(auto_describe=False)

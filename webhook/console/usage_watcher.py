@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol
 
 from webhook.devices import registry
 from webhook.devices.ledger import BoundPod, CardAmounts, LedgerFinding, OccupiedNode
-from webhook.devices.occupancy import occupancy
 from webhook.devices.usage import capacity, total
+from webhook.errors import ConfigError, WebhookError
+from webhook.offline.live import LiveCluster
 from webhook.review import Snapshot
 from webhook.settings.snapshot import SnapshotInputs
 
@@ -30,7 +31,11 @@ class PodSource(Protocol):
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
 
     def pods(self) -> Sequence[BoundPod]:
-        """The pods."""
+        """The pods.
+
+        Raises:
+            WebhookError: they cannot be read.
+        """
 
 
 class NodeUsage(NamedTuple):
@@ -69,6 +74,7 @@ class CurrentUsage(NamedTuple):
         findings: what is wrong with assignments; those about nodes without devices too.
         namespaces: by namespace, how many MiB its pods hold on all nodes; the one with the most first.
         pods: how many pods hold something.
+        live: what it was computed from.
     """
 
     version: int
@@ -76,6 +82,7 @@ class CurrentUsage(NamedTuple):
     findings: tuple[LedgerFinding, ...]
     namespaces: dict[str, int]
     pods: int
+    live: LiveCluster
 
 
 class UsageWatcher:
@@ -97,11 +104,23 @@ class UsageWatcher:
         self._key: tuple[Snapshot, Hashable] | None = None  # what the result was computed from
         self._found: CurrentUsage | None = None
         self._ended = 0.0
+        self._failure: str | None = None
 
     @property
     def problem(self) -> str | None:
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
-        return self._source.problem
+        return self._source.problem or self._failure
+
+    def live(self) -> LiveCluster:
+        """What live pods leave of the devices, as it was found last.
+
+        Raises:
+            ConfigError: the pods or the nodes are not known.
+        """
+        found = self.current()
+        if found is None:
+            raise ConfigError(self.problem or "nodes and pods are not read yet; try again in some seconds")
+        return found.live
 
     def current(self, wait: float = FIRST_SECONDS) -> CurrentUsage | None:
         """What was found last; the next result is on its way if something has changed.
@@ -141,7 +160,9 @@ class UsageWatcher:
                 return
             key = (snapshot, version)
             self._found = summed_up(next(self._versions), inputs, snapshot, self._source.pods())
-            self._key = key
+            self._key, self._failure = key, None
+        except WebhookError as error:
+            self._failure = str(error)
         finally:
             with self._lock:
                 self._running, self._ended = False, time.monotonic()
@@ -154,7 +175,8 @@ def summed_up(
     """What pods hold of each node; None if the nodes are not known."""
     if snapshot.fleet is None or inputs.nodes is None:
         return None
-    found = occupancy(inputs.nodes, pods, snapshot.fleet, snapshot.config, snapshot.settings.target)
+    live = LiveCluster(inputs, snapshot, pods)
+    found = live.occupancy
     by_node: dict[str, list[LedgerFinding]] = {}
     for finding in found.findings:
         by_node.setdefault(finding.node, []).append(finding)
@@ -168,7 +190,7 @@ def summed_up(
                 holders.add((holder.namespace, holder.name))
     namespaces = dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
     nodes = tuple(_summed(node, tuple(by_node.get(node.name, ()))) for node in found.nodes)
-    return CurrentUsage(version, nodes, found.findings, namespaces, len(holders))
+    return CurrentUsage(version, nodes, found.findings, namespaces, len(holders), live)
 
 
 def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsage:

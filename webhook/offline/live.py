@@ -1,7 +1,8 @@
 """A cluster as it is now: what live pods leave of the devices of its nodes, and which pods wait."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -231,27 +232,31 @@ class LiveCluster:
 
     Attributes:
         snapshot: the settings of reviews, with the empty nodes.
+        statuses: what keeps pods off nodes, by the node's name; a node without a status takes pods.
         occupied: the nodes with devices of each family, by the family's id.
     """
 
-    def __init__(
-        self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod], statuses: Mapping[str, NodeStatus]
-    ) -> None:
+    def __init__(self, inputs: SnapshotInputs, snapshot: Snapshot, bound: Iterable[BoundPod]) -> None:
         """Add up what pods hold.
 
         Args:
             inputs: with the nodes.
             snapshot: that was built from the inputs.
             bound: pods that hold devices; of several with one name, the first counts.
-            statuses: by the node's name; a node without one takes pods.
         """
         self.snapshot = snapshot
         self._nodes: Sequence[Node] = inputs.nodes or ()
-        self._statuses = statuses
+        self.statuses: Mapping[str, NodeStatus] = {}
         by_node: dict[str, dict[str, BoundPod]] = {}
         for pod in bound:
             by_node.setdefault(pod.node, {}).setdefault(pod.key, pod)
         self._pods = {node: tuple(pods.values()) for node, pods in by_node.items()}
+
+    def with_statuses(self, statuses: Mapping[str, NodeStatus]) -> "LiveCluster":
+        """The same, with these statuses of the nodes."""
+        found = copy(self)
+        found.statuses = statuses
+        return found
 
     @property
     def fleet(self) -> Fleet:
@@ -281,14 +286,13 @@ class LiveCluster:
     def occupied(self) -> Mapping[str, Sequence[OccupiedNode]]:
         """The nodes with devices of each family, with what pods hold of them."""
         found: dict[str, list[OccupiedNode]] = {}
-        for name, devices in self._devices.items():
-            for node in self._occupy(devices, self._pods.get(name, ())):
-                found.setdefault(node.family, []).append(node)
+        for node in self.occupancy.nodes:
+            found.setdefault(node.family, []).append(node)
         return found
 
     def obstacle(self, node: str, pod: PodView) -> str:
         """What keeps a pod off a node, whatever its devices are; empty if nothing does."""
-        return self._statuses.get(node, _FREE).obstacle(pod)
+        return self.statuses.get(node, _FREE).obstacle(pod)
 
     def remaining(self, family: DeviceFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
         """What live pods leave of some nodes; None if the family's engine cannot tell."""
@@ -299,10 +303,9 @@ class LiveCluster:
     def without(self, node: OccupiedNode, pod: str) -> OccupiedNode:
         """A node once a pod has ended, which is given as NAMESPACE/NAME."""
         pods = [one for one in self._pods.get(node.name, ()) if one.key != pod]
-        return next(one for one in self._occupy(self._devices[node.name], pods) if one.shape is node.shape)
-
-    def _occupy(self, devices: NodeDevices, pods: Sequence[BoundPod]) -> Iterator[OccupiedNode]:
-        yield from occupy_node(devices, pods, self.snapshot.config, self.snapshot.settings.target)[0]
+        devices, settings = self._devices[node.name], self.snapshot.settings
+        occupied, _ = occupy_node(devices, pods, self.snapshot.config, settings.target)
+        return next(one for one in occupied if one.shape is node.shape)
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------

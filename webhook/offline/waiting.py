@@ -1,7 +1,7 @@
 """Pods that wait, with what is needed to explain them: from files, or from the API server."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -26,13 +26,13 @@ from webhook.offline.objects import ObjectFiles
 from webhook.offline.why import WaitingObject
 from webhook.review import Snapshot
 from webhook.settings.cluster_sources import NODES
-from webhook.settings.pods import PODS, list_bound_pods
+from webhook.settings.pods import PODS
 from webhook.settings.snapshot import SnapshotInputs
 
 PODGROUPS = f"/apis/{names.PODGROUP_API}/namespaces/{{}}/podgroups/{{}}"
 JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
-KEEP_SECONDS = 15.0  # what the pods of a cluster hold, between two questions
+KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions
 
 Settings = Callable[[], tuple[SnapshotInputs, Snapshot]]
 Warn = Callable[[str], None]
@@ -103,7 +103,14 @@ class WaitingSource(Protocol):
 
 
 class FileSource:
-    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them."""
+    """Pods, PodGroups and Volcano Jobs of files, as kubectl prints them.
+
+    Attributes:
+        version, problem: as of pods that change; those of files do not.
+    """
+
+    version = 0
+    problem: str | None = None
 
     def __init__(self, paths: Sequence[Path], settings: Settings, nodes: Callable[[], Iterable[Any]]) -> None:
         """Take the files, the settings in use, and the nodes as they are."""
@@ -116,6 +123,10 @@ class FileSource:
         """How much of the files has been read, from 0 to 1; None if that is not known."""
         return self._source.share if self._source is not None else None
 
+    def pods(self) -> Sequence[BoundPod]:
+        """The pods that hold devices."""
+        return self._objects(self._settings()[1], None).bound
+
     def waiting(self) -> Sequence[Key]:
         """The pods that wait for devices."""
         objects = self._objects(self._settings()[1], None)
@@ -125,7 +136,8 @@ class FileSource:
         """The cluster of the files; `step` is called for each object."""
         inputs, snapshot = self._settings()
         objects = self._objects(snapshot, wanted, step)
-        return WaitingState(LiveCluster(inputs, snapshot, objects.bound, statuses(self._nodes())), objects)
+        live = LiveCluster(inputs, snapshot, objects.bound)
+        return WaitingState(live.with_statuses(statuses(self._nodes())), objects)
 
     def _objects(
         self, snapshot: Snapshot, wanted: Wanted | None, step: Callable[[], None] = lambda: None
@@ -142,32 +154,31 @@ class FileSource:
 
 
 class ClusterSource:
-    """The pods of an API server, read when they are asked for."""
+    """The waiting pods of an API server, read when they are asked for."""
 
-    def __init__(self, connect: Callable[[], Client], settings: Settings, warn: Warn) -> None:
-        """Take how to make a client, the settings in use, and what to do with a warning."""
+    def __init__(self, connect: Callable[[], Client], live: Callable[[], LiveCluster], warn: Warn) -> None:
+        """Take how to make a client, what live pods leave of the devices now, and what to do with a warning."""
         self._connect = connect
-        self._settings = settings
+        self._live = live
         self._warn = warn
-        self._kept: tuple[float, Snapshot, LiveCluster] | None = None
+        self._statuses: tuple[float, Mapping[str, NodeStatus]] | None = None
 
     def waiting(self) -> Sequence[Key]:
         """The pods that wait for devices."""
-        objects = LiveObjects(self._settings()[1])
+        objects = LiveObjects(self._live().snapshot)
         for raw in self._connect().list(PODS, PENDING):
             objects.add(raw)
         return [key for key, raw in objects.waiting.items() if objects.requests_devices(raw)]
 
-    def read(
-        self, wanted: Wanted | None, bound: Callable[[Client, Snapshot], Iterable[BoundPod]] | None = None
-    ) -> WaitingState:
-        """The cluster as it is now; `bound` lists what all pods hold, if not as usual."""
-        inputs, snapshot = self._settings()
-        client = self._connect()
-        objects = LiveObjects(snapshot)
+    def read(self, wanted: Wanted | None) -> WaitingState:
+        """The cluster as it is now."""
+        live, client = self._live(), self._connect()
+        objects = LiveObjects(live.snapshot)
         if wanted is not None:
             self._read_object(client, objects, wanted)
-        return WaitingState(self._live(client, inputs, snapshot, bound), objects)
+        if self._statuses is None or time.monotonic() - self._statuses[0] > KEEP_SECONDS:
+            self._statuses = time.monotonic(), statuses(client.list(NODES))
+        return WaitingState(live.with_statuses(self._statuses[1]), objects)
 
     def _read_object(self, client: Client, objects: LiveObjects, wanted: Wanted) -> None:
         """The object, the pods of its namespace, and its PodGroup."""
@@ -195,21 +206,6 @@ class ClusterSource:
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
             return None
-
-    def _live(
-        self,
-        client: Client,
-        inputs: SnapshotInputs,
-        snapshot: Snapshot,
-        bound: Callable[[Client, Snapshot], Iterable[BoundPod]] | None,
-    ) -> LiveCluster:
-        kept = self._kept
-        if kept is not None and kept[1] is snapshot and time.monotonic() - kept[0] < KEEP_SECONDS:
-            return kept[2]
-        listed = list_bound_pods(client, snapshot.config) if bound is None else bound(client, snapshot)
-        live = LiveCluster(inputs, snapshot, listed, statuses(client.list(NODES)))
-        self._kept = (time.monotonic(), snapshot, live)
-        return live
 
 
 def statuses(nodes: Iterable[Any]) -> dict[str, NodeStatus]:
