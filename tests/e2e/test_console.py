@@ -1,7 +1,6 @@
 """The console against a real API server, with no more rights than deploy/ gives it."""
 
 import json
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ from tests.e2e.api import Api
 from tests.e2e.changes import another_node, attach
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
+from tests.e2e.console import Console
 from tests.e2e.objects import pod, pods
-from tests.e2e.process import Daemon
 from tests.e2e.test_live import larger_node
-from tests.server.program import COMMAND, Authority, Program, free_port, until
+from tests.server.program import Authority, Program, until
 
 SECONDS = 8.0  # until a change is in use
 
@@ -33,37 +32,12 @@ def ask(
 ) -> Iterator[DeviceRequest]:
     """Asks the API of a console that runs as deploy/ has it run."""
     kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
-    address = f"127.0.0.1:{free_port()}"
-    settings = ["--cluster", "--kubeconfig", kubeconfig, "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
-    command = [
-        COMMAND,
-        "console",
-        "--bind",
-        address,
-        "--audit-log",
-        audit_log,
-        "--tls-cert",
-        authority.directory / "tls.crt",
-    ]
-    daemon = Daemon([*command, *settings], tmp_path_factory.mktemp("console") / "log")
-
-    def get(path: str, question: Any = None) -> Any:
-        data = None if question is None else json.dumps(question).encode()
-        request = urllib.request.Request(
-            f"http://{address}/api/v1{path}", data, {"Content-Type": "application/json"} if data else {}
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def ready() -> bool:
-        try:
-            return bool(get("/fleet")["known"])
-        except OSError:
-            return False
-
-    daemon.wait(ready, 20)
-    yield get
-    daemon.close(10)
+    settings: list[str | Path] = ["--kubeconfig", kubeconfig, "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
+    files: list[str | Path] = ["--audit-log", audit_log, "--tls-cert", authority.directory / "tls.crt"]
+    console = Console(tmp_path_factory.mktemp("console") / "log", *settings, *files)
+    console.wait(lambda: console.api("/fleet")["known"])
+    yield console.api
+    console.close(10)
 
 
 def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: DeviceRequest, api: Api):
