@@ -55,6 +55,7 @@ AUTHOR_ANNOTATIONS = frozenset({VGPU_MODE, USE_GPUTYPE, NOUSE_GPUTYPE, USE_GPUUU
 
 # --- annotations of gangs and queues ----------------------------------------------------------------------------------
 
+TASK_PRIORITY = "volcano.sh/task-priority"
 GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, not of its pods
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod

@@ -11,9 +11,10 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import brief
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.fleet import Fleet
+from webhook.devices.vgpu.cycle import RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import VgpuFleet
-from webhook.devices.vgpu.gang import NeverStarts, RoleRequest, room_for
+from webhook.devices.vgpu.gang import NeverStarts, room_for
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.offline.reviewed import Reviewed
 from webhook.render.explanation import explain_pods, shape_value
@@ -228,7 +229,7 @@ def _gang(reviewed: Reviewed) -> ExplainedGang | None:
     judged = Workload(request.group, request.kind, request.object, pods, context).judged
     if judged is None or context.fleet is None:
         return None
-    pairs = list(zip(judged.roles, judged.requests, strict=True))[:MAX_ROLES]
+    pairs = list(zip(judged.roles, judged.request.roles, strict=True))[:MAX_ROLES]
     return ExplainedGang(
         minimum=judged.gang.minimum,
         starts=not isinstance(judged.verdict, NeverStarts),

@@ -22,9 +22,10 @@ from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.requests import total
 from webhook.devices.shapes import SAMPLE, FleetPart
 from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
+from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, judge
 from webhook.devices.vgpu.fleet import VgpuFleet
-from webhook.devices.vgpu.gang import NeverStarts, RoleRequest, StartsTightly, judge_gang
+from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import ConfigError, Malformed
 from webhook.offline.documents import Document
@@ -741,12 +742,14 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),
         (left, WaitVerdict.NOT_NOW, "what the running pods leave"),
     ):
-        found = judge_gang(wanted, needed, cast("VgpuFleet", part), SearchBudget(WORK_LIMIT))
+        found = judge_gang(GangRequest(tuple(wanted), needed), cast("VgpuFleet", part), SearchBudget(WORK_LIMIT))
         if not isinstance(found, NeverStarts | StartsTightly):
             continue
         most = found.placed if isinstance(found, StartsTightly) else found.most
         nodes = [] if isinstance(found, StartsTightly) else [f"{name} {pods}" for name, pods in found.nodes[:MAX_NAMED]]
         room = "has no room for them together" if most is None else f"has room for {most}"
+        if most is None and isinstance(found, StartsTightly):
+            room = "has room for them only in an order that the scheduler does not try"
         where = f" ({', '.join(nodes)})" if nodes else ""
         so_far = f", {gang.started} have started" if gang.started else ""
         yield WaitReason(

@@ -27,6 +27,7 @@ class GangRole:
         replicas: how many pods there are.
         minimum: how many of them the gang needs.
         waits_for: names of the tasks whose pods must run before this one's are created.
+        partitioned: the pods form groups of their own within the gang.
     """
 
     name: str
@@ -34,6 +35,7 @@ class GangRole:
     replicas: int
     minimum: int
     waits_for: frozenset[str] = frozenset()
+    partitioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +135,7 @@ def _roles_of_tasks(tasks: list[Any]) -> Iterator[GangRole]:
             replicas=replicas,
             minimum=minimum,
             waits_for=_waits_for(task.get("dependsOn")),
+            partitioned=partition is not None,
         )
 
 

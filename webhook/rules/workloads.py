@@ -1,14 +1,16 @@
 """What several rules read of a workload and its gang; each fact is computed once a review."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.queues import DEFAULT
+from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.gang import GangVerdict, RoleRequest, Starts, judge_gang
+from webhook.devices.vgpu.gang import GangVerdict, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import VCJOB_GROUP
@@ -24,15 +26,13 @@ class JudgedGang:
     Attributes:
         gang: the gang.
         roles: those that request vGPUs, in the order of the verdict's indexes.
-        verdict: on them.
-        requests: of the same roles.
-        minimum: so many of their pods must start.
+        request: of the same roles.
+        verdict: on it.
     """
 
     gang: Gang
     roles: tuple[GangRole, ...]
-    requests: tuple[RoleRequest, ...]
-    minimum: int
+    request: GangRequest
     verdict: GangVerdict
 
 
@@ -132,11 +132,22 @@ class Workload:
                 continue
             requests.append(RoleRequest(pod.slice_request, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
-        minimum = gang.minimum - others
+        request = GangRequest(tuple(requests), gang.minimum - others, by_index=self._come_by_index(roles))
         if not requests or gang.minimum > gang.replicas:
             return None
-        if minimum <= 0 and not any(request.needed for request in requests):
-            verdict: GangVerdict = Starts()
-        else:
-            verdict = judge_gang(requests, minimum, context.fleet.vgpu, context.budget or SearchBudget(WORK_LIMIT))
-        return JudgedGang(gang, tuple(roles), tuple(requests), minimum, verdict)
+        verdict: GangVerdict = Starts()
+        if request.minimum > 0 or any(role.needed for role in requests):
+            verdict = judge_gang(request, context.fleet.vgpu, context.budget or SearchBudget(WORK_LIMIT))
+        return JudgedGang(gang, tuple(roles), request, verdict)
+
+    def _come_by_index(self, roles: Sequence[GangRole]) -> bool:
+        """Whether the scheduler takes the first pod of each role, then the second: nothing puts one role before another."""
+        conf = self.context.settings.target.scheduler
+        if not self.is_volcano_job or (conf is not None and conf.plugin("task-topology") is not None):
+            return False
+        views = [self.pods[role.template].view for role in roles]
+        priorities = [
+            (view.spec.get("priorityClassName"), view.spec.get("priority"), view.annotations.get(names.TASK_PRIORITY))
+            for view in views
+        ]
+        return all(each == priorities[0] for each in priorities) and not any(role.partitioned for role in roles)

@@ -4,18 +4,21 @@ from collections import Counter
 from dataclasses import replace
 from itertools import combinations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.vgpu.test_placement import after
+from tests.devices.vgpu.test_placement import after, greedy
 from tests.examples import examples
 from tests.strategies import mig_cards
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
+from webhook.devices.target import POLICIES
+from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
-from webhook.devices.vgpu.feasibility import SliceRequest
+from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
-from webhook.devices.vgpu.gang import NeverStarts, RoleRequest, Starts, StartsTightly, judge_gang
+from webhook.devices.vgpu.gang import NeverStarts, Starts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import Need, SearchBudget
 
 PLENTY = 10**7
@@ -43,10 +46,14 @@ def fleet_of(*kinds):
     return VgpuFleet(tuple(shapes), {}, (), Index([Node(name) for name in names]))
 
 
-def role(needs, needed, replicas=None, *, spread=False):
+def role(needs, needed, replicas=None, *, spread=False, policies=POLICIES):
     needs = tuple(needs)
     totals = {Role.NUMBER: sum(need.number for need in needs)}
-    return RoleRequest(SliceRequest((), needs, totals, UNCONSTRAINED), needed, replicas or needed, spread)
+    return RoleRequest(SliceRequest((), needs, totals, UNCONSTRAINED, policies), needed, replicas or needed, spread)
+
+
+def judged(roles, minimum, kinds, *, by_index=False, steps=PLENTY):
+    return judge_gang(GangRequest(tuple(roles), minimum, by_index), fleet_of(*kinds), SearchBudget(steps))
 
 
 def placements(node, needs):
@@ -99,6 +106,35 @@ amounts = st.builds(
 )
 
 
+class Cycles:
+    """Every cycle of the scheduler: the pods in every order that it may have, on every node, by one policy."""
+
+    def __init__(self, roles, minimum, kinds, policy, *, by_index):
+        self.roles, self.minimum, self.policy, self.by_index = roles, minimum, policy, by_index
+        self.nodes = tuple((cards, tuple(card.used for card in cards)) for cards, count in kinds for _ in range(count))
+
+    def start(self):
+        pods = [(index, number) for number, one in enumerate(self.roles) for index in range(one.replicas)]
+        return self._start(self.nodes, pods, (0,) * len(self.roles))
+
+    def _start(self, nodes, pods, placed):
+        if sum(placed) >= self.minimum and all(n >= one.needed for n, one in zip(placed, self.roles, strict=True)):
+            return True
+        turns = {number: index for index, number in reversed(pods)}
+        if self.by_index:
+            turns = {number: index for number, index in turns.items() if index == min(turns.values())}
+        for number, index in turns.items():
+            left = [pod for pod in pods if pod != (index, number)]
+            more = (*placed[:number], placed[number] + 1, *placed[number + 1 :])
+            for at, (cards, uses) in enumerate(nodes):
+                filled = greedy(cards, self.roles[number].request.needs, self.policy, uses)
+                if filled and self._start((*nodes[:at], (cards, tuple(filled)), *nodes[at + 1 :]), left, more):
+                    return True
+            if self._start(nodes, left, placed):
+                return True
+        return False
+
+
 @st.composite
 def gangs(draw, cards, roles=2, containers=1):
     kinds = draw(
@@ -121,7 +157,7 @@ small_cards = st.sampled_from([Card("NVIDIA-A", 16, 2), Card("NVIDIA-B", 8, 3), 
 @given(gangs(small_cards))
 def test_the_verdict_is_that_of_a_naive_search(gang):
     kinds, roles, minimum = gang
-    verdict = judge_gang(roles, minimum, fleet_of(*kinds), SearchBudget(PLENTY))
+    verdict = judged(roles, minimum, kinds)
     assert (not isinstance(verdict, NeverStarts)) == Naive(roles, minimum).starts(kinds)
 
 
@@ -129,34 +165,81 @@ def test_the_verdict_is_that_of_a_naive_search(gang):
 @given(gangs(small_cards | mig_cards, containers=2))
 def test_no_gang_that_can_start_is_refused(gang):
     kinds, roles, minimum = gang
-    verdict = judge_gang(roles, minimum, fleet_of(*kinds), SearchBudget(PLENTY))
+    verdict = judged(roles, minimum, kinds)
     if isinstance(verdict, NeverStarts):
         assert not Naive(roles, minimum).starts(kinds)
 
 
+@st.composite
+def tight_gangs(draw):
+    """Two roles that just fit: each takes what the other leaves."""
+    cards = draw(st.lists(small_cards, min_size=2, max_size=4))
+    few = st.builds(Need, st.integers(1, 2), st.sampled_from([None, 4, 5, 8]), st.sampled_from([0, 50, 100]))
+    policies = (draw(st.sampled_from(POLICIES)),)
+    found = [role([draw(few)], needed := draw(st.integers(1, 2)), needed, policies=policies) for _ in range(2)]
+    replicas = sum(one.replicas for one in found)
+    return [(cards, draw(st.integers(1, 2)))], found, draw(st.sampled_from([replicas, replicas, replicas - 1]))
+
+
+@examples(300)
+@given(tight_gangs(), st.booleans())
+def test_an_order_is_missed_exactly_if_no_cycle_starts_the_gang(gang, by_index):
+    kinds, roles, minimum = gang
+    verdict = judged(roles, minimum, kinds, by_index=by_index)
+    if not isinstance(verdict, NeverStarts):
+        (policy,) = roles[0].request.policies
+        starts = Cycles(roles, minimum, kinds, policy, by_index=by_index).start()
+        assert verdict == (Starts() if starts else StartsTightly(None))
+
+
+@examples(100)
+@given(gangs(small_cards | mig_cards, containers=2), st.booleans(), st.sampled_from([50, 500, PLENTY]))
+def test_no_gang_that_a_cycle_starts_is_called_tight(gang, by_index, steps):
+    kinds, roles, minimum = gang
+    if len(roles) > 1 and judged(roles, minimum, kinds, by_index=by_index, steps=steps) == StartsTightly(None):
+        assert not any(Cycles(roles, minimum, kinds, policy, by_index=by_index).start() for policy in POLICIES)
+
+
 def test_the_scheduler_takes_nothing_back():
-    five = replace(role([Need(3, 8, 0)], 5), request=replace(role([Need(3, 8, 0)], 5).request, policies=("default",)))
-    assert judge_gang([five], 5, fleet_of(([T4] * 8, 1)), SearchBudget(PLENTY)) == StartsTightly(0, 4)
+    five = role([Need(3, 8, 0)], 5, policies=("default",))
+    assert judged([five], 5, [([T4] * 8, 1)]) == StartsTightly(4)
+
+
+def test_the_third_pod_of_a_role_comes_after_the_second_of_the_other():
+    """Policy spread puts the second small pod on the last empty card, unless all pods of whole cards come first."""
+    whole, small = (role([Need(1, memory, 0)], pods, policies=("spread",)) for memory, pods in ((None, 3), (4, 2)))
+    kinds = [([T4] * 4, 1)]
+    assert judged([whole, small], 5, kinds) == Starts()
+    assert judged([whole, small], 5, kinds, by_index=True) == StartsTightly(None)
+    elastic = replace(small, needed=1)
+    assert judged([whole, elastic], 4, kinds, by_index=True) == Starts()  # if the second small pod is created late
 
 
 def test_a_gang_that_is_too_large_names_what_each_node_holds():
-    whole = role([Need(8, None, 0)], 4)
-    found = judge_gang([whole], 4, fleet_of(([T4] * 8, 2), ([T4] * 4, 1)), SearchBudget(PLENTY))
+    found = judged([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2), ([T4] * 4, 1)])
     assert found == NeverStarts(0, 2, (("node-0-0", 1), ("node-0-1", 1)))
 
 
 def test_spread_gives_each_pod_cards_of_its_own():
-    fleet = fleet_of(([T4] * 8, 1))
-    assert judge_gang([role([Need(2, 1, 0)], 5)], 5, fleet, SearchBudget(PLENTY)) == Starts()
-    assert isinstance(judge_gang([role([Need(2, 1, 0)], 5, spread=True)], 5, fleet, SearchBudget(PLENTY)), NeverStarts)
+    kinds = [([T4] * 8, 1)]
+    assert judged([role([Need(2, 1, 0)], 5)], 5, kinds) == Starts()
+    assert isinstance(judged([role([Need(2, 1, 0)], 5, spread=True)], 5, kinds), NeverStarts)
 
 
 def test_without_budget_it_may_start():
-    assert judge_gang([role([Need(8, None, 0)], 4)], 4, fleet_of(([T4] * 8, 2)), SearchBudget(0)) == Starts()
+    assert judged([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2)], steps=0) == Starts()
+
+
+@pytest.mark.parametrize("nodes", [3, 2_500])
+def test_a_gang_of_several_tasks_costs_little(nodes):
+    budget = SearchBudget(WORK_LIMIT)
+    roles = (role([Need(4, 8, 0)], 3), role([Need(1, 4, 30)], 10), role([Need(2, None, 100)], 2))
+    found = judge_gang(GangRequest(roles, 15, by_index=True), fleet_of(*[([T4] * 8, nodes)] * 20), budget)
+    assert (found, WORK_LIMIT - budget.left < WORK_LIMIT / 5) == (Starts(), True)
 
 
 def test_a_large_fleet_costs_no_more():
     budget = SearchBudget(PLENTY)
     roles = [role([Need(1, 1 + number % 16, number)], 1) for number in range(50)]
-    assert judge_gang(roles, 50, fleet_of(*[([T4] * 8, 2_500)] * 20), budget) == Starts()
+    assert judge_gang(GangRequest(tuple(roles), 50), fleet_of(*[([T4] * 8, 2_500)] * 20), budget) == Starts()
     assert PLENTY - budget.left < 5_000

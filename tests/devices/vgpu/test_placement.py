@@ -61,9 +61,9 @@ def exists(cards, wanted, uses=None):
     return False
 
 
-def greedy(cards, wanted, policy):
-    """The scheduler's walk under one SchedulePolicy."""
-    uses = [card.used for card in cards]
+def greedy(cards, wanted, policy, uses=None):
+    """The use of the cards after the scheduler's walk under one SchedulePolicy; None if it fails."""
+    uses = [card.used for card in cards] if uses is None else list(uses)
     for need in wanted:
         walk = list(range(len(cards)))
         if policy == "binpack":
@@ -74,10 +74,10 @@ def greedy(cards, wanted, policy):
             walk.reverse()
         able = [index for index in walk if after(cards[index], uses[index], need)][: need.number]
         if len(able) < need.number:
-            return False
+            return None
         for index in able:
             uses[index] = after(cards[index], uses[index], need)
-    return True
+    return uses
 
 
 def expected(cards, wanted):

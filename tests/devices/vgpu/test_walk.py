@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.fleet import EMPTY, Card
-from webhook.devices.vgpu.placement import ORDERS, Stuck, _greedy, refusal, walk
+from webhook.devices.vgpu.placement import ORDERS, Stuck, greedy, refusal, walk
 from webhook.devices.vgpu.slices import Need, takes
 
 GEOMETRIES = (Geometry("g", (Instance("1g", 40, 2),)), Geometry("h", (Instance("2g", 70, 1),)))
@@ -29,7 +29,7 @@ def test_a_refusal_has_a_name_and_only_a_refusal(card, used, need):
 )
 def test_it_ends_where_the_scheduler_does(owned, wanted, order):
     found = walk(owned, wanted, order, [None] * len(owned))
-    assert isinstance(found, Stuck) == (not _greedy(owned, wanted, order))
+    assert (None if isinstance(found, Stuck) else found) == greedy(owned, wanted, order, [EMPTY] * len(owned))
     if not isinstance(found, Stuck):
         assert [len(set(taken)) for taken in found] == [need.number for need in wanted]
 
@@ -42,9 +42,11 @@ def test_it_ends_where_the_scheduler_does(owned, wanted, order):
 def test_excluded_cards_are_as_if_they_were_not_there(owned, excluded, wanted):
     reasons = [Reason.TYPE if at in excluded else None for at in range(len(owned))]
     left = [card for at, card in enumerate(owned) if at not in excluded]
-    assert isinstance(walk(owned, wanted, ORDERS["default"], reasons), Stuck) == (
-        not _greedy(left, wanted, ORDERS["default"])
-    )
+    without = greedy(left, wanted, ORDERS["default"], [EMPTY] * len(left))
+    found = walk(owned, wanted, ORDERS["default"], reasons)
+    assert isinstance(found, Stuck) == (without is None)
+    if not isinstance(found, Stuck):
+        assert found == greedy(owned, wanted, ORDERS["default"], [EMPTY] * len(owned), frozenset(excluded))
 
 
 def test_each_test_can_refuse():

@@ -1,7 +1,8 @@
 """Can a gang start on the empty fleet? Its pods start together or not at all.
 
 The first four tests are sound, each dearer than the one before: a role alone, all roles each counted alone, the totals
-of the fleet. What passes them is searched exactly where it is small. A gang that is not proven too large may start.
+of the fleet. What passes them is searched exactly where it is small. A gang that is not proven too large may start, unless
+it is proven that the scheduler's order misses every placement.
 Source: volcano `pkg/scheduler/api/job_info.go` (JobReady) and `pkg/scheduler/actions/allocate/allocate.go`: the pods of one
 cycle are booked on the same cards, one after the other.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.devices.families import Role
+from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
@@ -19,26 +21,6 @@ from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
 from webhook.pod.gangs import cheapest
 
 MAX_ROLES = 3  # that are searched together
-MAX_PODS = 64  # likewise
-
-Vector = tuple[int, ...]  # pods of each role
-
-
-@dataclass(frozen=True, slots=True)
-class RoleRequest:
-    """What the pods of one role need.
-
-    Attributes:
-        request: of each pod.
-        needed: the gang does not start without so many of them.
-        replicas: there are so many of them at most.
-        spread: no card takes two pods of the gang.
-    """
-
-    request: SliceRequest
-    needed: int
-    replicas: int
-    spread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +45,13 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class StartsTightly:
-    """The pods of a role fit, yet the scheduler's greedy order places too few of them.
+    """The pods fit, yet the scheduler's greedy order places too few of them.
 
     Attributes:
-        role: its index.
-        placed: how many it places.
+        placed: how many it places, of the only role; None if there are several.
     """
 
-    role: int
-    placed: int
+    placed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,29 +72,41 @@ class NeverStarts:
 GangVerdict = Starts | StartsTightly | NeverStarts
 
 
-def judge_gang(roles: Sequence[RoleRequest], minimum: int, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
+def judge_gang(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
     """Judge the roles of a gang that request vGPUs.
 
     Args:
-        roles: at least one.
-        minimum: so many of their pods must start, of any role.
+        gang: the roles, and how many of their pods must start.
         fleet: the fleet.
         budget: the work that may be done; what it does not cover counts as fitting.
     """
+    roles, minimum = gang.roles, gang.minimum
     rooms = [room_for(role, fleet, budget) for role in roles]
     for index, (role, room) in enumerate(zip(roles, rooms, strict=True)):
         if room is not None and room.most < role.needed:
             return NeverStarts(index, room.most, room.nodes)
-    if all(room is not None for room in rooms):
-        most = sum(room.most for room in rooms if room is not None)
-        if most < minimum:
-            return NeverStarts(None, most)
-        if len(roles) > 1 and not _together(roles, minimum, fleet, budget):
-            return NeverStarts(None, None)
-    for index, (role, room) in enumerate(zip(roles, rooms, strict=True)):
-        if room is not None and room.placed < role.needed:
-            return StartsTightly(index, room.placed)
-    return Starts()
+    known = [room for room in rooms if room is not None]
+    if len(known) < len(roles):
+        return Starts()
+    most = sum(room.most for room in known)
+    if most < minimum:
+        return NeverStarts(None, most)
+    if len(roles) == 1:
+        return StartsTightly(known[0].placed) if known[0].placed < roles[0].needed else Starts()
+    if not _totals_suffice(gang, fleet):
+        return NeverStarts(None, None)
+    nodes = _nodes(roles[0].request, fleet)
+    if nodes is None or not _is_searchable(gang):
+        return Starts()
+    policies = roles[0].request.policies if gang.replicas <= MAX_PODS else ()
+    cycles = [Cycle(gang, fleet, policy, budget) for policy in policies]
+    if any(gang.starts(cycle.run().placed) for cycle in cycles):
+        return Starts()
+    fits = _reaches(gang, nodes, budget)
+    if fits is False:
+        return NeverStarts(None, None)
+    missed = fits and cycles and all(cycle.search() is None for cycle in cycles) and budget.left >= 0
+    return StartsTightly(None) if missed else Starts()
 
 
 def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room | None:
@@ -165,14 +157,7 @@ def _nodes(request: SliceRequest, fleet: VgpuFleet) -> Iterator[tuple[Candidate,
     left = eligible(constraints, fleet)
     if constraints.names_uuids or not left.complete:
         return None
-    return ((candidate, _count(candidate.shape, request, fleet)) for candidate in left.candidates)
-
-
-def _count(shape: VgpuShape, request: SliceRequest, fleet: VgpuFleet) -> int:
-    selector = request.constraints.nodes
-    if selector is None or shape.declared:
-        return shape.nodes
-    return (shape.members & fleet.index.selected(selector)).bit_count()
+    return ((each, each.shape.nodes_left(constraints.nodes, fleet.index)) for each in left.candidates)
 
 
 def _pods_on(candidate: Candidate, role: RoleRequest, budget: SearchBudget) -> tuple[int, int] | None:
@@ -214,39 +199,29 @@ def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBu
 # --- several roles together -----------------------------------------------------------------------------------------
 
 
-def _together(roles: Sequence[RoleRequest], minimum: int, fleet: VgpuFleet, budget: SearchBudget) -> bool:
-    """Tell whether the roles fit the fleet together; True where nothing proves that they do not."""
-    remainders = {id(left): left for left in (eligible(role.request.constraints, fleet) for role in roles)}
-    shapes = {id(each.shape): each.shape for left in remainders.values() for each in left.candidates}
-    if not all(_total_suffices(roles, minimum, tuple(shapes.values()), cost, room) for cost, room in _TOTALS):
-        return False
-    constraints = roles[0].request.constraints
-    if len(roles) > MAX_ROLES or any(role.spread or role.request.constraints != constraints for role in roles):
-        return True
-    spare = minimum - sum(role.needed for role in roles)
-    targets = tuple([min(role.replicas, role.needed + max(spare, 0)) for role in roles])
-    nodes = _nodes(roles[0].request, fleet)
-    if nodes is None or sum(targets) > MAX_PODS:
-        return True
-    return _reaches(roles, minimum, targets, nodes, budget)
+def _totals_suffice(gang: GangRequest, fleet: VgpuFleet) -> bool:
+    remainders = {id(left): left for left in (eligible(role.request.constraints, fleet) for role in gang.roles)}
+    shapes = tuple({id(each.shape): each.shape for left in remainders.values() for each in left.candidates}.values())
+    return all(_total_suffices(gang, shapes, cost, room) for cost, room in _TOTALS)
 
 
-def _reaches(
-    roles: Sequence[RoleRequest],
-    minimum: int,
-    targets: Vector,
-    nodes: Iterable[tuple[Candidate, int]],
-    budget: SearchBudget,
-) -> bool:
-    """Fill node after node with every combination of pods that is part of no larger one; True if the budget runs out."""
-    reached: set[Vector] = {(0,) * len(roles)}
+def _is_searchable(gang: GangRequest) -> bool:
+    constraints = gang.roles[0].request.constraints
+    alike = not any(role.spread or role.request.constraints != constraints for role in gang.roles)
+    return alike and len(gang.roles) <= MAX_ROLES and sum(gang.targets) <= MAX_PODS
+
+
+def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: SearchBudget) -> bool | None:
+    """Fill node after node with every combination of pods that is part of no larger one; None if the budget runs out."""
+    targets = gang.targets
+    reached: set[Vector] = {(0,) * len(targets)}
     for candidate, count in nodes:
-        found = _Combinations(candidate, roles, targets, budget).largest()
+        found = _Combinations(candidate, gang.roles, targets, budget).largest()
         if found is None:
-            return True
+            return None
         for _ in range(count):
             if not budget.spend(len(reached) * len(found)):
-                return True
+                return None
             added = {
                 tuple([min(one + more, target) for one, more, target in zip(state, vector, targets, strict=True)])
                 for state in reached
@@ -256,13 +231,9 @@ def _reaches(
             if after == reached:
                 break
             reached = after
-        if any(_starts(state, roles, minimum) for state in reached):
+        if any(gang.starts(state) for state in reached):
             return True
     return False
-
-
-def _starts(state: Vector, roles: Sequence[RoleRequest], minimum: int) -> bool:
-    return sum(state) >= minimum and all(pods >= role.needed for pods, role in zip(state, roles, strict=True))
 
 
 class _Combinations:
@@ -323,15 +294,13 @@ def _largest_of(vectors: Iterable[Vector]) -> list[Vector]:
 Cost = Callable[[Need, int], int]  # what one slice of a container takes; the memory of the smallest card
 
 
-def _total_suffices(
-    roles: Sequence[RoleRequest], minimum: int, shapes: Sequence[VgpuShape], cost: Cost, room: Callable[[Card], int]
-) -> bool:
+def _total_suffices(gang: GangRequest, shapes: Sequence[VgpuShape], cost: Cost, room: Callable[[Card], int]) -> bool:
     """Tell whether some nodes have enough of one kind of amount for the cheapest choice of pods."""
     offered = sum([shape.nodes * count * room(card) for shape in shapes for card, count in shape.kinds])
     smallest = min([card.memory for shape in shapes for card, _ in shape.kinds], default=0)
-    costs = [sum([need.number * cost(need, smallest) for need in role.request.needs]) for role in roles]
-    taken = cheapest([(amount, role.needed, role.replicas) for amount, role in zip(costs, roles, strict=True)], minimum)
-    return taken <= offered
+    costs = [sum([need.number * cost(need, smallest) for need in role.request.needs]) for role in gang.roles]
+    priced = [(amount, role.needed, role.replicas) for amount, role in zip(costs, gang.roles, strict=True)]
+    return cheapest(priced, gang.minimum) <= offered
 
 
 _TOTALS: tuple[tuple[Cost, Callable[[Card], int]], ...] = (

@@ -58,7 +58,7 @@ def place(
     for policy in policies:
         if not budget.spend(len(needs) * len(cards)):
             return Placement.UNKNOWN
-        if _greedy(cards, needs, ORDERS[policy]):
+        if greedy(cards, needs, ORDERS[policy], [card.used for card in cards]) is not None:
             return Placement.FITS
     found = placement_exists(kinds, needs, budget)
     if found is None:
@@ -106,23 +106,39 @@ def _spread(used: list[Used]) -> Sequence[int]:
 ORDERS: Mapping[str, Order] = dict(zip(POLICIES, (_unset, _binpack, _spread), strict=True))
 
 
-def _greedy(cards: Sequence[Card], needs: Sequence[Need], order: Order) -> bool:
-    used = [card.used for card in cards]
+Slices = tuple[tuple[int, ...], ...]  # of each container, the indexes of its cards, in the order they were taken
+
+
+def greedy(
+    cards: Sequence[Card],
+    needs: Sequence[Need],
+    order: Order,
+    used: list[Used],
+    excluded: frozenset[int] = frozenset(),
+) -> Slices | None:
+    """Serve the containers one after the other, as the scheduler does; None if one of them finds too few cards.
+
+    Args:
+        cards: of the node, in the scheduler's order.
+        needs: one for each container.
+        order: in which the cards are tried.
+        used: what each card has given away; changed.
+        excluded: the cards that are not tried.
+    """
+    slices = []
     for need in needs:
-        missing = need.number
+        taken: list[int] = []
         for card in order(used):
-            after = takes(cards[card], used[card], need)
+            after = takes(cards[card], used[card], need) if card not in excluded else None
             if after is not None:
                 used[card] = after
-                missing -= 1
-                if missing == 0:
+                taken.append(card)
+                if len(taken) == need.number:
                     break
-        if missing:
-            return False
-    return True
-
-
-Slices = tuple[tuple[int, ...], ...]  # of each container, the indexes of its cards, in the order they were taken
+        if len(taken) < need.number:
+            return None
+        slices.append(tuple(taken))
+    return tuple(slices)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,11 @@
 """The pods of a gang fit the empty fleet, yet the scheduler places too few of them.
 
 Reads:    minAvailable of a Volcano Job, group-min-member of a workload; the pods of its templates; the fleet
-Refuses:  a gang that only another choice of cards would start
+Refuses:  a gang that only another order of its pods, or another choice of cards, would start
 Why:      the scheduler takes the first cards that fit and takes nothing back, neither on a node nor between nodes.
+
+For several tasks every order of the pods that the scheduler may have is tried on every node. If that takes too long, the
+rule finds nothing.
 """
 
 from collections.abc import Iterator
@@ -13,15 +16,24 @@ from webhook.rules.workloads import Workload
 
 
 def check(workload: Workload) -> Iterator[Finding]:
-    """Name the role, and how many of its pods the scheduler places."""
+    """Name the role, and how many of its pods the scheduler places; or count the roles."""
     judged = workload.judged
-    if judged is not None and isinstance(judged.verdict, StartsTightly):
-        role = judged.roles[judged.verdict.role]
-        yield Finding(
-            judged.gang.path,
-            f"the {judged.gang.needed(role)} pods of {workload.role_name(role)} fit the empty fleet, but the scheduler's order "
-            f"places only {judged.verdict.placed} of them; request another number of vGPUs per pod, or fewer pods at once",
+    if judged is None or not isinstance(judged.verdict, StartsTightly):
+        return
+    role, placed = judged.roles[0], judged.verdict.placed
+    if placed is None:
+        pods, missed = (
+            f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks",
+            "does not place them together",
         )
+    else:
+        pods = f"{judged.gang.needed(role)} pods of {workload.role_name(role)}"
+        missed = f"places only {placed} of them"
+    yield Finding(
+        judged.gang.path,
+        f"the {pods} fit the empty fleet, but the scheduler's order {missed}; request another number of vGPUs per pod, or "
+        "fewer pods at once",
+    )
 
 
 RULE = Validation(

@@ -48,7 +48,7 @@ def _alone(workload: Workload, judged: JudgedGang, never: NeverStarts) -> Findin
 def _together(judged: JudgedGang, never: NeverStarts) -> str:
     held = "does not have room for them together" if never.most is None else f"holds at most {never.most}"
     return (
-        f"{judged.minimum} vGPU pods of {len(judged.roles)} tasks must start at once, but the empty fleet {held}; "
+        f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks must start at once, but the empty fleet {held}; "
         "set a smaller minAvailable or request fewer vGPUs per pod"
     )
 

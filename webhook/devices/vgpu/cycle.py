@@ -1,0 +1,200 @@
+"""One cycle of the scheduler: the pods of a gang get nodes and cards one after the other, and nothing is taken back.
+
+Which node a pod gets depends on scores that are not known here, so every node that takes the pod is tried. A pod may also be
+left out: an elastic gang starts without some of its pods, and some may be created later.
+Source: volcano `pkg/scheduler/actions/allocate/allocate.go`, `pkg/controllers/job/helpers/helpers.go` (CompareTask).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from webhook.devices.families import Role
+from webhook.devices.vgpu.eligibility import eligible
+from webhook.devices.vgpu.feasibility import SliceRequest, offers
+from webhook.devices.vgpu.fleet import Used, VgpuFleet
+from webhook.devices.vgpu.placement import ORDERS, greedy
+from webhook.devices.vgpu.slices import SearchBudget
+
+MAX_PODS = 64  # of a gang that is searched
+
+Vector = tuple[int, ...]  # pods of each role
+State = tuple[
+    int, tuple[Used, ...], Vector
+]  # of a node: the number of its shape, the use of its cards, the pods it got
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRequest:
+    """What the pods of one role need.
+
+    Attributes:
+        request: of each pod.
+        needed: the gang does not start without so many of them.
+        replicas: there are so many of them at most.
+        spread: no card takes two pods of the gang.
+    """
+
+    request: SliceRequest
+    needed: int
+    replicas: int
+    spread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GangRequest:
+    """What the pods of a gang need that request vGPUs.
+
+    Attributes:
+        roles: at least one.
+        minimum: so many of their pods must start, of any role.
+        by_index: the scheduler takes the first pod of each role, in any order, then the second; else all in any order.
+    """
+
+    roles: tuple[RoleRequest, ...]
+    minimum: int
+    by_index: bool = False
+
+    @property
+    def replicas(self) -> int:
+        """The pods of all roles."""
+        return sum([role.replicas for role in self.roles])
+
+    @property
+    def targets(self) -> Vector:
+        """With so many pods of a role, more of them make no difference."""
+        spare = max(self.minimum - sum([role.needed for role in self.roles]), 0)
+        return tuple([min(role.replicas, role.needed + spare) for role in self.roles])
+
+    def starts(self, placed: Vector) -> bool:
+        """Whether the gang starts with so many pods of each role."""
+        enough = all([pods >= role.needed for pods, role in zip(placed, self.roles, strict=True)])
+        return enough and sum(placed) >= self.minimum
+
+
+class CycleProgress(NamedTuple):
+    """How far a cycle is.
+
+    Attributes:
+        tried: pods of each role that had their turn.
+        placed: those of them that got a node.
+        nodes: how many nodes are in each state, those that changed last at the end.
+    """
+
+    tried: Vector
+    placed: Vector
+    nodes: dict[State, int]
+
+
+class Cycle:
+    """The cycles in which a gang is alone on a fleet; no pod of it names single cards, and all select the same nodes."""
+
+    def __init__(self, gang: GangRequest, fleet: VgpuFleet, policy: str, budget: SearchBudget) -> None:
+        """Take the gang, its fleet, and the policy by which the scheduler walks the cards."""
+        self._gang = gang
+        self._fleet = fleet
+        self._excluded = [_excluded(role, fleet) for role in gang.roles]
+        self._order = ORDERS[policy]
+        self._budget = budget
+        self._seen: set[object] = set()
+
+    def run(self) -> CycleProgress:
+        """Give each pod the first node that takes it, until the gang starts."""
+        progress = self._begin()
+        while not self._gang.starts(progress.placed) and (roles := self._turns(progress.tried)):
+            progress = next(self._after(progress, roles[0]))
+        return progress
+
+    def search(self) -> CycleProgress | None:
+        """A cycle that starts the gang; None if there is none, or the budget ran out."""
+        return self._search(self._begin())
+
+    def _begin(self) -> CycleProgress:
+        nothing = (0,) * len(self._gang.roles)
+        selector = self._gang.roles[0].request.constraints.nodes
+        nodes = {
+            (number, tuple([card.used for card in shape.cards]), nothing): left
+            for number, shape in reversed(list(enumerate(self._fleet.shapes)))
+            if (left := shape.nodes_left(selector, self._fleet.index))
+        }
+        return CycleProgress(nothing, nothing, nodes)
+
+    def _search(self, progress: CycleProgress) -> CycleProgress | None:
+        """A way to start the gang; None if there is none, or the budget ran out."""
+        if self._gang.starts(progress.placed):
+            return progress
+        key = progress.tried, frozenset(progress.nodes.items())
+        if key in self._seen or not self._may_start(progress):
+            return None
+        self._seen.add(key)
+        for role in self._turns(progress.tried):
+            for after in self._after(progress, role):
+                found = self._search(after) if self._budget.spend(len(after.nodes)) else None
+                if found is not None:
+                    return found
+        return None
+
+    def _may_start(self, progress: CycleProgress) -> bool:
+        tried, placed, _ = progress
+        roles = self._gang.roles
+        return self._gang.starts(
+            tuple([own + role.replicas - had for role, had, own in zip(roles, tried, placed, strict=True)])
+        )
+
+    def _turns(self, tried: Vector) -> list[int]:
+        """The roles of which a pod may be next."""
+        waiting = [number for number, role in enumerate(self._gang.roles) if tried[number] < role.replicas]
+        if not self._gang.by_index:
+            return waiting
+        first = min([tried[number] for number in waiting], default=0)
+        return [number for number in waiting if tried[number] == first]
+
+    def _after(self, progress: CycleProgress, role: int) -> Iterator[CycleProgress]:
+        """After the turn of a pod of some role: each state of nodes that takes it gets it, at last none."""
+        tried = _one_more(progress.tried, role)
+        for state in reversed(progress.nodes):
+            filled = self._filled(state, role)
+            if filled is not None:
+                nodes = {each: count - (each == state) for each, count in progress.nodes.items()}
+                nodes[filled] = nodes.pop(filled, 0) + 1
+                if not nodes[state]:
+                    del nodes[state]
+                yield CycleProgress(tried, _one_more(progress.placed, role), nodes)
+        yield CycleProgress(tried, progress.placed, progress.nodes)
+
+    def _filled(self, state: State, role: int) -> State | None:
+        """A node after it took a pod; None if it does not take it."""
+        number, used, pods = state
+        wanted, shape = self._gang.roles[role], self._fleet.shapes[number]
+        excluded = self._excluded[role][number]
+        if excluded is None or not self._budget.spend(1 + len(wanted.request.needs) * len(used)):
+            return None
+        pods = _one_more(pods, role)
+        if not offers(shape, self._totals(pods)):
+            return None
+        after = list(used)
+        placed = greedy(shape.cards, wanted.request.needs, self._order, after, excluded)
+        return None if placed is None else (number, tuple(after), pods)
+
+    def _totals(self, pods: Vector) -> Mapping[Role, int]:
+        totals: Counter[Role] = Counter()
+        for role, count in zip(self._gang.roles, pods, strict=True):
+            totals.update({name: amount * count for name, amount in role.request.totals.items()})
+        return totals
+
+
+def _one_more(pods: Vector, role: int) -> Vector:
+    return (*pods[:role], pods[role] + 1, *pods[role + 1 :])
+
+
+def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None]:
+    """The cards of each shape that a role's constraints exclude; None if they exclude the shape."""
+    constraints = role.request.constraints
+    left = {id(shape) for shape, _ in eligible(constraints, fleet).shapes}
+    found: list[frozenset[int] | None] = []
+    for shape in fleet.shapes:
+        refused = [card for card, _ in shape.kinds if not constraints.accepts_type(card.type)]
+        cards = frozenset([at for at, card in enumerate(shape.cards) if card in refused] if refused else ())
+        found.append(cards if id(shape) in left else None)
+    return found
