@@ -154,10 +154,11 @@ LARGE = {
 @pytest.mark.parametrize("containers", LARGE.values(), ids=LARGE)
 def test_large_pods_are_answered_in_time(api: Api, net: list[Object], containers: list[Any]):
     manifest = pod_with() | {"spec": {"containers": containers}}
-    without, _ = timed(api, manifest, EXCLUDED)
-    seconds, got = timed(api, manifest)
-    assert "cost" not in got.message, got.message
-    assert seconds < 3 * without + 1, f"{seconds:.2f} s, and {without:.2f} s without the net"
+    assert "cost" not in dry_run(api, manifest).message
+    # The API server alone takes more than a second for 12,000 containers: what counts is what the net adds.
+    without = min(timed(api, manifest, EXCLUDED)[0] for _ in range(3))
+    seconds = min(timed(api, manifest)[0] for _ in range(3))
+    assert seconds - without < 1, f"{seconds:.2f} s, and {without:.2f} s without the net"
 
 
 def test_a_long_annotation_is_answered_in_time(api: Api, net: list[Object]):
