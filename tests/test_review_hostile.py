@@ -19,7 +19,7 @@ from webhook.audit.writer import Exchange, line
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed, RequestError
-from webhook.outcome import MAX_FINDINGS, MAX_TOLD, MAX_WARNING, Outcome
+from webhook.outcome import MAX_FINDINGS, MAX_SHOWN, MAX_WARNING, Outcome
 from webhook.pod.patch import Edit
 from webhook.pod.size import MAX_CONTAINERS, MAX_ENTRIES, MAX_TEMPLATES
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
@@ -190,10 +190,10 @@ def test_findings_are_capped_and_the_message_says_how_many_more():
     assert not outcome.allowed
     assert len(outcome.violations) == MAX_FINDINGS
     lines = outcome.message().split("\n")
-    assert len(lines) == MAX_TOLD + 2
-    assert lines[MAX_TOLD:] == [f"and {MAX_FINDINGS - MAX_TOLD} more", f"(decision {outcome.id})"]
+    assert len(lines) == MAX_SHOWN + 2
+    assert lines[MAX_SHOWN:] == [f"and {MAX_FINDINGS - MAX_SHOWN} more", f"(decision {outcome.id})"]
     answer = json.loads(encode(request({}), outcome.answer()))["response"]
-    assert len(answer["status"]["details"]["causes"]) == MAX_TOLD
+    assert len(answer["status"]["details"]["causes"]) == MAX_SHOWN
 
 
 def test_a_denial_behind_a_thousand_warnings_is_never_lost():
@@ -204,7 +204,7 @@ def test_a_denial_behind_a_thousand_warnings_is_never_lost():
     assert [violation.rule for violation in outcome.denials] == ["reserved-annotation"]
     assert "reserved-annotation" in outcome.message()
     assert len(outcome.violations) == MAX_FINDINGS + 1
-    assert outcome.warnings[MAX_TOLD:] == [f"and {MAX_FINDINGS - MAX_TOLD} more warnings"]
+    assert outcome.warnings[MAX_SHOWN:] == [f"and {MAX_FINDINGS - MAX_SHOWN} more warnings"]
 
 
 def test_a_denial_behind_a_thousand_notices_is_never_lost():
@@ -213,7 +213,7 @@ def test_a_denial_behind_a_thousand_notices_is_never_lost():
     outcome = review(request(pod), USUAL)
     assert "node-name-set" in {violation.rule for violation in outcome.denials}
     assert len(outcome.notices) == MAX_FINDINGS
-    assert len(outcome.warnings) == MAX_TOLD + 1
+    assert len(outcome.warnings) == MAX_SHOWN + 1
 
 
 # --- warnings -------------------------------------------------------------------------------------------------------

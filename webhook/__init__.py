@@ -1,1 +1,1 @@
-"""The admission webhook for shared GPUs under Volcano: a pure core between thin doors."""
+"""The admission webhook for shared GPUs under Volcano: a pure core behind thin endpoints and commands."""

@@ -1,4 +1,4 @@
-"""What became of a request: the verdict with all that was found, changed and said."""
+"""What became of a request: the verdict with all findings, changes and messages."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ WORDS = (  # of which an outcome is one
 )
 
 MAX_FINDINGS = 100  # kept of one review: a pod of 1,000 containers must not make a megabyte of messages
-MAX_TOLD = 25  # findings in the message and among the warnings
+MAX_SHOWN = 25  # findings in the message and among the warnings
 MAX_WARNING = 256  # bytes; the API server cuts there
 
 
@@ -41,13 +41,13 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
 
     Attributes:
         id: names the decision in messages, audit lines and the API server's audit log.
-        allowed: False if a finding of level deny stands.
+        allowed: False if a finding has the level deny.
         violations: what was found, of every level.
         mutations: the ids of the rules that changed something, in order.
         operations: the JSON patch.
         notices: (rule, sentence) where the author's own words were changed.
         object: the pod after mutation; the object itself where nothing was mutated.
-        pods: the pods that were judged, after mutation, each with the field path at which it stands; none in `mutate`.
+        pods: the pods that were judged, after mutation, each with its field path; none in `mutate`.
         received: the pods as they came in, likewise.
         templates: those that the pods are made from, if it is a workload.
         touched: False if the request is none of this webhook's business.
@@ -71,16 +71,16 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
 
     @property
     def warnings(self) -> list[str]:
-        """What the user is told beside the verdict, each on one line of at most 256 bytes."""
+        """The warnings that the user gets beside the verdict, each on one line of at most 256 bytes."""
         if (not self.notices and not self.violations) or self.enforcement is Enforcement.AUDIT:
             return []
-        told = []
+        texts = []
         if self.enforcement is Enforcement.WARN:
-            told += [f"{v.rule}: would be refused: {v.message}" for v in self.denials]
-        told += [f"{rule}: {detail}" for rule, detail in self.notices]
-        told += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
-        more = len(told) - MAX_TOLD
-        return [_cut(text) for text in told[:MAX_TOLD]] + ([f"and {more} more warnings"] if more > 0 else [])
+            texts += [f"{v.rule}: would be refused: {v.message}" for v in self.denials]
+        texts += [f"{rule}: {detail}" for rule, detail in self.notices]
+        texts += [f"{v.rule}: {v.message}" for v in self.violations if v.level is Level.WARN]
+        more = len(texts) - MAX_SHOWN
+        return [_cut(text) for text in texts[:MAX_SHOWN]] + ([f"and {more} more warnings"] if more > 0 else [])
 
     @property
     def rules(self) -> list[str]:
@@ -111,9 +111,9 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     def message(self) -> str:
         """The refusal, for people: every finding with its id, and the id of the decision."""
         denials = self.denials
-        lines = [f"{v.rule}: {v.message}" for v in denials[:MAX_TOLD]]
-        if len(denials) > MAX_TOLD:
-            lines.append(f"and {len(denials) - MAX_TOLD} more")
+        lines = [f"{v.rule}: {v.message}" for v in denials[:MAX_SHOWN]]
+        if len(denials) > MAX_SHOWN:
+            lines.append(f"and {len(denials) - MAX_SHOWN} more")
         return "\n".join([*lines, f"(decision {self.id})"])
 
     def answer(self) -> Answer:
@@ -125,7 +125,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
             audit["rules"] = ",".join(rules)
         if self.allowed:
             return Answer(True, self.changes, warnings=self.warnings, audit=audit)
-        causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_TOLD]]
+        causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_SHOWN]]
         return Answer(False, (), self.message(), causes, self.warnings, audit)
 
     @property

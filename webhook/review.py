@@ -1,4 +1,4 @@
-"""The pipeline: a request and a snapshot of all settings give an outcome. Pure, so every door gets the same answer."""
+"""Reviews a request with a snapshot of all settings. Pure: every endpoint and command gets the same outcome."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from webhook.texts import COMPACT, shorten_json
 from webhook.wire.models import Request
 
 SHOWN = 80  # characters of a value
-NOT_REVIEWED = "not-reviewed"  # stands where a rule's id does: templates that are too large
+NOT_REVIEWED = "not-reviewed"  # in the place of a rule's id: templates that are too large
 POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
 
 
@@ -59,27 +59,27 @@ class Repair:
 
     @property
     def pod(self) -> ReviewedPod:
-        """The pod as it is now; read again only when somebody looks."""
+        """The pod as it is now; read again only when it is needed."""
         if self._pod is None:
             self._pod = ReviewedPod(PodView(self.draft.object), self._context)
         return self._pod
 
     def _run(self, rule: Mutation) -> None:
         edits: list[Edit] = []
-        for said in rule.propose(self.pod, self._context):
-            if isinstance(said, Edit):
-                edits.append(said)
+        for proposed in rule.propose(self.pod, self._context):
+            if isinstance(proposed, Edit):
+                edits.append(proposed)
             elif len(self.notices) < MAX_FINDINGS:
-                self.notices.append((rule.id, said.detail))
+                self.notices.append((rule.id, proposed.detail))
         if edits:
             self.draft.apply(edits)
             self.edits[rule.id] = edits
             self._pod = None
 
     def proposals(self) -> Iterator[tuple[str, str]]:
-        """(rule, sentence) of everything that was changed, not only of the author's own words."""
-        told = {rule for rule, _ in self.notices}
-        yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in told]
+        """(rule, sentence) of every change, not only of those to the author's own words."""
+        noticed = {rule for rule, _ in self.notices}
+        yield from [(rule, describe(edits)) for rule, edits in self.edits.items() if rule not in noticed]
         yield from self.notices
 
 
@@ -167,7 +167,7 @@ class Snapshot:
         fleet: None if unknown or stale.
         collections: what else is known of the cluster.
         digests: of all of these, so that a decision can be replayed.
-        mutations: those that device config and policy want, in order.
+        mutations: those that device config and policy enable, in order.
     """
 
     config: DeviceConfig
@@ -184,11 +184,11 @@ class Snapshot:
 
     @property
     def knows_nodes(self) -> bool:
-        """Tell whether the real nodes are known, so that what none of them has can be ruled out."""
+        """Whether the real nodes are known, so that what none of them has can be ruled out."""
         return self.fleet is not None and self.fleet.complete
 
     def repairs(self, effective: Effective) -> tuple[Mutation, ...]:
-        """The mutations that the policy wants in a namespace, in order."""
+        """The mutations that the policy enables in a namespace, in order."""
         off = effective.repairs_off
         return tuple([rule for rule in self.mutations if rule.id not in off]) if off else self.mutations
 
@@ -229,7 +229,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
 def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template] | None = None) -> Outcome:
     """Judge a pod as it is, or the pods that a workload's templates would give.
 
-    Where the policy does not enforce, nobody repaired a new pod: it is judged as it would be after all repairs.
+    Where the policy does not enforce, a new pod was not repaired: it is judged as it would be after all repairs.
 
     Args:
         request: of the API server.
@@ -262,7 +262,7 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
 
 
 def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] | None = None) -> Outcome:
-    """Both halves, as the API server would call them: mutate, then validate the result; `templates` as in `validate`."""
+    """Both endpoints, as the API server would call them: mutate, then validate the result; `templates` as in `validate`."""
     repaired = mutate(request, snapshot)
     if repaired.touched:
         request = request._replace(object=dict(repaired.object))
@@ -448,7 +448,7 @@ def _is_mirror(pod: Any) -> bool:
     """Whether a pod is the API server's copy of a static pod, which runs already, whatever happens to the copy.
 
     The annotation opens no way around the rules: a kubelet starts no pod of the API server that has it, and the API server
-    lets nobody add it to a pod or remove it.
+    lets no user add it to a pod or remove it.
     """
     metadata = pod.get("metadata") if isinstance(pod, dict) else None
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
@@ -461,16 +461,16 @@ def _object(request: Request) -> dict[str, Any]:
     return request.object
 
 
-def _untouched(request: Request, half: str) -> Outcome:
+def _untouched(request: Request, endpoint: str) -> Outcome:
     notices = ((names.PROBE_MAP, "the webhook answers"),) if _is_probe(request) else ()
-    return Outcome(id=_decision_id(request, half), notices=notices, object=request.object or {}, touched=False)
+    return Outcome(id=_decision_id(request, endpoint), notices=notices, object=request.object or {}, touched=False)
 
 
 def _is_probe(request: Request) -> bool:
-    """Whether somebody tries out whether the API server calls the webhook."""
+    """Whether this is a dry run to find out whether the API server calls the webhook."""
     return request.kind == "ConfigMap" and request.name == names.PROBE_MAP and request.dry_run
 
 
-def _decision_id(request: Request, half: str) -> str:
+def _decision_id(request: Request, endpoint: str) -> str:
     """Unique as the request's uid is, yet the same on replay."""
-    return hashlib.blake2b(f"{half}/{request.uid}".encode(), digest_size=6).hexdigest()
+    return hashlib.blake2b(f"{endpoint}/{request.uid}".encode(), digest_size=6).hexdigest()

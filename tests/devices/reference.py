@@ -5,7 +5,7 @@ INT64 = range(-(2**63), 2**63)
 
 
 def takes(spec, name, labels):
-    """Tell whether a node may take a pod: nodeSelector and required node affinity, as the API server admits them."""
+    """Whether a node may take a pod: nodeSelector and required node affinity, as the API server admits them."""
     return _takes(spec, name, labels, _term)
 
 

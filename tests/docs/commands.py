@@ -33,12 +33,12 @@ _CONSOLE = re.compile(r"(?<=^```console\n)\$ (?P<command>[^\n]*\n)(?P<output>.*?
 
 
 def is_curl(block: Block) -> bool:
-    """Tell whether a block needs a running console; tests/docs/test_console.py starts one."""
+    """Whether a block needs a running console; tests/docs/test_console.py starts one."""
     return block.text.startswith("$ curl ")
 
 
 def elsewhere(block: Block) -> bool:
-    """Tell whether a block is marked as not run here."""
+    """Whether a block is marked as not run here."""
     return block.comment.startswith(("needs a cluster: ", "not run here: "))
 
 

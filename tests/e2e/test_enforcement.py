@@ -58,7 +58,7 @@ def recorded(log: Path, namespace: str, name: str) -> dict[str, dict[str, Any]]:
 
 
 def as_sent(api: Api, namespace: str, name: str) -> bool:
-    """Tell whether a pod is stored without any repair."""
+    """Whether a pod is stored without any repair."""
     spec = api.get(pods(namespace, name)).body["spec"]
     tolerations = [toleration["key"] for toleration in spec["tolerations"]]
     return spec["schedulerName"] == "default-scheduler" and "volcano.sh/vgpu" not in tolerations

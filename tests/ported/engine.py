@@ -89,7 +89,7 @@ def _takers(row: Json, directory: Path) -> list[str]:
 
 
 def _asks(resources: Json, row: Json) -> bool:
-    """Tell whether a container has a count."""
+    """Whether a container has a count."""
     roles = device_config(row).roles
     return any(roles[name][1] is Role.NUMBER for name in resources.get("limits", {}) if name in roles)
 

@@ -89,7 +89,7 @@ class ByteSize(click.ParamType[int]):
 
 
 class PointInTime(click.ParamType[datetime]):
-    """`2h` (ago), or a date or time, UTC unless it says otherwise."""
+    """`2h` (ago), or a date or time, UTC unless it has an offset."""
 
     name = "time"
 

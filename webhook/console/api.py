@@ -134,7 +134,7 @@ class Operation(Generic[RequestT, ResponseT]):
             more: parameters that come from elsewhere, as from the path.
 
         Raises:
-            BadRequest: a parameter is wrong, or stands there twice where one value is wanted: programs disagree on which
+            BadRequest: a parameter is wrong, or is given twice where one value is expected: programs disagree on which
                 of the two counts.
         """
         found: dict[str, Any] = {}

@@ -69,7 +69,7 @@ class ExplainedFamily(ResponseModel):
         placeable: False if the pod's quantities have to be corrected first.
         shapes: each kind of node.
         more: how many kinds of nodes are left out.
-        missing: what to say if the fleet has no such node; else empty.
+        missing: the message if the fleet has no such node; else empty.
         ignored: the fields of a selector that matches no node of the family and is ignored; else empty.
         skipped: nodes that the scheduler skips, the first 50.
         more_skipped: how many of those are left out.
@@ -119,7 +119,7 @@ class ExplainedGang(ResponseModel):
     Attributes:
         minimum: so many pods must start together, of any role.
         starts: False if they can never start; the finding about `path` has the reason.
-        path: the field that says how many.
+        path: the field with the number.
         roles: those that request vGPUs, the first 20.
     """
 

@@ -81,7 +81,7 @@ class ReviewedDocument(ResponseModel):
         outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed, or untouched if it was not reviewed.
         enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
         pods_refused: rules that admit a workload but will refuse its pods.
-        note: why there is nothing else to say; empty where there is.
+        note: why there is no more; empty if there is.
         asks: whether one of its pods requests a device.
         message: the refusal as kubectl prints it; null if it is admitted.
         mutations: ids of the rules that change it, in order.

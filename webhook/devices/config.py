@@ -1,6 +1,6 @@
 """The cluster's own device config as values: names, defaults, MIG geometries, NPU chips.
 
-The annotations of a field say how it is read from the file.
+The annotations of a field define how it is read from the file.
 
 Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 """
@@ -122,7 +122,7 @@ class AscendConfig:
 
     Attributes:
         chips: every kind of NPU.
-        hami_core: nodes share NPUs in software unless their annotation says otherwise.
+        hami_core: nodes share NPUs in software unless their annotation has another mode.
         chip_of: resource name to its chip.
     """
 
@@ -144,7 +144,7 @@ class ResourceNames:
     prefixes: tuple[str, ...]
 
     def __contains__(self, name: object) -> bool:
-        """Tell whether a rule reads the resource of this name."""
+        """Whether a rule reads the resource of this name."""
         return name in self.exact or (isinstance(name, str) and self.looks_like_family(name))
 
     def pick(self, amounts: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -154,7 +154,7 @@ class ResourceNames:
         return {name: amount for name, amount in amounts.items() if name in self}
 
     def looks_like_family(self, name: str) -> bool:
-        """Tell whether a name begins like those of a family, though it may be misspelt."""
+        """Whether a name begins like those of a family, though it may be misspelt."""
         return name.startswith(self.prefixes) and len(name) <= MAX_NAME
 
 

@@ -96,7 +96,7 @@ class DevicePod:
         return optional_fields(self.view) if self.previous is None else OPTIONAL_FIELDS
 
     def requests_family(self, family: str) -> bool:
-        """Tell whether some container requests a family."""
+        """Whether some container requests a family."""
         return family in self.requested
 
     def _note(self, container: Container, amounts: list[Amount]) -> None:
@@ -168,7 +168,7 @@ def requested_families(container: Container, roles: Roles) -> set[str]:
 
 
 def requests_native_gpu(container: Container, roles: Roles) -> bool:
-    """Tell whether a container requests GPUs of NVIDIA's own device plugin."""
+    """Whether a container requests GPUs of NVIDIA's own device plugin."""
     if names.NVIDIA_GPU in roles or not container.has(names.NVIDIA_GPU):
         return False
     return usable(container.quantity(names.NVIDIA_GPU)) != 0

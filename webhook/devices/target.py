@@ -10,7 +10,7 @@ from webhook.devices.scheduler import SchedulerConf
 
 Version = tuple[int, int, int]
 
-POLICIES = ("default", "binpack", "spread")  # deviceshare.SchedulePolicy; the first also stands for every other value
+POLICIES = ("default", "binpack", "spread")  # deviceshare.SchedulePolicy; every other value means the first
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].*)?")
 

@@ -52,7 +52,7 @@ class Page:
     Attributes:
         items: each with apiVersion and kind, which lists leave out.
         resource_version: of the whole list: where to start a watch.
-        remaining: how many objects are still to come; 0 if none, or if the API server does not say.
+        remaining: how many objects are still to come; 0 if none, or if the API server does not report it.
     """
 
     items: list[Object]

@@ -16,7 +16,7 @@ from webhook.mistakes import mistake_in_file
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
-WEBHOOK_NAMESPACE = "vgpu-webhook"  # where the webhook is installed, unless it says otherwise
+WEBHOOK_NAMESPACE = "vgpu-webhook"  # where the webhook is installed by default
 
 _MISSING = re.compile(r"File does not exist: (.+)")  # as the library writes it
 
@@ -29,8 +29,8 @@ class Credentials:
     """How to get at the API server.
 
     Attributes:
-        kubeconfig: None stands for the service account in a pod, and elsewhere for the file that kubectl takes.
-        context: of the kubeconfig; None stands for its current one.
+        kubeconfig: None means the service account in a pod, and elsewhere for the file that kubectl takes.
+        context: of the kubeconfig; None means its current one.
         directory: where a pod finds its service account.
     """
 

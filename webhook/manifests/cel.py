@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from webhook.devices.wording import SHOWN
 
-_SHORT = 80  # a condition that stands on the line of its list
+_SHORT = 80  # a condition that is written on the line of its list
 
 
 def exists(subject: str, variable: str, condition: str) -> str:
@@ -48,7 +48,7 @@ def block(inner: str) -> str:
 
 
 def text(value: str) -> str:
-    """A CEL string: CEL knows all escapes of JSON."""
+    """A CEL string: CEL has all escapes of JSON."""
     return json.dumps(value, ensure_ascii=False)
 
 

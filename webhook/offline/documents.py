@@ -24,7 +24,7 @@ class Document:
         value: as JSON.
         file: the file.
         number: of the YAML or JSON document in the file, from 1.
-        inside: the way from that document to the object, where it stands in lists.
+        inside: the way from that document to the object, where it is in lists.
         text: of the file; None if it is not known.
     """
 
@@ -36,7 +36,7 @@ class Document:
     text: SourceText | None = None
 
     def position(self, path: str) -> Position | None:
-        """Where a field of the object stands in the file, or the nearest one above it that is there.
+        """Where a field of the object is in the file, or the nearest one above it that is there.
 
         Args:
             path: as findings have it; of an AdmissionReview, in the object that it holds.

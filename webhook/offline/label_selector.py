@@ -26,7 +26,7 @@ class LabelRequirement(NamedTuple):
     negated: bool
 
     def matches(self, labels: Mapping[str, Any]) -> bool:
-        """Tell whether labels meet it."""
+        """Whether labels meet it."""
         present = self.key in labels and (self.values is None or labels[self.key] in self.values)
         return present is not self.negated
 
@@ -55,7 +55,7 @@ def _requirement(part: str) -> LabelRequirement:
 
 
 def selects(selector: LabelSelector, document: Any) -> bool:
-    """Tell whether a selector selects an object, by its labels."""
+    """Whether a selector selects an object, by its labels."""
     metadata = document.get("metadata") if isinstance(document, dict) else None
     labels = metadata.get("labels") if isinstance(metadata, dict) else None
     return all(requirement.matches(labels if isinstance(labels, dict) else {}) for requirement in selector)

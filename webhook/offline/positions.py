@@ -1,4 +1,4 @@
-"""Where a field stands in the text of a manifest: line and column, for editors and for the reports of CI."""
+"""Where a field is in the text of a manifest: line and column, for editors and for the reports of CI."""
 
 import json
 import re

@@ -62,7 +62,7 @@ class Reviewed:
     """A document and its review.
 
     Attributes:
-        document: the object, and where it stands.
+        document: the object, and its place.
         name: the object's name.
         request, outcome: the review.
         not_reviewed: why an object that has pods was not reviewed; empty if it was, or has none.

@@ -143,7 +143,7 @@ class EngineFinding:
     """A finding of the engine itself, under an id that no rule has.
 
     Attributes:
-        id: stands where other findings have the id of their rule.
+        id: in the place of a rule's id.
         level: `deny` or `warn`; no policy changes it.
         what: when it is reported.
         why: the reason, and what to do.

@@ -1,1 +1,1 @@
-"""What a pod says, and how to change it. Knows JSON and Kubernetes' Pod, nothing of GPUs."""
+"""Reads pods, and changes them: JSON and Kubernetes' types, without anything about devices."""

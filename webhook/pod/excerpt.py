@@ -112,7 +112,7 @@ def _labels(labels: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _demands(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pod demands of its node's labels, piece by piece as it stands; nothing if that is too long to be read."""
+    """What the pod demands of its node's labels, piece by piece as it is written; nothing if that is too long to be read."""
     budget = _Budget()
     kept: dict[str, Any] = {}
     try:

@@ -43,7 +43,7 @@ class Gang:
     """The pods of a workload that start together.
 
     Attributes:
-        path: the field that says how many.
+        path: the field with the number.
         minimum: so many pods, of any role.
         roles: in order.
         replicas: the pods of all roles.
@@ -91,7 +91,7 @@ def cheapest(roles: Iterable[tuple[int, int, int]], minimum: int) -> int:
 def read_roles(group: str, kind: str, raw: Mapping[str, Any]) -> tuple[GangRole, ...]:
     """The roles of a workload, with the defaults that Volcano's own webhook sets; those with a malformed field are left out.
 
-    A role of another kind than Volcano's Job needs so many pods as the annotation says, at least one.
+    A role of another kind than Volcano's Job needs as many pods as the annotation has, at least one.
     """
     spec = raw.get("spec")
     if not isinstance(spec, dict):
@@ -152,7 +152,7 @@ def _waits_for(depends: Any) -> frozenset[str]:
 
 
 def group_min_member(raw: Mapping[str, Any]) -> int:
-    """What the annotation says, read as Volcano does: what is no number counts as 1."""
+    """The number of the annotation, read as Volcano does: anything else counts as 1."""
     metadata = raw.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     text = annotations.get(names.GROUP_MIN_MEMBER) if isinstance(annotations, dict) else None

@@ -25,7 +25,7 @@ def parse(value: object) -> int | Fraction:
     """Read a quantity exactly; whole numbers come back as int.
 
     Args:
-        value: what stands in the JSON: a string, or a bare number as YAML gives it.
+        value: as in the JSON: a string, or a bare number as YAML gives it.
 
     Raises:
         ValueError: it is no Kubernetes quantity.
@@ -52,7 +52,7 @@ def whole(value: object) -> int | None:
 
 
 def binary_suffix(value: object) -> bool:
-    """Tell whether a quantity was written with Ki, Mi, Gi, …: somebody thought in bytes."""
+    """Whether a quantity is written with Ki, Mi, Gi, …: its author thought in bytes."""
     return isinstance(value, str) and value[-1:] == "i"
 
 

@@ -1,6 +1,6 @@
 """Reading a pod that is still the JSON that came in.
 
-Unknown fields are nobody's business here; a known field of the wrong shape raises `Malformed`, because a pod that cannot
+Unknown fields are ignored; a known field of the wrong shape raises `Malformed`, because a pod that cannot
 be read cannot be judged either.
 """
 
@@ -57,7 +57,7 @@ class Container:
     """One container of a pod, of any of the three lists.
 
     Attributes:
-        kind: the list it stands in: `containers`, `initContainers` or `ephemeralContainers`.
+        kind: the list it is in: `containers`, `initContainers` or `ephemeralContainers`.
         index: its place in that list.
         name: its name, for people; never trusted for anything else.
         limits, requests: resource name to quantity, as written.
@@ -94,7 +94,7 @@ class Container:
         return ("spec", self.kind, self.index)
 
     def has(self, resource: str) -> bool:
-        """Tell whether a resource stands in limits or requests."""
+        """Whether a resource is in limits or requests."""
         return resource in self.limits or resource in self.requests
 
     def quantity(self, resource: str) -> Any:

@@ -139,7 +139,7 @@ class CheckLevel(NamedTuple):
 
     @property
     def softened(self) -> bool:
-        """Tell whether an autoscaled fleet makes it milder than it is written."""
+        """Whether an autoscaled fleet makes it milder than it is written."""
         return self.level is not self.written
 
     def json(self) -> dict[str, Any]:

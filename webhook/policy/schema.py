@@ -1,6 +1,6 @@
 """The shape of the operator's policy file, and what each key means.
 
-The descriptions are the only place that says it: the commented default policy and the JSON Schema are made from them.
+The commented default policy and the JSON Schema are made from the descriptions.
 Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 

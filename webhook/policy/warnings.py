@@ -32,7 +32,7 @@ CHECKS_OF_REPAIRS = {rule.instead_of: rule.id for rule in VALIDATIONS if rule.in
 }
 _MILDER = list(Level)  # from deny to off
 _SERVICE_ACCOUNT = "system:serviceaccount:"
-_CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; what stands in it is not looked at
+_CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
 _FOREIGN = re.compile(r"[^a-z0-9*?-]")
 
 
@@ -44,7 +44,7 @@ class PolicyWarning(NamedTuple):
 
 
 def warnings_of(policy: Policy) -> list[PolicyWarning]:
-    """Everything that looks like a mistake; each sentence says what to write instead."""
+    """Everything that looks like a mistake, each with what to write instead."""
     levels = policy.levels
     found = [*_softened(levels, "rules", levels.overrides), *_untrusted(policy), *_unanswered(levels, None)]
     for index, entry in enumerate(levels.namespaces):

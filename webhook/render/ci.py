@@ -25,7 +25,7 @@ _GITHUB_VALUE = _GITHUB_TEXT | {":": "%3A", ",": "%2C"}
 
 
 class LocatedFinding(NamedTuple):
-    """A finding, at the level at which it takes effect, and where it stands.
+    """A finding, at the level at which it takes effect, and its place.
 
     Attributes:
         rule: its id.

@@ -54,7 +54,7 @@ def listing(before: Any, after: Any, paths: Sequence[str] = (), most: int = MAX_
 
 
 def _bounded(found: Iterable[MarkedLine], most: int) -> Iterator[ListedLine]:
-    """The lines; one line stands for several that are left out, and one for the rest beyond the limit."""
+    """The lines; one line replaces several that are left out, and one the rest beyond the limit."""
     number = hidden = 0
     path = ""
     for line in found:

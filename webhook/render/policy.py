@@ -155,7 +155,7 @@ class _Generator(GenerateJsonSchema):
 def json_schema() -> Json:
     """The JSON Schema of the policy file, draft 2020-12.
 
-    It is a little wider than the loader: it cannot say that schedulerName is one of schedulerNames.
+    It is a little wider than the loader: it cannot express that schedulerName is one of schedulerNames.
     """
     schema = PolicyFile.model_json_schema(schema_generator=_Generator)
     schema["type"] = ["object", "null"]  # a file of comments alone
@@ -199,7 +199,7 @@ class _Writer:
             yield from self.entry(key, node, values.get(key, node.get("default")))
 
     def _possible(self, node: Json, schema: Json, items: Json) -> Iterator[str]:
-        """What could stand where nothing stands."""
+        """What could be written where nothing is."""
         for item in (node.get("examples") or [[]])[0]:
             yield from _dashed(list(self._section(items, item)))
         for key, value in schema.get("properties", {}).items():

@@ -59,9 +59,9 @@ class YamlLine(NamedTuple):
     """A line.
 
     Attributes:
-        text: as it stands in the YAML.
+        text: as it is in the YAML.
         field: its field path.
-        hidden: how many lines it stands for, where they are left out.
+        hidden: how many lines it replaces, where they are left out.
     """
 
     text: str
@@ -207,7 +207,7 @@ class MarkedLine:
     Attributes:
         mark: ` ` kept, `-` before, `+` after, `@` the field path of a hunk, `…` kept lines that are left out.
         text: the line.
-        path: the field under which it stands.
+        path: the field under which it is.
         field: its own field path.
         hidden: how many lines are left out.
     """

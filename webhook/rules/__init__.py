@@ -1,1 +1,1 @@
-"""The policy: one rule, one file, one id. A rule sees a pod and a context, nothing else, and knows no other rule."""
+"""The policy: one rule, one file, one id. A rule reads a pod and a context, and does not depend on other rules."""

@@ -1,4 +1,4 @@
-"""What a rule is, what it is given, and what it may say."""
+"""What a rule is, what it gets, and what it may report."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The operator's policy, as rules read it. The policy file says what each means."""
+    """The operator's policy, as rules read it; `webhook/policy/schema.py` describes each field."""
 
     scheduler_name: str = names.VOLCANO_SCHEDULER
     scheduler_names: tuple[str, ...] = (names.VOLCANO_SCHEDULER,)
@@ -117,11 +117,11 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
 
     @property
     def knows_nodes(self) -> bool:
-        """Tell whether the real nodes are known, so that what none of them has can be ruled out."""
+        """Whether the real nodes are known, so that what none of them has can be ruled out."""
         return self.fleet is not None and self.fleet.complete
 
     def denies(self, rule: str) -> bool:
-        """Tell whether a rule refuses pods in this namespace."""
+        """Whether a rule refuses pods in this namespace."""
         return self.levels.get(rule) is Level.DENY
 
 
@@ -159,7 +159,7 @@ def no_findings(_pod: "ReviewedPod", _context: Context) -> Iterable[Finding]:
 
 
 def concerns(families: frozenset[str] | None, requested: Collection[str]) -> bool:
-    """Tell whether a rule for some families reads a pod that requests devices of others."""
+    """Whether a rule for some families reads a pod that requests devices of others."""
     if families is EVERY_POD:
         return True
     return bool(requested) if families is ANY_FAMILY else not families.isdisjoint(requested)
@@ -174,7 +174,7 @@ class Mutation:
         summary: what it does, for the rule table.
         propose: the edits, and notices where the author's own words change.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
-        enabled: whether device config and policy want it at all.
+        enabled: whether device config and policy enable it at all.
     """
 
     id: str
@@ -213,7 +213,7 @@ class Validation:
     check_workload: "Callable[[Workload], Iterable[Finding]] | None" = None
 
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
-        """Tell whether it can find anything in a pod with these families and optional fields."""
+        """Whether it can find anything in a pod with these families and optional fields."""
         return (
             concerns(self.families, families)
             and (not self.fields or not self.fields.isdisjoint(fields))

@@ -1,4 +1,4 @@
-"""What the policy says for a namespace: the level of each validation, which repairs are off, and whether it is enforced.
+"""The policy for a namespace: the level of each validation, which repairs are off, and whether it is enforced.
 
 One order decides what follows from a finding; each step can only make it milder than the one before:
 
@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
 
 class Switched(NamedTuple):
-    """Whether the policy has a repair on, and where it says so."""
+    """Whether the policy has a repair on, and the place of that setting."""
 
     on: bool
     source: Source
@@ -68,7 +68,7 @@ class NamespaceRule:
     repairs: Mapping[str, bool] = field(default_factory=dict)
 
     def covers(self, namespace: str) -> bool:
-        """Tell whether a glob matches the namespace."""
+        """Whether a glob matches the namespace."""
         return any(fnmatchcase(namespace, pattern) for pattern in self.match)
 
 
@@ -112,14 +112,14 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class LevelTable:
-    """What the policy says for all namespaces.
+    """The policy for all namespaces.
 
     Attributes:
         overrides: levels for every namespace.
         namespaces: for some; the last entry that matches decides.
         autoscaled: rules that follow from the fleet warn instead of denying.
-        enforcement: in every namespace whose entry does not say otherwise.
-        repairs: whether some are on, in every namespace whose entry does not say otherwise; the others are on.
+        enforcement: in every namespace whose entry has no other.
+        repairs: whether some are on, in every namespace whose entry has no other; the others are on.
     """
 
     overrides: Mapping[str, Level] = field(default_factory=dict)

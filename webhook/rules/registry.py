@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     hide_devices.RULE,
 )
 
-# The order is that of the messages: static rules first, then what the fleet says.
+# The order is that of the messages: static rules first, then those that depend on the fleet.
 VALIDATIONS: tuple[Validation, ...] = (
     quantity_invalid.RULE,
     limits_missing.RULE,

@@ -165,7 +165,7 @@ class ReviewedPod(DevicePod):
         return self.selector if self.selector is None or self.matches(family) else None
 
     def matches(self, family: str) -> bool:
-        """Tell whether the pod's selector leaves a node with devices of a family; True if that is not known."""
+        """Whether the pod's selector leaves a node with devices of a family; True if that is not known."""
         fleet, selector = self.context.fleet, self.selector
         if selector is None or fleet is None or not fleet.complete:
             return True
@@ -173,7 +173,7 @@ class ReviewedPod(DevicePod):
         return not shapes or any(shape.node_left(selector, fleet.index) is not None for shape in shapes)
 
     def placement_request(self, fleet: Fleet, family: str, path: str = "") -> PlacementRequest:
-        """What a family judges and explains the pod by; `path` is where the pod stands in its object."""
+        """What a family judges and explains the pod by; `path` is the pod's place in its object."""
         return PlacementRequest(
             path=path,
             pod=self,

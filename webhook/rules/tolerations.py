@@ -7,7 +7,7 @@ from webhook.rules.base import Toleration
 
 
 def covers(own: Mapping[str, Any], wanted: Toleration) -> bool:
-    """Tell whether a toleration tolerates all that the wanted one would, by Kubernetes' matching."""
+    """Whether a toleration tolerates all that the wanted one would, by Kubernetes' matching."""
     key = own.get("key")
     if key and key != wanted.key:
         return False

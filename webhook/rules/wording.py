@@ -83,5 +83,5 @@ def card_types(shapes: tuple[VgpuShape, ...]) -> str:
 
 
 def shows_devices(env: Any) -> bool:
-    """Tell whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
+    """Whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
     return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in SHOW_NO_DEVICE

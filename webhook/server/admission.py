@@ -105,7 +105,7 @@ class Admission:
                 for audit_log in self._audit_logs:
                     audit_log.write(line)
         except Exception:
-            log.exception("a bug: this decision could not be recorded; it stands")
+            log.exception("a bug: this decision could not be recorded; it is in force")
             with self._recording:
                 self._metrics.audit_failed()
         return 200, response

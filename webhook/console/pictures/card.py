@@ -189,7 +189,7 @@ def _slots(card: DrawnCard, look: CardStyle) -> Iterator[str]:
         )
     used = sum(part.cores for part in card.parts)
     if used and card.memory and card.cores:
-        said = amount(used, "%") if look.drawing.core_unit == "%" else f"{amount(used)}/{amount(card.cores)}"
-        yield text(WIDTH, y, said, "muted", **{"text-anchor": "end"})
+        cores = amount(used, "%") if look.drawing.core_unit == "%" else f"{amount(used)}/{amount(card.cores)}"
+        yield text(WIDTH, y, cores, "muted", **{"text-anchor": "end"})
     for at, line in enumerate(reasons(card)):
         yield text(MARGIN, y + 15 + LINE * at, line, "reason")

@@ -168,7 +168,7 @@ def _round_up(count: int) -> int:
 
 
 def _ticks(begin: int, slots: int, step: int) -> list[Tick]:
-    """Labels at round times; the date stands where a day begins."""
+    """Labels at round times; the date is where a day begins."""
     end = begin + slots * step
     every = next((each for each in _TICKS if each >= step and (end - begin) / each <= MAX_TICKS), None)
     if every is None:

@@ -143,8 +143,8 @@ def _entry(look: CardStyle, container: str, share: str, x: float, room: float) -
     words = fit(container or "the pod", room * 0.45, SMALL)
     swatch = element("rect", {"x": x + MARGIN, "y": 0, "width": 16, "height": 16, "rx": 4})
     letter = text(x + MARGIN + 8, 12, look.letter(container), "block", **{"text-anchor": "middle"})
-    said = element("tspan", {"class": "d-muted", "dx": 8}, fit(share, room - 40 - len(words) * SMALL * 0.6, SMALL))
-    line = element("text", {"x": x + MARGIN + 23, "y": 12, "class": "d-legend"}, words, said)
+    shared = element("tspan", {"class": "d-muted", "dx": 8}, fit(share, room - 40 - len(words) * SMALL * 0.6, SMALL))
+    line = element("text", {"x": x + MARGIN + 23, "y": 12, "class": "d-legend"}, words, shared)
     return Markup("").join([element("g", look.colour(container), swatch, letter), line])
 
 

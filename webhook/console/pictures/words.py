@@ -20,12 +20,12 @@ def share(part: DrawnPart, drawing: DrawnNode, *, cores: bool = False) -> str:
 
 def describe(part: DrawnPart, drawing: DrawnNode) -> str:
     """A part with its container, memory, cores and label."""
-    said = [share(part, drawing)] if part.memory else []
+    amounts = [share(part, drawing)] if part.memory else []
     if part.cores:
-        said.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
+        amounts.append(amount(part.cores, "% of the cores" if drawing.core_unit == "%" else drawing.core_unit))
     if part.label:
-        said.append(legible(part.label, 40))
-    return f"{legible(part.container, 40) or 'the pod'}: {', '.join(said) or 'nothing booked'}"
+        amounts.append(legible(part.label, 40))
+    return f"{legible(part.container, 40) or 'the pod'}: {', '.join(amounts) or 'nothing booked'}"
 
 
 def totals(drawing: DrawnNode) -> dict[str, str]:
@@ -72,8 +72,8 @@ def _sentences(drawing: DrawnNode, title: str) -> Iterator[str]:
         on = _names([card for card in drawing.cards if any(part.container == container for part in card.parts)])
         who = f"Container {legible(container, 40)}" if container else "The pod"
         each = " each" if parts.total() > 1 else ""
-        said = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
-        yield f"{who} on {on} with {said}."
+        amounts = _one(next(iter(parts)), drawing) + each if len(parts) == 1 else totals(drawing)[container]
+        yield f"{who} on {on} with {amounts}."
     refusals: dict[str, list[DrawnCard]] = {}
     for card in drawing.cards:
         if card.refusal:

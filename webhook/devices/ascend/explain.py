@@ -38,7 +38,7 @@ class NpusRequest(NamedTuple):
 
     Attributes:
         requests: in the order of the containers; at least one.
-        hami_core: whether it wants NPUs shared in software.
+        hami_core: whether it requests NPUs shared in software.
     """
 
     requests: Sequence[NpuRequest]
@@ -227,7 +227,7 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
         return None
 
     def _left(self) -> Never:
-        """The first container for which too few NPUs are left that have what it wants."""
+        """The first container for which too few NPUs are left that have what it requests."""
         requests = self.requested.requests
         for place, one in enumerate(requests):
             for number in range(one.number, -1, -1):

@@ -57,7 +57,7 @@ def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]
 
 
 def is_hami_core(pod: PodView) -> bool:
-    """Whether the pod wants NPUs shared in software, not cut by templates: the annotation is compared exactly."""
+    """Whether the pod requests NPUs shared in software, not cut by templates: the annotation is compared exactly."""
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE
 
 
@@ -137,7 +137,7 @@ def judge(
         requests: of one chip, in the order of the containers; at least one.
         nodes: what the pod demands of its node's labels.
         fleet: the fleet.
-        hami_core: whether the pod wants NPUs shared in software.
+        hami_core: whether the pod requests NPUs shared in software.
         parts_refused: whether a rule already refuses written parts of several NPUs, so that they are not tested here.
     """
     if not all(request.usable for request in requests):
@@ -163,7 +163,7 @@ def judge(
 
 
 class Share(NamedTuple):
-    """What a walk wants for one container.
+    """What a walk looks for, for one container.
 
     Attributes:
         memory: booked of each NPU.
@@ -186,7 +186,7 @@ class EmptyNode:
         self._parts_refused = parts_refused
 
     def takes(self, requests: Sequence[NpuRequest]) -> bool:
-        """Tell whether every container gets its NPUs."""
+        """Whether every container gets its NPUs."""
         for first in range(len(self._shape.kinds)):
             shares = self.shares(first, requests)
             if shares is not None and self.supply(first, requests, shares).suffices:
@@ -194,7 +194,7 @@ class EmptyNode:
         return False
 
     def shares(self, first: int, requests: Sequence[NpuRequest]) -> list[Share] | None:
-        """What a walk wants that begins at an NPU of such a kind: "all memory" means all of this NPU's memory.
+        """What a walk looks for that begins at an NPU of this kind: "all memory" means all of this NPU's memory.
 
         Returns:
             In the order of the requests; None if the node refuses one of them alone.
@@ -213,7 +213,7 @@ class EmptyNode:
         return found
 
     def supply(self, first: int, requests: Sequence[NpuRequest], shares: Sequence[Share]) -> "Supply":
-        """The NPUs of a node, and what a walk wants of them that begins at an NPU of such a kind."""
+        """The NPUs of a node, and what a walk looks for that begins at an NPU of this kind."""
         numbers = [number for _, number in self._shape.kinds]
         demand: dict[int, int] = {}
         for request, share in zip(requests, shares, strict=True):
@@ -233,7 +233,7 @@ class EmptyNode:
         if npu.split <= parts or npu.memory - taken < memory or total - busy < cores:
             return False
         if parts and total == cores == HAMI_CORES:
-            return False  # wants the NPU alone
+            return False  # needs the NPU alone
         return not busy or busy != total or cores > 0
 
 

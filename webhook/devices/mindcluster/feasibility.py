@@ -25,7 +25,7 @@ def served(pod: DevicePod) -> Amount | None:
 
 
 def has_template(cores: int, chip_cores: int) -> bool:
-    """Tell whether so many AI cores are a template or whole chips."""
+    """Whether so many AI cores are a template or whole chips."""
     return cores in TEMPLATE_CORES or cores % chip_cores == 0
 
 

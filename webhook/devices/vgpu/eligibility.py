@@ -33,7 +33,7 @@ class Constraints(NamedTuple):  # a key on the path of every review: tuples hash
 
     @property
     def names_uuids(self) -> bool:
-        """Tell whether single cards are named."""
+        """Whether single cards are named."""
         return bool(self.use_uuids or self.nouse_uuids)
 
     @property

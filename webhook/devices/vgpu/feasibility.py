@@ -151,5 +151,5 @@ def _hardest(needs: Iterable[Need]) -> list[int | None]:
 
 
 def memory_suffices(card: Card, need: Need) -> bool:
-    """Tell whether one card has the memory of one slice, whatever else it lacks."""
+    """Whether one card has the memory of one slice, whatever else it lacks."""
     return takes(card, (0, card.used[1], 0), Need(1, need.memory, 0)) is not None

@@ -264,7 +264,7 @@ class _Combinations:
                 yield from self._after((*vector, pods))
 
     def _fits(self, vector: Vector) -> bool:
-        """Tell whether a node may hold these pods, without those of the roles that the vector does not reach."""
+        """Whether a node may hold these pods, without those of the roles that the vector does not reach."""
         needs: list[Need] = []
         totals: Counter[Role] = Counter()
         for role, pods in zip(self._roles, vector, strict=False):
@@ -295,7 +295,7 @@ Cost = Callable[[Need, int], int]  # what one slice of a container takes; the me
 
 
 def _total_suffices(gang: GangRequest, shapes: Sequence[VgpuShape], cost: Cost, room: Callable[[Card], int]) -> bool:
-    """Tell whether some nodes have enough of one kind of amount for the cheapest choice of pods."""
+    """Whether some nodes have enough of one kind of amount for the cheapest choice of pods."""
     offered = sum([shape.nodes * count * room(card) for shape in shapes for card, count in shape.kinds])
     smallest = min([card.memory for shape in shapes for card, _ in shape.kinds], default=0)
     costs = [sum([need.number * cost(need, smallest) for need in role.request.needs]) for role in gang.roles]

@@ -1,7 +1,7 @@
 """Can one empty node take these containers? The scheduler's allocation, exactly.
 
 A container takes its number of different cards, one slice of each. A card takes a slice while it has slices, memory and
-cores left; a slice of 100 cores wants the card alone, and a card whose cores are all given takes no slice of 0 cores.
+cores left; a slice of 100 cores needs the card alone, and a card whose cores are all given takes no slice of 0 cores.
 Containers are served in the order of the specification and nothing is taken back.
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
 """

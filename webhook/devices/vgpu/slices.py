@@ -1,6 +1,6 @@
 """One slice on one card: what a container needs, and whether a card takes it.
 
-A card takes a slice while it has slices, memory and cores left; a slice of 100 cores wants the card alone, and a card
+A card takes a slice while it has slices, memory and cores left; a slice of 100 cores needs the card alone, and a card
 whose cores are all given takes no slice of 0 cores.
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
 """
@@ -54,7 +54,7 @@ def takes(card: Card, used: Used, need: Need) -> Used | None:
     if slices >= card.split or card.memory - memory < wanted or cores + need.cores > CARD_CORES:
         return None
     if slices and need.cores == CARD_CORES:
-        return None  # wants the card alone
+        return None  # needs the card alone
     if cores == CARD_CORES and need.cores == 0:
         return None  # the card is given away
     booked = card.booked(wanted)
@@ -62,7 +62,7 @@ def takes(card: Card, used: Used, need: Need) -> Used | None:
 
 
 def enough_slices(splits: Sequence[int], numbers: Sequence[int]) -> bool:
-    """Tell whether containers that want so many different cards each can share cards of such split counts.
+    """Whether containers that need so many different cards each can share cards of such split counts.
 
     The Gale-Ryser condition: the k greediest containers together get at most min(split, k) slices of each card.
     """

@@ -54,14 +54,14 @@ def amount(resource: str) -> str:
     return f"({key} in c.limits ? string(c.limits[{key}]) : {key} in c.requests ? string(c.requests[{key}]) : '0')"
 
 
-def say(rule: ModuleType, template: str, who: str = "c.who", **fields: str) -> str:
+def message_of(rule: ModuleType, template: str, who: str = "c.who", **fields: str) -> str:
     """The sentence of a finding, which begins with the rule's id."""
     return sentence(f"{rule.RULE.id}: {template}", who=who, **fields)
 
 
-def some(condition: str, said: str) -> str:
+def some(condition: str, message: str) -> str:
     """The sentence if the condition holds."""
-    return f"({condition} ? [{said}] : [])"
+    return f"({condition} ? [{message}] : [])"
 
 
 def covers(wanted: Toleration) -> str:
@@ -78,9 +78,9 @@ def covers(wanted: Toleration) -> str:
     return f"{key} && {effect} && ({exists} || {equal} && has(t.key) && t.key != '' && {value})"
 
 
-def of_each(kind: str, variable: str, condition: str, said: str) -> str:
-    """What is said of the elements of a list of each judged container: one text a container."""
+def of_each(kind: str, variable: str, condition: str, message: str) -> str:
+    """The messages about the elements of a list of each judged container: one text a container."""
     listed = f"c.raw.{kind}"
     found = f"has({listed}) && {listed}.exists({variable}, {condition})"
-    texts = f"{listed}.map({variable}, {condition}, {said}).join({text(BETWEEN)})"
+    texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
     return f"variables.judged.filter(c, {found}).map(c, {texts})"

@@ -9,7 +9,7 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, list_of, quoted, text
-from webhook.manifests.net.expressions import Scope, amount, has_amount, of_each, requests, say, some
+from webhook.manifests.net.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
 from webhook.manifests.net.paths import MAX_PATH, UNCLEAN, under
 from webhook.rules.isolation import ISOLATED, overriding
 from webhook.rules.validate import (
@@ -30,14 +30,14 @@ def _privileged_device(_scope: Scope) -> str:
     privileged = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.privileged) && c.raw.securityContext.privileged"
     )
-    return f"variables.judged.filter(c, {privileged}).map(c, {say(privileged_device, privileged_device.DETAIL)})"
+    return f"variables.judged.filter(c, {privileged}).map(c, {message_of(privileged_device, privileged_device.DETAIL)})"
 
 
 def _isolation_env(_scope: Scope) -> str:
     overrides = any_of(*(_overrides(family) for family in sorted(ISOLATED)))
     hides = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && has(e.value) && e.value in {list_of(SHOW_NO_DEVICE)}"
-    said = say(isolation_env, isolation_env.DETAIL, name=cut("e.name"))
-    return of_each("env", "e", f"({overrides}) && !({hides})", said)
+    message = message_of(isolation_env, isolation_env.DETAIL, name=cut("e.name"))
+    return of_each("env", "e", f"({overrides}) && !({hides})", message)
 
 
 def _overrides(family: str) -> str:
@@ -53,8 +53,8 @@ def _isolation_mount(scope: Scope) -> str:
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
             path = f"m.{field}"
             problem = f"{_unclean(path)} ? {text(NOT_READ)} : {text(isolation_mount.SHADOWS)}"
-            said = say(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
-            found.append(of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", said))
+            message = message_of(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
+            found.append(of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
     if scope.creates:
         opens = under(isolation_mount.HOST, isolation_mount.ABOVE)
         problem = (
@@ -62,19 +62,21 @@ def _isolation_mount(scope: Scope) -> str:
             f"v.hostPath.path.matches({text(under(isolation_mount.HOST))}) ? "
             f"{text(isolation_mount.OPENS)} : {text(isolation_mount.OPENS_BELOW)}"
         )
-        said = say(
+        message = message_of(
             isolation_mount,
             isolation_mount.BRINGS_IN,
             name=quoted("v.name"),
             path=quoted("v.hostPath.path"),
             problem=f"({problem})",
         )
-        found.append(_of_host_paths(f"{_unclean('v.hostPath.path')} || v.hostPath.path.matches({text(opens)})", said))
+        found.append(
+            _of_host_paths(f"{_unclean('v.hostPath.path')} || v.hostPath.path.matches({text(opens)})", message)
+        )
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
     trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
     injects = f"{changed}({when.injects()})"
-    said = say(isolation_mount, isolation_mount.INJECTS, key=quoted("key"))
-    found.append(f"({trusted}variables.annotations.filter(key, {injects}).map(key, {said}))")
+    message = message_of(isolation_mount, isolation_mount.INJECTS, key=quoted("key"))
+    found.append(f"({trusted}variables.annotations.filter(key, {injects}).map(key, {message}))")
     return " +\n".join(found)
 
 
@@ -83,9 +85,9 @@ def _host_access(scope: Scope) -> str:
     if scope.creates:
         for field in host_access.NAMESPACES:
             shares = f"has(variables.pod.spec.{field}) && variables.pod.spec.{field}"
-            found.append(some(shares, say(host_access, host_access.SHARES, field=text(field))))
-        said = say(host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted("v.hostPath.path"))
-        found.append(_of_host_paths(f"v.hostPath.path.matches({text(under(host_access.RUNTIMES))})", said))
+            found.append(some(shares, message_of(host_access, host_access.SHARES, field=text(field))))
+        message = message_of(host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted("v.hostPath.path"))
+        found.append(_of_host_paths(f"v.hostPath.path.matches({text(under(host_access.RUNTIMES))})", message))
     powerful = f"power.upperAscii() in {list_of(host_access.CAPABILITIES)}"
     adds = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.capabilities) && "
@@ -93,8 +95,8 @@ def _host_access(scope: Scope) -> str:
         f"c.raw.securityContext.capabilities.add.exists(power, {powerful})"
     )
     power = f"c.raw.securityContext.capabilities.add.filter(power, {powerful})[0]"
-    said = say(host_access, host_access.ADDS, power=power)
-    found.append(f"variables.judged.filter(c, {adds}).map(c, {said})")
+    message = message_of(host_access, host_access.ADDS, power=power)
+    found.append(f"variables.judged.filter(c, {adds}).map(c, {message})")
     return " +\n".join(found)
 
 
@@ -105,7 +107,7 @@ def _visible_devices(scope: Scope) -> str:
         f"({has_amount(names.GPUSHARE_NUMBER)} ? {amount(names.GPUSHARE_NUMBER)} : {amount(names.GPUSHARE_MEMORY)})"
     )
     overrides, plain = (
-        say(visible_devices, template) for template in (visible_devices.OVERRIDES, visible_devices.SHOWS)
+        message_of(visible_devices, template) for template in (visible_devices.OVERRIDES, visible_devices.SHOWS)
     )
     found = of_each("env", "e", f"{native}{shows}", f"({shares} != '0' ? {overrides} : {plain})")
     return f"{requests(Family.VGPU)} ? [] : {found}"
@@ -114,13 +116,13 @@ def _visible_devices(scope: Scope) -> str:
 def _reserved_annotation(scope: Scope) -> str:
     reserved = f"({when.reserved()})"
     if scope.creates:
-        said = say(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
-        return f"variables.annotations.filter(key, {reserved}).map(key, {said})"
+        message = message_of(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
+        return f"variables.annotations.filter(key, {reserved}).map(key, {message})"
     user = quoted("request.userInfo.username")
-    said = say(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
-    removed = f"variables.old.filter(key, {reserved} && !(key in variables.annotations)).map(key, {said})"
+    message = message_of(reserved_annotation, reserved_annotation.ON_UPDATE, user=user, key=quoted("key"))
+    removed = f"variables.old.filter(key, {reserved} && !(key in variables.annotations)).map(key, {message})"
     same = "key in variables.old && variables.old[key] == variables.annotations[key]"
-    changed = f"variables.annotations.filter(key, {reserved} && !({same})).map(key, {said})"
+    changed = f"variables.annotations.filter(key, {reserved} && !({same})).map(key, {message})"
     return f"request.userInfo.username in {scope.trusted} ? [] : {removed} + {changed}"
 
 
@@ -134,9 +136,9 @@ ISOLATION: Mapping[str, Callable[[Scope], str]] = {
 }
 
 
-def _of_host_paths(condition: str, said: str) -> str:
-    """What is said of the volumes of the host."""
-    return f"variables.volumes.map(v, has(v.hostPath) && has(v.hostPath.path) && ({condition}), {said})"
+def _of_host_paths(condition: str, message: str) -> str:
+    """The messages about the volumes of the host."""
+    return f"variables.volumes.map(v, has(v.hostPath) && has(v.hostPath.path) && ({condition}), {message})"
 
 
 def _unclean(path: str) -> str:

@@ -1,4 +1,4 @@
-"""What the policy says for namespaces, in CEL: bindings have no globs, and no last match that wins."""
+"""The policy's settings for namespaces, in CEL: bindings have no globs, and no last match that wins."""
 
 import re
 from collections.abc import Callable

@@ -22,7 +22,7 @@ def under(paths: Iterable[str], exactly: Iterable[str] = ()) -> str:
     """The pattern of all paths that begin with one of `paths`, or equal one of `exactly`.
 
     Args:
-        paths: cleaned; one without a slash at its end stands for every name that begins like its last part.
+        paths: cleaned; one without a slash at its end matches every name that begins like its last part.
         exactly: cleaned, with a slash at the end.
     """
     begins = [f"{_parts(path)}{r'(?:/|$)' if path.endswith('/') else ''}" for path in sorted(paths)]

@@ -102,13 +102,13 @@ def devices(config: DeviceConfig, kept: Iterable[str] = ("who", "kind", "raw")) 
 
     The amounts are in the order in which the API server sends them; maps of CEL have none.
     """
-    ours = "name in variables.roles"
+    of_device = "name in variables.roles"
     amounts = " +\n  ".join(
-        f"{list_of(config.roles)}.filter(name, {ours} && name in c.{part}{other}).map(name, {_amount(f'c.{part}[name]')})"
+        f"{list_of(config.roles)}.filter(name, {of_device} && name in c.{part}{other}).map(name, {_amount(f'c.{part}[name]')})"
         for part, other in (("limits", ""), ("requests", " && !(name in c.limits)"))
     )
     fields = ", ".join(f'"{key}": dyn(c.{key})' for key in kept)
-    some_part = " || ".join(f"c.{part}.exists(name, {ours})" for part in ("limits", "requests"))
+    some_part = " || ".join(f"c.{part}.exists(name, {of_device})" for part in ("limits", "requests"))
     return f'variables.containers.filter(c, {some_part}).map(c, {{{fields}, "amounts": dyn(\n  {amounts}\n)}})'
 
 
@@ -144,18 +144,18 @@ def excess() -> Iterator[str]:
         f"(has(c.raw.securityContext) && has({added}) && has({added}.add) ? size({added}.add) : 0)",
     ]
     entries = f"variables.containers.map(c, {' + '.join(sizes)}).sum() + size(variables.annotations) + size(variables.volumes)"
-    said = (
+    message = (
         f"{POD_TOO_LARGE}: the pod has more than {MAX_ENTRIES} environment variables, mounts, volumes, resources, "
         "annotations and the like; make several pods"
     )
-    yield f"({entries} > {MAX_ENTRIES} ? [{text(said)}] : [])"
+    yield f"({entries} > {MAX_ENTRIES} ? [{text(message)}] : [])"
     paths = " + ".join(
         f"(has(c.raw.{kind}) ? c.raw.{kind}.map(m, size(m.{field})).sum() : 0)"
         for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath"))
     )
     brought = "variables.volumes.map(v, has(v.hostPath) && has(v.hostPath.path) ? size(v.hostPath.path) : 0).sum()"
-    said = (
+    message = (
         f"{POD_TOO_LARGE}: the paths of the pod's mounts and volumes have more than {MAX_CHARACTERS} characters together; "
         "write shorter ones"
     )
-    yield f"(variables.containers.map(c, {paths}).sum() + {brought} > {MAX_CHARACTERS} ? [{text(said)}] : [])"
+    yield f"(variables.containers.map(c, {paths}).sum() + {brought} > {MAX_CHARACTERS} ? [{text(message)}] : [])"

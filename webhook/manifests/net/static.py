@@ -14,7 +14,7 @@ from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.devices.vgpu.eligibility import MODES
 from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
-from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, of_each, requests, say, some
+from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some
 from webhook.manifests.net.namespaces import where
 from webhook.rules.isolation import ISOLATED, examples, overriding
 from webhook.rules.tolerations import to_json
@@ -72,32 +72,34 @@ def _quantity_invalid(scope: Scope) -> str:
         f"{above} && {in_bytes} ? {sentence(quantity_invalid.BYTES, unit=unit, meant=f'string({meant})')} : "
         f"{above} ? {text(quantity_invalid.ABOVE)} : {text(quantity_invalid.FRACTION)})"
     )
-    said = say(
+    message = message_of(
         quantity_invalid, quantity_invalid.DETAIL, "d.who", resource="a.name", amount=quoted("a.text"), problem=problem
     )
-    return _of_amounts("a.value < 0", said)
+    return _of_amounts("a.value < 0", message)
 
 
 def _number_zero(_scope: Scope) -> str:
-    said = say(number_zero, number_zero.DETAIL, "d.who", resource="a.name")
-    return _of_amounts(f"{_REGULAR} && a.is.role == {text(Role.NUMBER)} && a.value == 0", said)
+    message = message_of(number_zero, number_zero.DETAIL, "d.who", resource="a.name")
+    return _of_amounts(f"{_REGULAR} && a.is.role == {text(Role.NUMBER)} && a.value == 0", message)
 
 
 def _count_missing(scope: Scope) -> str:
     setting = f"({_OF_VGPU} ? {text(count_missing.setting_of(scope.config.vgpu.default_number))} : '')"
     missing = "a.is.count != '' && !d.amounts.exists(b, b.name == a.is.count)"
     first = "d.amounts.filter(b, b.is.count == a.is.count)[0].name == a.name"
-    said = say(count_missing, count_missing.DETAIL, "d.who", resource="a.name", count="a.is.count", setting=setting)
-    return _of_amounts(f"{_REGULAR} && {missing} && {first}", said)
+    message = message_of(
+        count_missing, count_missing.DETAIL, "d.who", resource="a.name", count="a.is.count", setting=setting
+    )
+    return _of_amounts(f"{_REGULAR} && {missing} && {first}", message)
 
 
 def _cores_range(_scope: Scope) -> str:
-    said = say(cores_range, cores_range.DETAIL, "d.who", resource="a.name", cores="string(a.value)")
-    return _of_vgpus(Role.CORES, f"a.value > {cores_range.MOST}", said)
+    message = message_of(cores_range, cores_range.DETAIL, "d.who", resource="a.name", cores="string(a.value)")
+    return _of_vgpus(Role.CORES, f"a.value > {cores_range.MOST}", message)
 
 
 def _percentage_range(_scope: Scope) -> str:
-    said = say(
+    message = message_of(
         percentage_range,
         percentage_range.DETAIL,
         "d.who",
@@ -105,11 +107,11 @@ def _percentage_range(_scope: Scope) -> str:
         percentage="string(a.value)",
         why=f"(a.value > 0 ? {text(percentage_range.ABOVE)} : {text(percentage_range.ZERO)})",
     )
-    return _of_vgpus(Role.PERCENTAGE, "(a.value == 0 || a.value > 100)", said)
+    return _of_vgpus(Role.PERCENTAGE, "(a.value == 0 || a.value > 100)", message)
 
 
 def _percentage_unresolved(scope: Scope) -> str:
-    said = say(
+    message = message_of(
         percentage_unresolved,
         percentage_unresolved.DETAIL,
         "d.who",
@@ -118,12 +120,12 @@ def _percentage_unresolved(scope: Scope) -> str:
         why=text(percentage_unresolved.NOT_CONVERTED),
         memory=text(scope.config.vgpu.memory_name),
     )
-    return _of_vgpus(Role.PERCENTAGE, "a.value >= 1 && a.value <= 100", said)
+    return _of_vgpus(Role.PERCENTAGE, "a.value >= 1 && a.value <= 100", message)
 
 
 def _ascend_memory_oversize(scope: Scope) -> str:
     chips = scope.config.ascend.chips
-    said = say(
+    message = message_of(
         ascend_memory_oversize,
         ascend_memory_oversize.DETAIL,
         "d.who",
@@ -132,7 +134,7 @@ def _ascend_memory_oversize(scope: Scope) -> str:
         capacity=f"string({_of_chip(chips, 'capacity')})",
         allocatable=f"string({_of_chip(chips, 'allocatable')})",
     )
-    return _of_npu_memory(chips, f"a.value > {_of_chip(chips, 'capacity')}", said)
+    return _of_npu_memory(chips, f"a.value > {_of_chip(chips, 'capacity')}", message)
 
 
 def _ascend_partial_several(scope: Scope) -> str:
@@ -141,7 +143,7 @@ def _ascend_partial_several(scope: Scope) -> str:
     whole = _of_chip(chips, "allocatable")
     templates = f"{map_of({chip.number_name: str(list(chip.templates)) for chip in chips})}[a.is.count]"
     part = let(f"{templates}.filter(t, a.value <= t)", "fit", f"size(fit) > 0 && fit[0] != {whole}")
-    said = say(
+    message = message_of(
         ascend_partial_several,
         ascend_partial_several.DETAIL,
         "d.who",
@@ -152,25 +154,25 @@ def _ascend_partial_several(scope: Scope) -> str:
         allocatable=f"string({whole})",
     )
     fits = f"a.value > 0 && a.value <= {_of_chip(chips, 'capacity')}"
-    return _of_npu_memory(chips, f"{fits} && {number} > 1 && {part}", said)
+    return _of_npu_memory(chips, f"{fits} && {number} > 1 && {part}", message)
 
 
-def _of_amounts(condition: str, said: str) -> str:
-    """What is said of the amounts `a` of each container with devices, `d`."""
-    texts = f"d.amounts.map(a, {condition}, {said}).join({text(BETWEEN)})"
+def _of_amounts(condition: str, message: str) -> str:
+    """The messages about the amounts `a` of each container with devices, `d`."""
+    texts = f"d.amounts.map(a, {condition}, {message}).join({text(BETWEEN)})"
     return f"variables.devices.filter(d, d.amounts.exists(a, {condition})).map(d, {texts})"
 
 
-def _of_vgpus(role: Role, condition: str, said: str) -> str:
-    return _of_amounts(f"{_REGULAR} && {_OF_VGPU} && a.is.role == {text(role)} && {condition}", said)
+def _of_vgpus(role: Role, condition: str, message: str) -> str:
+    return _of_amounts(f"{_REGULAR} && {_OF_VGPU} && a.is.role == {text(role)} && {condition}", message)
 
 
-def _of_npu_memory(chips: tuple[Chip, ...], condition: str, said: str) -> str:
-    """What is said of the memory of NPUs of these kinds, unless they are shared in software."""
+def _of_npu_memory(chips: tuple[Chip, ...], condition: str, message: str) -> str:
+    """The messages about the memory of NPUs of these kinds, unless they are shared in software."""
     if not chips:
         return "[]"
     memory = f"a.is.role == {text(Role.MEMORY)} && a.is.count in {list_of(chip.number_name for chip in chips)}"
-    found = _of_amounts(f"{_REGULAR} && {memory} && {condition}", said)
+    found = _of_amounts(f"{_REGULAR} && {memory} && {condition}", message)
     return f"{_annotated(names.VNPU_MODE)} && {_value(names.VNPU_MODE)} == {text(names.MODE_HAMI_CORE)} ? [] : {found}"
 
 
@@ -196,14 +198,14 @@ def _family_mixed(scope: Scope) -> str:
 
 
 def _mixed(first: str, other: str) -> str:
-    return say(family_mixed, family_mixed.DETAIL, first=first, second="l[0].who", other=text(other))
+    return message_of(family_mixed, family_mixed.DETAIL, first=first, second="l[0].who", other=text(other))
 
 
 def _init_container_device(_scope: Scope) -> str:
     restarts = 'has(d.raw.restartPolicy) && d.raw.restartPolicy == "Always"'
     sidecar = f"({restarts} ? {text(init_container_device.SIDECAR)} : '')"
-    said = say(init_container_device, init_container_device.DETAIL, "d.who", sidecar=sidecar)
-    return f'variables.devices.filter(d, d.kind == "initContainers").map(d, {said})'
+    message = message_of(init_container_device, init_container_device.DETAIL, "d.who", sidecar=sidecar)
+    return f'variables.devices.filter(d, d.kind == "initContainers").map(d, {message})'
 
 
 def _several_device_containers(scope: Scope) -> str:
@@ -211,7 +213,7 @@ def _several_device_containers(scope: Scope) -> str:
     if not target.one_container:
         return "[]"
     version = text(".".join(map(str, target.device_plugin)))
-    said = say(
+    message = message_of(
         several_device_containers,
         several_device_containers.DETAIL,
         first="l[0].who",
@@ -219,20 +221,20 @@ def _several_device_containers(scope: Scope) -> str:
         version=version,
     )
     found = f"variables.devices.filter(d, {_REGULAR} && d.amounts.exists(a, {_OF_VGPU}))"
-    return let(found, "l", some("size(l) > 1", said))
+    return let(found, "l", some("size(l) > 1", message))
 
 
 def _isolation_env_tuned(_scope: Scope) -> str:
     effects = map_of({name: text(effect) for name, effect in isolation_env_tuned.EFFECTS.items()})
-    said = say(isolation_env_tuned, isolation_env_tuned.DETAIL, name="e.name", effect=f"{effects}[e.name]")
-    return of_each("env", "e", f"e.name in {list_of(isolation_env_tuned.EFFECTS)}", said)
+    message = message_of(isolation_env_tuned, isolation_env_tuned.DETAIL, name="e.name", effect=f"{effects}[e.name]")
+    return of_each("env", "e", f"e.name in {list_of(isolation_env_tuned.EFFECTS)}", message)
 
 
 def _isolation_env_from(_scope: Scope) -> str:
     prefix = "(has(f.prefix) ? f.prefix : '')"
     found = " + ".join(_behind(family, prefix) for family in sorted(ISOLATED, reverse=True))  # as first_behind has them
-    said = say(isolation_env_from, isolation_env_from.DETAIL, name=f"({found})[0]")
-    return of_each("envFrom", "f", f"size({found}) > 0", said)
+    message = message_of(isolation_env_from, isolation_env_from.DETAIL, name=f"({found})[0]")
+    return of_each("envFrom", "f", f"size({found}) > 0", message)
 
 
 def _behind(family: str, prefix: str) -> str:
@@ -254,19 +256,19 @@ def _foreign_scheduler(scope: Scope) -> str:
         f"(s == {usual} || {unrepaired} ? {text(foreign_scheduler.NAME_IT)} : "
         f"{text(foreign_scheduler.NAME_IT_OR_NONE)})"
     )
-    said = say(
+    message = message_of(
         foreign_scheduler,
         foreign_scheduler.DETAIL,
         scheduler=quoted("s"),
         allowed=text(" or ".join(map(json.dumps, allowed))),
         advice=advice,
     )
-    return let(f"has({own}) && {own} != '' ? {own} : {usual}", "s", some(f"!(s in {list_of(allowed)})", said))
+    return let(f"has({own}) && {own} != '' ? {own} : {usual}", "s", some(f"!(s in {list_of(allowed)})", message))
 
 
 def _node_name_set(_scope: Scope) -> str:
     node = "variables.pod.spec.nodeName"
-    return some(f"has({node}) && {node} != ''", say(node_name_set, node_name_set.DETAIL, node=quoted(node)))
+    return some(f"has({node}) && {node} != ''", message_of(node_name_set, node_name_set.DETAIL, node=quoted(node)))
 
 
 def _toleration_missing(scope: Scope) -> str:
@@ -275,8 +277,8 @@ def _toleration_missing(scope: Scope) -> str:
         return "[]"
     own = "variables.pod.spec.tolerations"
     toleration = text(json.dumps(to_json(wanted), separators=(",", ":")))
-    said = say(toleration_missing, toleration_missing.DETAIL, key=text(wanted.key), toleration=toleration)
-    return some(f"!(has({own}) && {own}.exists(t, {covers(wanted)}))", said)
+    message = message_of(toleration_missing, toleration_missing.DETAIL, key=text(wanted.key), toleration=toleration)
+    return some(f"!(has({own}) && {own}.exists(t, {covers(wanted)}))", message)
 
 
 # --- annotations -----------------------------------------------------------------------------------------------------
@@ -288,15 +290,15 @@ def _mode_invalid(_scope: Scope) -> str:
         f"{mode}.matches({text(_near(each))}) ? {text(f'did you mean {json.dumps(each)}?')} : " for each in MODES
     )
     advice = f"(size({mode}) > {MAX_SPLIT} ? {text(mode_invalid.WRITE_ONE)} : {near}{text(mode_invalid.WRITE_ONE)})"
-    said = say(mode_invalid, mode_invalid.DETAIL, mode=quoted(mode), advice=advice)
-    return some(f"{_annotated(names.VGPU_MODE)} && !({mode} in {list_of(MODES)})", said)
+    message = message_of(mode_invalid, mode_invalid.DETAIL, mode=quoted(mode), advice=advice)
+    return some(f"{_annotated(names.VGPU_MODE)} && !({mode} in {list_of(MODES)})", message)
 
 
 def _ascend_mode_unread(_scope: Scope) -> str:
     mode, right = _value(names.VNPU_MODE), names.MODE_HAMI_CORE
-    said = say(ascend_mode_unread, ascend_mode_unread.DETAIL, mode=quoted(mode))
+    message = message_of(ascend_mode_unread, ascend_mode_unread.DETAIL, mode=quoted(mode))
     return some(
-        f"{_annotated(names.VNPU_MODE)} && {mode} != {text(right)} && {mode}.matches({text(_near(right))})", said
+        f"{_annotated(names.VNPU_MODE)} && {mode} != {text(right)} && {mode}.matches({text(_near(right))})", message
     )
 
 
@@ -318,27 +320,29 @@ def _malformed(key: str, effect: str) -> str:
     begins = f"(size({value}) > {MAX_SPLIT} ? {value}.substring(0, {MAX_SPLIT}) : {value})"  # the sentence shows less
     meant = f"{begins}.split(',').map(word, word.trim()).filter(word, word != '').join(',')"
     advice = let(meant, "meant", f"meant == '' ? {text(rule.NAME_TYPE)} : 'write ' + {quoted('meant')}")
-    detail = say(rule, rule.DETAIL, key=text(key), value=quoted(value), problem=problem, advice=advice)
+    detail = message_of(rule, rule.DETAIL, key=text(key), value=quoted(value), problem=problem, advice=advice)
     empty = text(f"{rule.RULE.id}: {rule.EMPTY.format(key=key, effect=effect, advice=rule.NAME_TYPE)}")
     return some(f"{_annotated(key)} && {value}.matches({text(wrong)})", f"({value} == '' ? {empty} : {detail})")
 
 
 def _gputype_shadowed(_scope: Scope) -> str:
     both = f"{_annotated(names.USE_GPUTYPE)} && {_annotated(names.NOUSE_GPUTYPE)}"
-    return some(both, say(gputype_shadowed, gputype_shadowed.DETAIL))
+    return some(both, message_of(gputype_shadowed, gputype_shadowed.DETAIL))
 
 
 def _uuid_unsupported(scope: Scope) -> str:
     target = scope.settings.target
     if target.reads_uuids:
         return "[]"
-    said = say(uuid_unsupported, uuid_unsupported.DETAIL, version=text(".".join(map(str, target.volcano))), key="key")
+    message = message_of(
+        uuid_unsupported, uuid_unsupported.DETAIL, version=text(".".join(map(str, target.volcano))), key="key"
+    )
     keys = list_of(uuid_unsupported.KEYS)
-    return f"{keys}.filter(key, key in variables.annotations).map(key, {said})"
+    return f"{keys}.filter(key, key in variables.annotations).map(key, {message})"
 
 
 def _gpushare_annotation(_scope: Scope) -> str:
-    return some(_annotated(names.GPU_UNHEALTHY_IDS), say(gpushare_annotation, gpushare_annotation.DETAIL))
+    return some(_annotated(names.GPU_UNHEALTHY_IDS), message_of(gpushare_annotation, gpushare_annotation.DETAIL))
 
 
 def _annotated(key: str) -> str:

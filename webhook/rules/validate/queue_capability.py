@@ -37,7 +37,7 @@ def check_workload(workload: Workload) -> Iterator[Finding]:
         return
     totals = [pod.slice_request.totals if pod.slice_request is not None else {} for pod in pods]
     if chosen is pods[0].queue and any(_excess(chosen, workload.context, totals[0], "", "")):
-        return  # the template's own finding says so
+        return  # the template has its own finding
     together = _together(gang, totals)
     who = f"the {min(gang.minimum, gang.replicas)} pods that must start together request"
     yield from _excess(chosen, workload.context, together, who, gang.path)

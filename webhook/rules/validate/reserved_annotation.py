@@ -40,7 +40,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 
 
 def is_reserved(key: str) -> bool:
-    """Tell whether only the scheduler and the device plugins write an annotation."""
+    """Whether only the scheduler and the device plugins write an annotation."""
     if key in names.RESERVED_ANNOTATIONS or key.startswith(names.RESERVED_ASCEND_PREFIX):
         return True
     return key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES)
