@@ -24,14 +24,15 @@ class ConnectionUsage:
         reviews: the number of reviews that were answered.
         verified: the client's certificate was verified.
         closing: the connection only waits for the peer to close it.
+        counted: the budget counts its bytes, from its opening until its end.
     """
 
-    __slots__ = ("closing", "reading", "reviews", "since", "verified", "writing")
+    __slots__ = ("closing", "counted", "reading", "reviews", "since", "verified", "writing")
 
     def __init__(self, now: float) -> None:
         self.reading = self.writing = self.reviews = 0
         self.since = now
-        self.verified = self.closing = False
+        self.verified = self.closing = self.counted = False
 
     @property
     def total(self) -> int:
@@ -89,35 +90,41 @@ class MemoryBudget:
     def open(self, connection: Connection, now: float) -> None:
         """Add a connection."""
         self._connections[connection] = None
+        connection.usage.counted = True
         self._used += connection.usage.total
         if self._used > LIMIT_BYTES or len(self._connections) > self._max_connections:
             self._evict(now)
 
     def close(self, connection: Connection) -> None:
-        """Remove a connection; does nothing if it was removed before."""
+        """Remove a connection, whose request may still end; does nothing if it was removed before."""
         if connection in self._connections:
             del self._connections[connection]
             self._used -= connection.usage.total
+            connection.usage.counted = False
 
     def read(self, usage: ConnectionUsage, size: int, now: float) -> None:
         """Count received bytes."""
         usage.reading += size
-        self._used += size
+        self._add(usage, size)
         if self._used > LIMIT_BYTES:
             self._evict(now)
 
     def write(self, usage: ConnectionUsage, size: int, now: float) -> None:
         """Set the number of bytes that wait for the peer."""
-        self._used += size - usage.writing
+        self._add(usage, size - usage.writing)
         usage.writing = size
         if self._used > LIMIT_BYTES:
             self._evict(now)
 
     def finish(self, usage: ConnectionUsage, now: float, left: int = 0) -> None:
         """End a handshake or request and begin the next one, of which `left` bytes have already arrived."""
-        self._used += left - usage.reading
+        self._add(usage, left - usage.reading)
         usage.reading = left
         usage.since = now
+
+    def _add(self, usage: ConnectionUsage, size: int) -> None:
+        if usage.counted:
+            self._used += size
 
     def _evict(self, now: float) -> None:
         """Evict what is above the limits: untrusted connections down to their share, then the others."""
