@@ -3,15 +3,15 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
+
+from tests.server.program import free_port, until
 
 USER, PASSWORD = "shipper", "p@ss:w0rd/%41"
 REQUIRED = "VGPU_WEBHOOK_POSTGRES"  # "required": a test must not do without
@@ -27,9 +27,7 @@ class Postgres:
         self._data = self._folder / "data"
         self._binaries = BINARIES[-1].parent
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         password = self._folder / "password"
         password.write_text(PASSWORD)
         if os.getuid() == 0:  # the server refuses to run as root
@@ -60,15 +58,16 @@ class Postgres:
         place = ["-D", self._data, "-k", self._folder, "-p", self.port]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(self._as_user("postgres", *place, *_FAST), stderr=log, stdout=log, cwd="/")
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.execute("SELECT 1")
-            except psycopg.OperationalError:
-                assert time.monotonic() < deadline, (self._folder / "log").read_text()
-                time.sleep(0.05)
-            else:
-                return
+        until(self._answers, 120)
+
+    def _answers(self) -> bool:
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            assert self._process is not None
+            assert self._process.poll() is None, (self._folder / "log").read_text()
+            return False
+        return True
 
     def kill(self) -> None:
         """kill -9 the server and all processes that serve a connection."""
@@ -77,10 +76,7 @@ class Postgres:
         for process in (self._process.pid, *map(int, children)):
             os.kill(process, signal.SIGKILL)
         self._process.wait()
-        deadline = time.monotonic() + 60
-        while any(Path(f"/proc/{child}").exists() for child in children):  # they hold the shared memory
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))  # they hold the shared memory
 
     def close(self) -> None:
         """Stop it, and delete its files."""

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.audit import sample
 from tests.examples import examples
+from tests.server.program import until
 from webhook.audit import database, reader
 from webhook.audit import store as store_module
 from webhook.audit.decision import Decision, parse_decision
@@ -75,13 +76,6 @@ def open_journal() -> Iterator[Callable[..., LogFollower]]:
     yield make
     for journal in opened:
         journal.stop()
-
-
-def until(holds: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 # --- whatever happens to the files ------------------------------------------------------------------------------------

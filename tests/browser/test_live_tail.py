@@ -93,11 +93,11 @@ def test_a_console_that_is_gone_is_told_and_found_again(user: User, mortal: Cons
     user.click("[data-follow]")
     user.sees("Nothing new", NEWS)
     mortal.close()
-    user.sees("The console does not answer; trying again", NEWS, 15)
+    user.sees("The console does not answer; trying again", NEWS)
     again = Console(mortal.audit, certificate, tmp_path / "again", mortal.port)
     try:
         append(mortal.audit, refused(name="afterwards"))
-        user.until(lambda: user.texts(OBJECTS)[0] == "Pod/afterwards", 15)
+        user.until(lambda: user.texts(OBJECTS)[0] == "Pod/afterwards")
     finally:
         again.close()
 

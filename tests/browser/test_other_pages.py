@@ -51,7 +51,7 @@ def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     assert "team-b/train-1" in node.text
     identity = node.get_attribute("id")
     user.js("document.getElementById('result').dataset.version = 'another'")  # what pods hold has changed
-    user.until(lambda: user.find("#result").get_attribute("data-version") != "another", 15)
+    user.until(lambda: user.find("#result").get_attribute("data-version") != "another")
     assert user.find(f"#{identity}").get_attribute("open")
     assert user.js("return document.activeElement.closest('details')?.id") == identity
     user.write("input[name=namespace]", "team-c")
@@ -105,7 +105,7 @@ def test_an_example_of_a_rule_opens_in_the_playground(user: User):
 
 def test_health_says_what_the_doctor_says_and_looks_again(user: User):
     user.open("/health?wait=20")
-    user.until(lambda: user.all(".lines dt"), 15)
+    user.until(lambda: user.all(".lines dt"))
     assert "certificate" in user.text(".parts").lower()
     summaries = user.all("details.group summary")
     closed = [each for each in summaries if not each.find_element("xpath", "..").get_attribute("open")]
@@ -113,7 +113,7 @@ def test_health_says_what_the_doctor_says_and_looks_again(user: User):
     assert all(text.strip() for text in user.texts("details.group[open] dd"))
     before = user.js("return document.querySelector('#result time')?.dateTime")
     user.driver.find_element("xpath", "//button[text()='Check again']").click()
-    user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"), 15)
+    user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"))
     assert before
     user.until(lambda: user.js("return document.querySelector('#result time')?.dateTime") >= before)
 

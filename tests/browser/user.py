@@ -75,7 +75,7 @@ class User:
 
         return until(looked, seconds)
 
-    def sees(self, words: str, css: str = "#result", seconds: float = 8.0) -> None:
+    def sees(self, words: str, css: str = "#result", seconds: float = 30.0) -> None:
         """Wait until words can be read."""
         try:
             self.until(lambda: words in self.text(css), seconds)

@@ -43,7 +43,7 @@ class Certs:
 
 def ended(process: subprocess.Popen[str]) -> Ran:
     """Wait for it."""
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     return Ran(process.returncode, out, err)
 
 

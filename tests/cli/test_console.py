@@ -50,7 +50,7 @@ def start() -> Iterator[Start]:
         command = [str(COMMAND), "console", "--bind", f"{bind}:{port}", *options]
         found = Running(port, subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         running.append(found)
-        until(found.answers, 15)
+        until(found.answers)
         return found
 
     yield run
@@ -67,7 +67,7 @@ def test_it_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
     children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
     for child in children:
         os.kill(int(child), signal.SIGKILL)
-    until(lambda: console.answers() and console.count() == 16, 15)
+    until(lambda: console.answers() and console.count() == 16)
 
 
 def test_a_log_that_comes_later_is_followed(start: Start, tmp_path: Path):
@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_is_told_and_sigterm_ends_the_other(start: Start):
 def ends(console: Running, number: signal.Signals) -> str:
     """Send a signal; returns what the console printed."""
     console.process.send_signal(number)
-    _, errors = console.process.communicate(timeout=10)
+    _, errors = console.process.communicate(timeout=30)
     assert console.process.returncode == 0
     assert "Traceback" not in errors
     assert not console.answers()

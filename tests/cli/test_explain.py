@@ -1,11 +1,11 @@
 """What --explain tells: of each family's nodes, in words and as JSON."""
 
 import json
-import time
 
 import pytest
 
 from tests.cli.conftest import CONFIG, FLEETS, Ran, pod, vgpus
+from tests.timing import within
 from webhook.pod.size import MAX_CONTAINERS
 
 
@@ -82,9 +82,7 @@ def test_json_has_the_explanation_only_on_demand(run, write):
 
 def test_work_on_explanations_is_bounded(run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
-    begin = time.process_time()
-    explain(run, write, containers=containers)
-    assert time.process_time() - begin < 20
+    within(20, lambda: explain(run, write, containers=containers))
 
 
 def test_without_the_selector_it_fits(run, write):
@@ -457,7 +455,5 @@ def test_nobody_knows_the_ai_cores_of_declared_npus(run, write):
 def test_work_on_other_families_is_bounded(limits, run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(MAX_CONTAINERS)]
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
-    begin = time.process_time()
-    explain(run, write, containers=containers, metadata=metadata)
-    explain(run, write, fleet="npu-core.yaml", containers=containers, metadata=metadata)
-    assert time.process_time() - begin < 20
+    for fleet in ("every-family.yaml", "npu-core.yaml"):
+        within(10, lambda fleet=fleet: explain(run, write, fleet=fleet, containers=containers, metadata=metadata))

@@ -1,12 +1,12 @@
 """Files that are broken, huge, or made to harm: a clear sentence and exit 2, never a traceback, never a raw escape."""
 
 import json
-import time
 
 import pytest
 import yaml
 
 from tests.cli.conftest import pod, vgpus
+from tests.timing import within
 
 OUTPUTS = ["text", "json", "yaml", "patch"]
 HOSTILE = "x\x1b]0;owned\x07\x1b[31m\u202egnp.\x9b2J\r\n"
@@ -89,9 +89,8 @@ BOMBS = {
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_alias_bombs_stay_small(bomb, run, write):
-    begin = time.process_time()
-    refused(run("review", write("bomb.yaml", "apiVersion: v1\nkind: Pod\n" + bomb)))
-    assert time.process_time() - begin < 20
+    path = write("bomb.yaml", "apiVersion: v1\nkind: Pod\n" + bomb)
+    refused(within(20, lambda: run("review", path)))
 
 
 def test_aliases_in_measure_are_followed_and_written_out(run, write):
@@ -113,10 +112,8 @@ def test_a_file_of_almost_ten_megabytes(run, write):
     raw = pod(limits=vgpus(1, 1000), metadata=padding)
     path = write("large.json", raw)
     assert 9 << 20 < path.stat().st_size < 10 << 20
-    begin = time.process_time()
-    ran = run("review", "-o", "json", path)
+    ran = within(20, lambda: run("review", "-o", "json", path))
     assert (ran.code, ran.lines[0]["object"]) == (0, raw)
-    assert time.process_time() - begin < 20
 
 
 # --- what reaches the terminal --------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """The page of the fleet, and the operation behind it."""
 
 import re
-import time
 from datetime import UTC, datetime
 from html import unescape
 
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
+from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
 from webhook.console.fleet import MAX_DRAWN
@@ -137,10 +137,8 @@ def test_a_search_counts_the_nodes_that_it_finds():
 
 def test_a_hostile_pattern_is_quick():
     client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
-    began = time.process_time()
-    fleet(client, name="*a" * 120 + "b")
-    fleet(client, name="?*" * 120)
-    assert time.process_time() - began < 10
+    for pattern in ("*a" * 120 + "b", "?*" * 120):
+        within(5, lambda name=pattern: fleet(client, name=name))
 
 
 def test_skipped_nodes_are_told_with_what_they_lack():
@@ -252,10 +250,7 @@ def test_a_large_fleet_is_quick():
     card = (10, 16_000, "A10")
     client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
     client.get("/fleet")
-    began = time.process_time()
-    page = client.get("/fleet?name=node-1*7")
-    assert page.status_code == 200
-    assert time.process_time() - began < 3
+    assert within(3, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
 
 
 def test_the_page_says_json_by_the_same_query(client):

@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -318,14 +317,12 @@ def test_it_looks_again_when_asked_to_and_when_the_result_is_old(monkeypatch):
 def test_nobody_waits_for_a_look_that_takes_long():
     look = Look(held=True)
     client = console(doctor=Examiner("samples", look))
-    began = time.monotonic()
     page = client.get("/health").text
     assert 'data-looking="/health?wait=20"' in page
     assert 'href="/health?wait=20"' in page
     found = ask(client, wait="0.2")
     assert (found["looking"], found["at"], found["lines"]) == (True, None, [])
     assert part(health(client), "doctor")["message"] == "still checking"
-    assert time.monotonic() - began < 5
     assert look.times == 1
     look.go_on.set()
     assert ask(client, wait="20")["lines"]

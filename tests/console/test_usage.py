@@ -1,7 +1,6 @@
 """Who holds which slice: the operation, the page, and how both follow what changes."""
 
 import re
-import time
 from collections.abc import Sequence
 from html import unescape
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts, sample_pods
+from tests.server.program import until
 from webhook.console import usage_watcher
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -113,10 +113,7 @@ def test_links_keep_the_filters_and_begin_at_the_first_node(client: Any):
 def test_a_change_is_found_in_the_background(client: Any, pods: Pods):
     before = usage(client)
     pods.become([pod for pod in pods.pods() if pod.namespace != "team-a"])
-    deadline = time.monotonic() + 30
-    while (after := usage(client))["version"] == before["version"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    after = until(lambda: (found := usage(client))["version"] != before["version"] and found)
     assert after["pods"] < before["pods"]
     assert "team-a" not in page(client)
 

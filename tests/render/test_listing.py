@@ -1,12 +1,11 @@
 """An object line by line, with what changed and what was found."""
 
-import time
-
 import pytest
 import yaml
 from hypothesis import given
 
 from tests.strategies import json_objects
+from tests.timing import within
 from webhook.offline.rulebook import REPAIR, rows
 from webhook.render.listing import HIDDEN, MAX_LINES, MAX_TEXT, ListedLine, listing
 from webhook.render.yaml import to_yaml
@@ -135,7 +134,5 @@ def test_it_takes_linear_time_whatever_is_nested():
     deep: object = {f"k{n}": n for n in range(30_000)}
     for level in range(90):
         deep = {f"{'é' * 100}{level}": deep, "other": [level]}
-    started = time.process_time()
-    lines = listing({"a": deep}, {"a": deep, "b": 1}, ["a.b.c"] * 100)
-    assert time.process_time() - started < 2
+    lines = within(2, lambda: listing({"a": deep}, {"a": deep, "b": 1}, ["a.b.c"] * 100))
     assert sum(len(line.path) + len(line.text) for line in lines) < 1_000_000

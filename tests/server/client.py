@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-SECONDS = 10.0  # a test that waits longer has failed
+SECONDS = 30.0  # a test that waits longer has failed
 JSON = {"Content-Type": "application/json"}
 
 

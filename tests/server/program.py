@@ -15,11 +15,12 @@ from typing import Any
 
 from certs import pki
 from certs import pki as store
-from tests.server.client import Connection, Response, context
+from tests.server.client import SECONDS, Connection, Response, context
 
 DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
 START_SECONDS = 30.0
+EXIT_SECONDS = 15.0  # far more than it takes, and less than the server waits for requests in flight
 RANDOM = random.SystemRandom()  # Hypothesis sets the seed of the usual one
 PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
@@ -106,7 +107,6 @@ class Program:
         self.port = port or free_port()
         self.log_path = log
         self.ca = ca
-        self.started = time.monotonic()
         command = [str(COMMAND), "serve"] if constants is None else altered("serve", constants)
         popen.setdefault("stdout", subprocess.DEVNULL)
         with log.open("wb") as stderr:
@@ -114,10 +114,9 @@ class Program:
                 [*command, "--bind", f"127.0.0.1:{self.port}", *options], **({"stderr": stderr} | popen)
             )
 
-    def wait_ready(self) -> float:
-        """Wait for the first ready answer; returns the seconds since the start."""
+    def wait_ready(self) -> None:
+        """Wait for the first ready answer."""
         until(self.answers, START_SECONDS)
-        return time.monotonic() - self.started
 
     def answers(self) -> bool:
         """Whether it says that it is ready; False if it says nothing."""
@@ -127,7 +126,7 @@ class Program:
         except (OSError, ssl.SSLError):  # no file of the CA yet, no listener yet
             return False
 
-    def connect(self, host: str = "localhost", timeout: float = 10.0) -> Connection:
+    def connect(self, host: str = "localhost", timeout: float = SECONDS) -> Connection:
         return Connection(self.port, context(self.ca), host, timeout)
 
     def get(self, path: str) -> Response:
@@ -179,7 +178,7 @@ class Program:
             seen.append(self.open_files())
             return len(seen) > 5 and len(set(seen[-5:])) == 1
 
-        until(settled, 15)
+        until(settled)
         return seen[-1]
 
     def memory(self) -> int:
@@ -192,7 +191,7 @@ class Program:
         if self.process.poll() is None:
             self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

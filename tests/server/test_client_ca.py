@@ -1,6 +1,8 @@
 """`--client-ca`: reviews are answered only for clients that a CA vouches for; what that CA is can change at any time."""
 
 import json
+import os
+import signal
 import ssl
 import time
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from certs.pki import Pair, replace
 from tests.server.client import JSON, Connection, Response, context, spell
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start
-from tests.server.program import Program, until
+from tests.server.program import START_SECONDS, Program, until
 from tests.server.reviews import answer, refusal, review
 
 QUICK = {"settings.file_watcher.POLL_SECONDS": 0.1}
@@ -134,11 +136,9 @@ def test_other_certificates_are_refused(connect: Connect, clients: Clients):
 
 
 def test_a_connection_ends_with_its_certificate(connect: Connect, clients: Clients):
-    with connect(clients.pair(days=2.5 / 86_400)) as connection:
+    with connect(clients.pair(days=4 / 86_400)) as connection:
         answer(connection.post("/validate", review()))
-        begun = time.monotonic()
         assert connection.ended()
-        assert time.monotonic() - begun < 4
 
 
 def test_another_ca_takes_over(guarded: Program, connect: Connect, clients: Clients):
@@ -196,7 +196,7 @@ def test_no_session_is_resumed(guarded: Program, clients: Clients, tmp_path: Pat
 
 def test_a_busy_connection_ends_with_its_next_answer(start: Start, tmp_path: Path):
     clients = Clients(tmp_path)
-    seldom = QUICK | {"gunicorn.SWEEP_SECONDS": 5.0}
+    seldom = QUICK | {"gunicorn.SWEEP_SECONDS": 60.0}
     program = start("--client-ca", str(clients.file), "--audit-log", "", constants=seldom)
     with present(program, clients.pair(), tmp_path) as connection:
         assert "connection" not in connection.post("/validate", review()).headers
@@ -205,9 +205,11 @@ def test_a_busy_connection_ends_with_its_next_answer(start: Start, tmp_path: Pat
         last = connection.post("/validate", review())
         assert (last.status, last.headers["connection"]) == (200, "close")
         assert connection.ended()
+    for process in (program.worker, program.process.pid):  # it would notice only with the next sweep
+        os.kill(process, signal.SIGKILL)
 
 
 def test_a_file_that_is_not_there_ends_the_start(start: Start, tmp_path: Path):
     program = start("--client-ca", str(tmp_path / "none.crt"), ready=False)
-    assert program.process.wait(10) == 2
+    assert program.process.wait(START_SECONDS) == 2
     assert f"{tmp_path}/none.crt: No such file or directory" in program.log()

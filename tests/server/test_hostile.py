@@ -4,36 +4,41 @@ import contextlib
 import json
 import socket
 import ssl
-import statistics
 import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.server.client import JSON, Connection, context, spell
+from tests.server.client import JSON, SECONDS, Connection, context, spell
 from tests.server.conftest import Start
 from tests.server.program import Program, until
 from tests.server.reviews import answer, review
 
-SECONDS = 2.0
-CONSTANTS = {
-    "transport.HANDSHAKE_SECONDS": SECONDS,
-    "transport.SHUTDOWN_SECONDS": 0.3,
-    "connection.HEAD_SECONDS": SECONDS,
-    "connection.WRITE_BLOCKED_SECONDS": SECONDS,
-    "body.READ_SECONDS": SECONDS,
-}
-CLOSED_SECONDS = SECONDS + 6  # the sweep looks once a second, and TLS says goodbye
-QUICK = 0.3  # seconds, for the median of several normal requests: 0.1 is the aim, the rest is for a busy machine
+IMPATIENT, PATIENT = 2.0, 120.0  # seconds until a server closes connections that make no progress
+REACTION = SECONDS  # whatever takes longer waits for such a connection. `make bench` measures how long it takes
 MIB = 1 << 20
 HEAD = spell("POST", "/validate", headers=JSON)[:-2]
 CHUNKED = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
 
+def constants(seconds: float) -> dict[str, float]:
+    limits = ("transport.HANDSHAKE", "connection.HEAD", "connection.WRITE_BLOCKED", "body.READ")
+    return {f"{limit}_SECONDS": seconds for limit in limits} | {"transport.SHUTDOWN_SECONDS": 0.3}
+
+
 @pytest.fixture(scope="module")
 def besieged(start: Start) -> Program:
-    program = start("--audit-log", "", constants=CONSTANTS)
+    """A server that closes no connection for its silence while a test runs."""
+    return warm(start("--audit-log", "", constants=constants(PATIENT)))
+
+
+@pytest.fixture(scope="module")
+def impatient(start: Start) -> Program:
+    return warm(start("--audit-log", "", constants=constants(IMPATIENT)))
+
+
+def warm(program: Program) -> Program:
     for _ in range(20):
         answer(program.post("/validate", review()))
     return program
@@ -42,33 +47,31 @@ def besieged(start: Start) -> Program:
 class Crowd:
     """Many connections that are never closed by us."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self) -> None:
         self.sockets: list[socket.socket] = []
-        self._tls = context(program.ca)
         self._dripping = threading.Event()
         self._dripping.set()
         self._threads: list[threading.Thread] = []
 
-    def mute(self, count: int) -> None:
+    def mute(self, program: Program, count: int) -> None:
         """Connections that do not even say hello."""
         for _ in range(count):
-            self.sockets.append(socket.create_connection(("127.0.0.1", self.program.port), timeout=CLOSED_SECONDS))
+            self.sockets.append(socket.create_connection(("127.0.0.1", program.port), timeout=REACTION))
 
-    def silent(self, count: int, first: bytes = b"") -> list[socket.socket]:
+    def silent(self, program: Program, count: int, first: bytes = b"") -> list[socket.socket]:
         """Connections that finish TLS, say something perhaps, and then nothing."""
-        made = []
+        made, tls = [], context(program.ca)
         for _ in range(count):
-            connection = Connection(self.program.port, self._tls, timeout=CLOSED_SECONDS)
+            connection = Connection(program.port, tls, timeout=REACTION)
             if first:
                 connection.send(first)
             made.append(connection.socket)
         self.sockets += made
         return made
 
-    def dripping(self, count: int, first: bytes) -> None:
+    def dripping(self, program: Program, count: int, first: bytes) -> None:
         """Connections that send a byte a second for ever."""
-        targets = self.silent(count, first)
+        targets = self.silent(program, count, first)
 
         def drip() -> None:
             while self._dripping.is_set():
@@ -82,7 +85,7 @@ class Crowd:
 
     def all_closed(self) -> bool:
         """Read every connection to its end; False if one is not closed in time."""
-        deadline = time.monotonic() + CLOSED_SECONDS
+        deadline = time.monotonic() + REACTION
         for one in self.sockets:
             one.settimeout(max(0.01, deadline - time.monotonic()))
             try:
@@ -103,41 +106,42 @@ class Crowd:
 
 
 @pytest.fixture
-def crowd(besieged: Program) -> Iterator[Crowd]:
-    made = Crowd(besieged)
+def crowd() -> Iterator[Crowd]:
+    made = Crowd()
     yield made
     made.close()
 
 
-def median_seconds(program: Program, *, count: int = 11) -> float:
-    """Of a request on a connection of its own, handshake included."""
-    took = []
-    for _ in range(count):
-        began = time.perf_counter()
+def serves(program: Program) -> None:
+    """Fails if a request on a connection of its own, handshake included, waits for other connections."""
+    for _ in range(3):
         answer(program.post("/validate", review()))
-        took.append(time.perf_counter() - began)
-    return statistics.median(took)
 
 
 def test_a_thousand_mute_connections_delay_nobody(besieged: Program, crowd: Crowd):
-    crowd.mute(1000)
-    assert median_seconds(besieged) < QUICK
-    assert crowd.all_closed()
+    crowd.mute(besieged, 1000)
+    serves(besieged)
 
 
-def test_silent_and_slow_ones_delay_nobody_and_are_closed(besieged: Program, crowd: Crowd):
+def test_silent_and_slow_ones_delay_nobody(besieged: Program, crowd: Crowd):
     before = besieged.memory()
-    crowd.silent(500)
-    crowd.dripping(100, HEAD + b"X-Slow: ")
-    crowd.dripping(50, HEAD + b"Content-Length: 1000\r\n\r\n{")
-    assert median_seconds(besieged) < QUICK
+    crowd.silent(besieged, 500)
+    crowd.dripping(besieged, 100, HEAD + b"X-Slow: ")
+    crowd.dripping(besieged, 50, HEAD + b"Content-Length: 1000\r\n\r\n{")
+    serves(besieged)
     assert besieged.memory() - before < 128 * MIB
+
+
+def test_mute_silent_and_slow_ones_are_closed(impatient: Program, crowd: Crowd):
+    crowd.mute(impatient, 20)
+    crowd.silent(impatient, 20)
+    crowd.dripping(impatient, 20, HEAD + b"X-Slow: ")
+    crowd.dripping(impatient, 20, HEAD + b"Content-Length: 1000\r\n\r\n{")
     assert crowd.all_closed()
-    assert median_seconds(besieged) < QUICK
 
 
-def test_a_slow_body_is_told_why(besieged: Program):
-    with besieged.connect() as connection:
+def test_a_slow_body_is_told_why(impatient: Program):
+    with impatient.connect() as connection:
         connection.send(HEAD + b"Content-Length: 1000\r\n\r\n{")
         assert connection.receive().status == 408
 
@@ -160,16 +164,15 @@ ENDLESS = {
 @pytest.mark.parametrize("first, more, statuses", ENDLESS.values(), ids=ENDLESS)
 def test_what_never_ends_is_cut(besieged: Program, first: bytes, more: bytes, statuses: set[int]):
     before = besieged.memory()
-    began = time.monotonic()
+    deadline = time.monotonic() + REACTION
     with besieged.connect() as connection:
         connection.send(first)
         with pytest.raises((ConnectionError, ssl.SSLError)):  # noqa: PT012
-            while time.monotonic() < began + CLOSED_SECONDS:
+            while time.monotonic() < deadline:
                 connection.send(more)
                 time.sleep(0.001)
-        assert time.monotonic() - began < SECONDS, "cut for its size, not when its time is up"
         assert besieged.memory() - before < 32 * MIB
-        assert median_seconds(besieged, count=3) < QUICK
+        serves(besieged)
         with contextlib.suppress(ConnectionError, ssl.SSLError):  # who goes on sending may miss the answer
             assert connection.receive().status in statuses
 
@@ -181,40 +184,42 @@ def test_a_head_that_is_too_long_is_answered(besieged: Program):
         assert connection.ended()
 
 
-def test_the_deaf_are_closed(besieged: Program, crowd: Crowd):
+def test_the_deaf_hold_little_and_are_closed(besieged: Program, impatient: Program, crowd: Crowd):
     """They ask and never read: answers must not pile up, nor may the connection stay."""
-    before, files = besieged.memory(), besieged.settled_files()
-    for deaf in crowd.silent(5):
+    before = besieged.memory()
+    for deaf in crowd.silent(besieged, 5):
         deaf.sendall(spell("GET", "/metrics") * 1200)
-    time.sleep(0.5)
-    assert besieged.open_files() >= files + 5
+    serves(besieged)
     assert besieged.memory() - before < 32 * MIB
-    assert median_seconds(besieged, count=3) < QUICK
-    until(lambda: besieged.open_files() <= files, CLOSED_SECONDS)
+    files = impatient.settled_files()
+    (deaf,) = crowd.silent(impatient, 1)
+    deaf.sendall(spell("GET", "/metrics") * 1200)
+    until(lambda: impatient.open_files() <= files)
 
 
-def test_pipelines_are_bounded(besieged: Program, crowd: Crowd):
-    before, files = besieged.memory(), besieged.settled_files()
-    (deaf,) = crowd.silent(1)
+def test_pipelines_are_bounded(impatient: Program, crowd: Crowd):
+    before, files = impatient.memory(), impatient.settled_files()
+    (deaf,) = crowd.silent(impatient, 1)
     with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
         for _ in range(500):
             deaf.sendall(spell("POST", "/validate", b"{", JSON) * 1000)
-    assert besieged.memory() - before < 32 * MIB
-    until(lambda: besieged.open_files() <= files, CLOSED_SECONDS)
+    assert impatient.memory() - before < 32 * MIB
+    until(lambda: impatient.open_files() <= files)
 
 
 def test_large_bodies_share_a_bounded_room(besieged: Program, crowd: Crowd):
     before = besieged.memory()
-    stalled = crowd.silent(16, HEAD + b"Content-Length: 8000000\r\n\r\n" + b" " * (7 * MIB))
+    stalled = crowd.silent(besieged, 16, HEAD + b"Content-Length: 8000000\r\n\r\n" + b" " * (7 * MIB))
     assert besieged.memory() - before < 192 * MIB
-    assert median_seconds(besieged, count=5) < QUICK, "small ones need no room"
-    first_lines = set()
-    for one in stalled:
-        with contextlib.suppress(OSError):
-            first_lines.add(one.recv(12))
-    assert b"HTTP/1.1 429" in first_lines
-    until(lambda: answer(besieged.post("/validate", b" " * MIB + _good())), 10)
+    serves(besieged)  # small ones need no room
+    until(lambda: any(first_bytes(one) == b"HTTP/1.1 429" for one in stalled))
+    crowd.close()
+    until(lambda: besieged.post("/validate", b" " * MIB + json.dumps(review()).encode()).status == 200)
 
 
-def _good() -> bytes:
-    return json.dumps(review()).encode()
+def first_bytes(one: socket.socket) -> bytes:
+    """What a server has said; nothing, if it still waits."""
+    one.settimeout(0.05)
+    with contextlib.suppress(OSError):
+        return one.recv(12)
+    return b""

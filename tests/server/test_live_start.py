@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,5 +39,4 @@ def test_the_first_answers_know_it(start: Start, api: ApiServer, tmp_path: Path)
 def test_an_api_server_that_says_nothing_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
     api.fail(".*", hang)
     live = Live(start, api, tmp_path / "kubeconfig")
-    assert time.monotonic() - live.program.started < 6.0
     assert live.refused(5, COUNT) == []

@@ -8,25 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.server.client import Connection, context
-from tests.server.program import Program, samples
+from tests.server.program import Program, samples, until
 from tests.server.reviews import DENIED, answer, review
-
-START_BOUND = 5.0  # seconds; about one is usual
 
 
 @pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Program, float]]:
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     directory = tmp_path_factory.mktemp("standalone")
     state = directory / "state"
     program = Program(["--standalone", "--state-dir", str(state)], directory / "stderr", state / "ca.crt")
     try:
-        yield program, program.wait_ready()
+        program.wait_ready()
+        yield program
     finally:
         program.close()
-
-
-def test_is_ready_soon(standalone: tuple[Program, float]):
-    assert standalone[1] < START_BOUND
 
 
 def test_needs_no_option(tmp_path: Path):
@@ -41,19 +36,18 @@ def test_needs_no_option(tmp_path: Path):
     assert program.process.returncode == 0
 
 
-def test_says_what_it_knows(standalone: tuple[Program, float]):
-    lines = standalone[0].readyz().splitlines()
+def test_says_what_it_knows(standalone: Program):
+    lines = standalone.readyz().splitlines()
     assert lines[0] == "ready"
     kinds = "vgpu 4, gpushare 1, ascend 2, mindcluster 1"
     assert re.match(rf"fleet: 8 nodes with devices \(kinds: {kinds}\), digest [0-9a-f]+", lines[1])
     assert re.fullmatch(r"certificate: expires \d{4}-\d\d-\d\d \d\d:\d\d UTC, in (89|90) days", lines[2])
     assert len(lines) == 3
-    assert standalone[0].get("/healthz").body == b"ok\n"
+    assert standalone.get("/healthz").body == b"ok\n"
 
 
-def test_metrics_parse_and_count(standalone: tuple[Program, float]):
-    program, _ = standalone
-    with program.connect() as connection:
+def test_metrics_parse_and_count(standalone: Program):
+    with standalone.connect() as connection:
         before = _counted(connection)
         answer(connection.post("/mutate", review()))
         answer(connection.post("/validate", review(spec=DENIED, dryRun=True)))
@@ -66,51 +60,51 @@ def test_metrics_parse_and_count(standalone: tuple[Program, float]):
         ("validate", "DELETE", "untouched", "false"): 1,
     }
     assert page.headers["content-type"].startswith("text/plain")
-    assert program.metric("findings_total", rule="cores-range", level="deny") >= 1
-    assert program.metric("review_seconds_count", endpoint="validate") >= 2
-    assert program.metric("fleet_nodes") > 0
-    assert program.metric("certificate_expiry_timestamp_seconds") > 1e9
+    assert standalone.metric("findings_total", rule="cores-range", level="deny") >= 1
+    assert standalone.metric("review_seconds_count", endpoint="validate") >= 2
+    assert standalone.metric("fleet_nodes") > 0
+    assert standalone.metric("certificate_expiry_timestamp_seconds") > 1e9
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_its_certificate_verifies(standalone: tuple[Program, float], host: str):
-    with standalone[0].connect(host) as connection:
+def test_its_certificate_verifies(standalone: Program, host: str):
+    with standalone.connect(host) as connection:
         assert connection.request("GET", "/healthz").status == 200
         assert connection.socket.selected_alpn_protocol() is None
 
 
-def test_another_name_does_not_verify(standalone: tuple[Program, float]):
+def test_another_name_does_not_verify(standalone: Program):
     with pytest.raises(ssl.SSLCertVerificationError):
-        standalone[0].connect("example.org")
+        standalone.connect("example.org")
 
 
-def test_http_1_1_is_agreed_on(standalone: tuple[Program, float]):
-    tls = context(standalone[0].ca)
+def test_http_1_1_is_agreed_on(standalone: Program):
+    tls = context(standalone.ca)
     tls.set_alpn_protocols(["h2", "http/1.1"])
-    with Connection(standalone[0].port, tls) as connection:
+    with Connection(standalone.port, tls) as connection:
         assert connection.socket.selected_alpn_protocol() == "http/1.1"
         assert connection.request("GET", "/healthz").status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_new_tls_is_spoken(standalone: tuple[Program, float], version: ssl.TLSVersion):
-    tls = context(standalone[0].ca)
+def test_new_tls_is_spoken(standalone: Program, version: ssl.TLSVersion):
+    tls = context(standalone.ca)
     tls.minimum_version = tls.maximum_version = version
-    with Connection(standalone[0].port, tls) as connection:
+    with Connection(standalone.port, tls) as connection:
         assert connection.socket.version() == version.name.replace("_", ".")
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_old_tls_is_refused(standalone: tuple[Program, float]):
-    tls = context(standalone[0].ca)
+def test_old_tls_is_refused(standalone: Program):
+    tls = context(standalone.ca)
     tls.set_ciphers("ALL:@SECLEVEL=0")
     tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1_1
     with pytest.raises((ssl.SSLError, ConnectionError), match=r"EOF|reset|ALERT"):
-        Connection(standalone[0].port, tls)
+        Connection(standalone.port, tls)
 
 
-def test_keys_are_for_the_owner(standalone: tuple[Program, float]):
-    state = standalone[0].ca.parent
+def test_keys_are_for_the_owner(standalone: Program):
+    state = standalone.ca.parent
     assert {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()} == {
         "tls.key": 0o600,
         "tls.crt": 0o644,
@@ -128,7 +122,5 @@ def _counted(connection: Connection) -> dict[tuple[str, ...], float]:
 
 
 def _wait_for(program: Program, text: str) -> str:
-    from tests.server.program import until
-
     until(lambda: text in program.log())
     return program.log()

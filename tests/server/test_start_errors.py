@@ -56,7 +56,7 @@ def taken() -> Iterator[str]:
 def test_the_port_is_in_use(tls: Authority):
     with taken() as bind:
         command = [str(COMMAND), "serve", "--bind", bind, *tls.options]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 2
     said = checked(ended.stderr)
     assert bind in said

