@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests import strategies
+from tests.cases import each_case
 from tests.test_review import request, snapshot
 from webhook.errors import RequestError
 from webhook.outcome import MAX_WARNING, Outcome
@@ -61,7 +62,7 @@ def observes(asked: Request) -> None:
             assert all(len(text.encode()) <= MAX_WARNING and "\n" not in text for text in answer.warnings)
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
+@each_case("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
 def test_what_is_recorded_is_what_enforcing_would_have_done(file: Path):
     asked = codec.decode(file.read_bytes())
     try:

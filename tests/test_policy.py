@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.strategies import json_values
 from webhook.devices.config import Geometry, Instance, MigModels, VgpuConfig
 from webhook.devices.families import Role
@@ -161,7 +162,7 @@ def refusal(document):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("document", [None, {}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
+@each_case("document", [None, {}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
 def test_the_defaults_are_the_contract(document):
     policy = parse(document)
     assert policy == default_policy()
@@ -213,7 +214,7 @@ def test_a_bare_off_which_yaml_reads_as_false(word):
     assert policy.levels.of("x").levels["card-count"] is Level.OFF
 
 
-@pytest.mark.parametrize("document, path, hint", MISSPELT)
+@each_case("document, path, hint", MISSPELT)
 def test_an_unknown_key_is_told_with_path_and_nearest_right_key(document, path, hint):
     assert refusal(document) == f"the file: {path}: no such key; did you mean {hint!r}?"
 
@@ -222,7 +223,7 @@ def test_an_unknown_key_like_no_other_gets_the_list():
     assert refusal({"target": {"zzz": 1}}) == "the file: target.zzz: no such key; there are devicePlugin, volcano"
 
 
-@pytest.mark.parametrize("document, start", WRONG)
+@each_case("document, start", WRONG)
 def test_a_wrong_value_is_told_with_its_path(document, start):
     assert refusal(document).startswith(f"the file: {start}")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from tests.test_enforcement import pod
 from tests.test_review import CONFIG, request, snapshot
 from tests.workloads import PARTIAL_KINDS, kind_id, workload
@@ -56,8 +57,8 @@ def test_every_repair_is_listed():
     assert list(SWITCHED_OFF) == [rule.id for rule in MUTATIONS]
 
 
-@pytest.mark.parametrize("rule", SWITCHED_OFF)
-@pytest.mark.parametrize("enforcement", ["enforce", "audit"])
+@each_case("rule", SWITCHED_OFF)
+@each_case("enforcement", ["enforce", "audit"])
 def test_a_repair_that_is_off(rule: str, enforcement: str):
     raw, answers = SWITCHED_OFF[rule]
     usual = review(request(raw), using())

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import webhook.review
 from tests import strategies
+from tests.cases import each_case
 from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
 from tests.timing import within
 from tests.workloads import workload
@@ -127,7 +128,7 @@ def test_any_body_gets_an_answer_or_a_request_error(body: bytes):
 VGPU = {"limits": {names.VGPU_NUMBER: "1"}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "pod, says",
     [
         ({"spec": "x"}, "spec must be an object, not a string"),

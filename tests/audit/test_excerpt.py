@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.cases import each_case
 from tests.devices.test_selectors import EXACT, MALFORMED
 from tests.examples import examples
 from webhook import names
@@ -62,12 +63,12 @@ PODS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] == "Po
 OTHERS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] != "Pod"]
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in PODS])
+@each_case("file", [pytest.param(file, id=file.stem) for file in PODS])
 def test_recorded_pods(file: Path):
     same(codec.decode(file.read_bytes()))
 
 
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in OTHERS])
+@each_case("file", [pytest.param(file, id=file.stem) for file in OTHERS])
 def test_recorded_templates(file: Path):
     request = codec.decode(file.read_bytes())
     for _, view in review(request, SNAPSHOT).received:
@@ -190,13 +191,13 @@ def test_demands_are_read_from_the_excerpt_as_from_the_pod(spec: dict[str, Any])
     assert demands(shortened({"spec": spec})) == demands({"spec": spec})
 
 
-@pytest.mark.parametrize("spec", MALFORMED)
+@each_case("spec", MALFORMED)
 def test_what_is_malformed_is_so_in_the_excerpt(spec: dict[str, Any]):
     assert demands(shortened({"spec": spec})) == demands({"spec": spec})
 
 
-@pytest.mark.parametrize("spec", EXACT)
-@pytest.mark.parametrize("more", [{}, {"one-more": "a"}, {"": "a"}, {"a": None}])
+@each_case("spec", EXACT)
+@each_case("more", [{}, {"one-more": "a"}, {"": "a"}, {"a": None}])
 def test_demands_as_long_as_are_read_are_kept_and_longer_ones_are_not(spec: dict[str, Any], more: dict[str, Any]):
     pod = {"spec": {**spec, "nodeSelector": {**spec.get("nodeSelector", {}), **more}}}
     kept = shortened(pod)

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audit import sample
+from tests.cases import each_case
 from tests.examples import examples
 from tests.server.program import until
 from webhook.audit import database, reader
@@ -505,8 +506,8 @@ def test_pages_lead_through_all_that_is_asked_for(thousand: Any, wanted: Filter,
     assert [int(decision.id) for decision in filled.store.decisions(wanted)] == expected
 
 
-@pytest.mark.parametrize("wanted", FILTERS)
-@pytest.mark.parametrize("after", [0, 1, 64, 500, 999, 1000, 5000])
+@each_case("wanted", FILTERS)
+@each_case("after", [0, 1, 64, 500, 999, 1000, 5000])
 def test_a_tail_gets_the_newest_and_hears_how_many_it_missed(thousand: Any, wanted: Filter, after: int):
     filled, decisions = thousand
     expected = [number for number in range(after, 1000) if wanted.admits(decisions[number])]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit import sample
 from tests.audit.recording import record, request, snapshot
+from tests.cases import each_case
 from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
@@ -78,9 +79,9 @@ def test_a_line_that_is_almost_one_is_foreign_or_right(key: str, value: Any):
         orjson.dumps(to_record(found))
 
 
-@pytest.mark.parametrize("depth", [200, 250, 300, 900, 2000])
-@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a":', "}")])
-@pytest.mark.parametrize("key", ["request", "patch", "digests"])
+@each_case("depth", [200, 250, 300, 900, 2000])
+@each_case("opening, closing", [("[", "]"), ('{"a":', "}")])
+@each_case("key", ["request", "patch", "digests"])
 def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, closing: str, depth: int):
     nested = opening * depth + "0" + closing * depth
     value = f'[{{"op":"add","path":"/a","value":{nested}}}]' if key == "patch" else f'{{"pod":{nested}}}'

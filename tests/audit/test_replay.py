@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.audit.recording import DATA, record, recorded, request, snapshot
 from tests.audit.test_excerpt import rich_pods
+from tests.cases import each_case
 from tests.examples import examples
 from tests.workloads import KINDS, kind_id, kinds, workload
 from webhook.audit.decision import Decision
@@ -46,8 +47,8 @@ def reproduces(asked: Any, endpoint: str, used: Snapshot = OLD) -> None:
     assert found.verdict is ReplayVerdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINT_REVIEWS)
-@pytest.mark.parametrize("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
+@each_case("endpoint", ENDPOINT_REVIEWS)
+@each_case("file", [pytest.param(file, id=file.stem) for file in REVIEWS])
 def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     asked = codec.decode(file.read_bytes())
     try:
@@ -123,7 +124,7 @@ def test_any_changed_workload_is_reproduced(pods: list[dict[str, Any]], old: dic
     reproduces(request(workload(kind, pods), workload(kind, before)), "validate")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+@each_case("kind", KINDS, ids=kind_id)
 def test_the_same_templates_are_reviewed(kind: WorkloadKind):
     asked = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
     new = changed_templates(kind, asked.object or {}, asked.old_object)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
 from tests.cli.conftest import pod, shell
 from webhook.cli.main import COMMANDS
 
@@ -187,8 +188,8 @@ def test_mistakes_in_a_command_line(words, says, complaint):
     assert says in complaint(*words)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("word", ["--no-such-option", "--port=99999999999999999999", "--policy", "\x1b[31m"])
+@each_case("command", COMMANDS)
+@each_case("word", ["--no-such-option", "--port=99999999999999999999", "--policy", "\x1b[31m"])
 def test_a_mistake_is_one_line_in_every_command(command, word, complaint, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     line = complaint(command, word, "--also")

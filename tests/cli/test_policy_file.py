@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from tests.cases import each_case
 from tests.cli.conftest import DATA, shell
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
@@ -155,13 +156,13 @@ def test_every_policy_of_the_tests_passes():
         assert list(VALIDATOR.iter_errors(policy)) == [], policy
 
 
-@pytest.mark.parametrize("document", [document for document, *_ in MISSPELT])
+@each_case("document", [document for document, *_ in MISSPELT])
 def test_a_misspelt_key_does_not(document):
     errors = [inner for error in VALIDATOR.iter_errors(document) for inner in (error, *error.context)]
     assert "additionalProperties" in {error.validator for error in errors}
 
 
-@pytest.mark.parametrize("document, start", WRONG)
+@each_case("document, start", WRONG)
 def test_a_wrong_value_does_not(document, start):
     assert VALIDATOR.is_valid(document) is start.startswith(BEYOND)
 

@@ -10,6 +10,7 @@ import jsonpatch
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, shell, vgpus
 from webhook.settings.files import SAMPLES
 
@@ -129,7 +130,7 @@ def test_a_bad_item_is_named_by_its_place(run, write):
     assert "l.yaml: document 2: items[1]: this is not a Kubernetes object: it has no apiVersion and no kind" in ran.err
 
 
-@pytest.mark.parametrize("path", sorted(REVIEWS.glob("*.json")), ids=lambda path: path.stem)
+@each_case("path", sorted(REVIEWS.glob("*.json")), ids=lambda path: path.stem)
 def test_a_recorded_review_keeps_its_own_words(path, run):
     request = json.loads(path.read_text())["request"]
     ran = run("review", "-o", "json", "--device-config", CONFIG, "--fleet", FLEETS / "every-family.yaml", path)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import webhook.review
+from tests.cases import each_case
 from webhook.offline.rulebook import ENGINE_FINDINGS, rows
 from webhook.render.rules import cell
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
@@ -74,7 +75,7 @@ def test_text_has_them_too_one_on_a_line(run):
     assert lines == [[row.level, row.id, row.what] for row in rows()]
 
 
-@pytest.mark.parametrize("rule", sorted(set(IDS)))
+@each_case("rule", sorted(set(IDS)))
 def test_a_rule_in_full_shows_docstring_example_and_answer(rule, run):
     told = told_as_json(run, rule)
     out = run("rules", rule).out

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import each_case
 from webhook.console.pictures.charts import HEIGHT, MIN_SLOTS, Series, axis, chart, spell
 
 HOUR, DAY = 3600, 86_400
@@ -46,8 +47,8 @@ def test_what_lies_outside_is_left_out():
     assert chart([], axis(NOON, NOON, HOUR)).bars == []
 
 
-@pytest.mark.parametrize("step", [60, 300, HOUR, DAY, 7 * DAY, 52 * 7 * DAY, 5200 * 7 * DAY])
-@pytest.mark.parametrize("slots", [1, 2, 30, 72])
+@each_case("step", [60, 300, HOUR, DAY, 7 * DAY, 52 * 7 * DAY, 5200 * 7 * DAY])
+@each_case("slots", [1, 2, 30, 72])
 def test_labels_are_few_and_within(step: int, slots: int):
     begin = min(NOON - NOON % step, 253_402_300_799 - slots * step)
     ticks = axis(max(begin, 0), max(begin, 0) + (slots - 1) * step, step).ticks

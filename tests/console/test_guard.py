@@ -7,6 +7,7 @@ import time
 import pytest
 from flask import Flask
 
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
 from tests.server.program import until
 from webhook.console import guard
@@ -25,7 +26,7 @@ def test_loopback_may_be_called(client, host):
     assert client.get("/rules", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_case(
     "host",
     [
         "",

@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts, sample_pods
 from webhook.audit.follower import LogFollower
 from webhook.console.api import PREFIX, RequestModel, ResponseModel, to_json
@@ -155,7 +156,7 @@ def test_it_holds_every_route_and_no_other(client, document):
     assert routes == told | {("/openapi.json", "get")}
 
 
-@pytest.mark.parametrize(("each", "question"), ASKED, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(ASKED)])
+@each_case(("each", "question"), ASKED, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(ASKED)])
 def test_answers_are_what_it_says(client, document, each, question):
     found = ask(client, each, question)
     assert found.status_code == 200, found.text

@@ -9,6 +9,7 @@ import jsonpatch
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.test_fleet import vgpu_node
 from webhook.console import explain
@@ -239,7 +240,7 @@ def test_a_gang_is_explained_role_by_role(client):
     assert ask(client, "explain", POD).json["documents"][0]["gang"] is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question,status,words",
     [
         ({}, 400, "manifest"),
@@ -256,7 +257,7 @@ def test_a_gang_is_explained_role_by_role(client):
         ({"manifest": "x: 1", "namespace": "n" * 254}, 400, "namespace"),
     ],
 )
-@pytest.mark.parametrize("operation", ["review", "explain"])
+@each_case("operation", ["review", "explain"])
 def test_a_bad_question_is_told_what_is_wrong(client, operation, question, status, words):
     answer = client.post(f"/api/v1/{operation}", json=question)
     assert answer.status_code == status

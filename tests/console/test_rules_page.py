@@ -3,8 +3,7 @@
 import re
 from html import unescape
 
-import pytest
-
+from tests.cases import each_case
 from tests.console.conftest import Fixed, sample_parts
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -55,7 +54,7 @@ def test_the_page_lists_each_rule_with_its_level(client):
         assert str(prose(row.what)) in page
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.kind}-{row.id}")
+@each_case("row", ROWS, ids=lambda row: f"{row.kind}-{row.id}")
 def test_each_rule_has_a_page_with_an_example_in_which_it_speaks(client, row):
     kind = {"kind": row.kind}
     page = client.get(f"/rules/{row.id}", query_string=kind)

@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -162,8 +162,13 @@ class Repairs:
 class Net:
     """The net of some settings."""
 
+    _rendered: ClassVar[dict[tuple[str, str, str], list[AdmissionPolicy]]] = {}
+
     def __init__(self, net: str, config: DeviceConfig, policy: Policy) -> None:
-        self._policies = compiled(admission_policies(config, policy, net))
+        settings = net, repr(config), policy.digest
+        if settings not in self._rendered:
+            self._rendered[settings] = compiled(admission_policies(config, policy, net))
+        self._policies = self._rendered[settings]
 
     def refusal(self, request: Json) -> str:
         """The message of the refusal; empty if the request passes. At most one policy reads a request."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.deploy.files import CHART, DEPLOY, KUSTOMIZATIONS, OVERLAYS, Json, built, kustomization, one, pod_specs
 from webhook.cli.certs import service_hosts
 
@@ -34,9 +35,7 @@ def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
     assert {directory for directory in KUSTOMIZATIONS if directory not in named} == set()
 
 
-@pytest.mark.parametrize(
-    "file", [file for file in FILES if file.suffix == ".yaml"], ids=lambda file: str(file.relative_to(DEPLOY))
-)
+@each_case("file", [file for file in FILES if file.suffix == ".yaml"], ids=lambda file: str(file.relative_to(DEPLOY)))
 def test_every_file_is_yaml(file: Path):
     for document in yaml.safe_load_all(file.read_text()):
         assert isinstance(document, dict)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.deploy.files import DEPLOY, ROOT, documents, one
 from webhook.cli.certs import service_hosts
 from webhook.console.metrics import GAUGES as CONSOLE_GAUGES
@@ -35,7 +36,7 @@ def exposed() -> set[str]:
     return names | {PREFIX + name for name in CONSOLE_GAUGES}
 
 
-@pytest.mark.parametrize("expression", sorted(set(expressions())))
+@each_case("expression", sorted(set(expressions())))
 def test_an_expression_names_what_exists(expression: str):
     bare = re.sub(r'"[^"]*"', "", expression)
     used = set(re.findall(r"\b(?:up|(?:vgpu_webhook|process|apiserver)_\w+)", bare))

@@ -6,10 +6,10 @@ from typing import Any
 
 import jsonpatch
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.deploy import drawing
 from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, request
 from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
@@ -120,12 +120,12 @@ def case_requests() -> list[Any]:
     return [
         pytest.param(case, id=f"{file.stem}: {case['name']}")
         for file in sorted(CASES.glob("*.yaml"))
-        for case in yaml.safe_load(file.read_text())
+        for case in rule_cases._read(file)
         if "pod" in case
     ]
 
 
-@pytest.mark.parametrize("case", case_requests())
+@each_case("case", case_requests())
 def test_cases(case: dict[str, Any]):
     snapshot = rule_cases._snapshot(case)
     asked = rule_cases._request(case)
@@ -143,7 +143,7 @@ def test_cases(case: dict[str, Any]):
         Both(snapshot, parse_policy(policy | STRICT, "policy")).assert_agree(document)
 
 
-@pytest.mark.parametrize("rule", [row.id for row in rows()])
+@each_case("rule", [row.id for row in rows()])
 def test_examples(rule: str):
     example = next(row for row in rows() if row.id == rule).example()
     if example.request.kind == "Pod":
@@ -152,8 +152,8 @@ def test_examples(rule: str):
         assert (f"{rule}: " in STRICTLY.net.refusal(asked)) == (rule in NETS["static"])
 
 
-@pytest.mark.parametrize("file", sorted((DATA / "reviews").glob("*.json")), ids=lambda file: file.stem)
-@pytest.mark.parametrize("where", [STRICTLY, DEFAULTS, ELSEWHERE], ids=["strict", "default", "renamed"])
+@each_case("file", sorted((DATA / "reviews").glob("*.json")), ids=lambda file: file.stem)
+@each_case("where", [STRICTLY, DEFAULTS, ELSEWHERE], ids=["strict", "default", "renamed"])
 def test_recorded_reviews(file: Any, where: Both):
     asked = json.loads(file.read_bytes())["request"]
     if asked["kind"]["kind"] == "Pod":

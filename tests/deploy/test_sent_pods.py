@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.deploy.asking import (
     CLUSTERS,
     DATA,
@@ -39,7 +40,7 @@ NOT_SENT = NATIVE | {
 }
 
 
-@pytest.mark.parametrize("file", RECORDED, ids=lambda file: file.stem)
+@each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_recorded_reviews(file: Path):
     asked = json.loads(file.read_bytes())["request"]
     assert_nothing_slips_by(asked, USUAL)
@@ -65,7 +66,7 @@ def test_a_pod_without_all_that_is_never_sent(pod: dict[str, Any], where: Cluste
         assert called(where.entries, request(pod), path) == set()
 
 
-@pytest.mark.parametrize("pod", ONE_THING)
+@each_case("pod", ONE_THING)
 def test_one_thing_is_enough(pod: dict[str, Any]):
     """Each by itself, since one of them hides what the conditions think of another."""
     asked = request(pod)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.deploy.asking import (
     CLUSTERS,
     USUAL,
@@ -55,15 +56,15 @@ def test_nothing_that_a_rule_says_of_a_template_slips_by(
     assert_nothing_slips_by(request(workload(kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+@each_case("kind", KINDS, ids=kind_id)
 def test_every_kind_of_workload_is_sent(kind: WorkloadKind):
     asked = request(workload(kind, [DEVICE]))
     assert says_something(answer(validate, asked, USUAL.snapshot))
     assert called(USUAL.entries, asked, "/validate") == {"workloads"}
 
 
-@pytest.mark.parametrize("kind", WHOLE_KINDS, ids=kind_id)
-@pytest.mark.parametrize(
+@each_case("kind", WHOLE_KINDS, ids=kind_id)
+@each_case(
     "pod",
     [
         pod_with(annotations={ASSIGNMENTS[0]: ""}),
@@ -92,8 +93,8 @@ def test_a_workload_whose_templates_stay_is_never_sent(kind: WorkloadKind, same:
     assert called(USUAL.entries, request(new, "UPDATE", oldObject=old), "/validate") == set()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
-@pytest.mark.parametrize("field", ["template", "tasks", "templates", "predictor", "driver", "trainer", "headGroupSpec"])
+@each_case("kind", KINDS, ids=kind_id)
+@each_case("field", ["template", "tasks", "templates", "predictor", "driver", "trainer", "headGroupSpec"])
 def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, field: str):
     empty = [{"name": "t"}] if field in ("tasks", "templates") else {}
     for half in ({}, {"spec": {}}, {"spec": {field: empty}}, {"template": {}}):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from tests.cases import each_case
 from tests.strategies import pods
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
@@ -36,7 +37,7 @@ def only(limits=None, requests=None):
     return ask
 
 
-@pytest.mark.parametrize(
+@each_case(
     "written, value",
     [
         ("3000", 3000), ("3k", 3000), (3000, 3000), ("3Ki", 3072), ("0", 0), ("2147483647", 2**31 - 1),

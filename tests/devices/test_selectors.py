@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.cases import each_case
 from tests.strategies import affinity
 from webhook.devices.selectors import (
     COMPARISON_COST,
@@ -144,7 +145,7 @@ def test_a_word_that_no_label_has_ends_the_reading(spec):
     assert read(**spec("x" * (MAX_WORD + 1))) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text, number",
     [
         ("0", 0),

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-
+from tests.cases import each_case
 from tests.rules.test_cases import DATA
 from tests.timing import within
 from webhook.devices.config import MAX_NAME
@@ -23,7 +22,7 @@ def pod(limits: dict[str, Any]) -> DevicePod:
     return DevicePod(PodView({"spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]}}), CONFIG)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("written", "meant"),
     [
         ("volcano.sh/vgpu-num", "volcano.sh/vgpu-number"),

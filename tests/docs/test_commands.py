@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.deploy.files import CHART
 from tests.docs.commands import PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
 from tests.docs.generated import help_texts
@@ -63,7 +64,7 @@ def test_the_targets_of_make_exist():
         assert run(f"make -n {target}", ROOT).returncode == 0, target
 
 
-@pytest.mark.parametrize("shown", MARKED, ids=lambda shown: shown.name)
+@each_case("shown", MARKED, ids=lambda shown: shown.name)
 def test_a_command_that_needs_a_cluster_names_the_tests_that_run_it(shown: Shown):
     kind, _, named = shown.block.comment.partition(": ")
     if kind == "not run here":
@@ -110,7 +111,7 @@ def all_invocations() -> dict[str, list[str]]:
 INVOCATIONS = all_invocations()
 
 
-@pytest.mark.parametrize("words", INVOCATIONS.values(), ids=INVOCATIONS)
+@each_case("words", INVOCATIONS.values(), ids=INVOCATIONS)
 def test_a_command_and_its_options_exist(words: list[str]):
     nested = " ".join(words[:2])
     text = help_texts()[nested if nested in help_texts() else words[0]]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.doctor.cluster import NOW, RENDER, authority, facts_of, healthy, secret, without
 from webhook.doctor.check import Status
 from webhook.doctor.facts import HttpResponse, ObjectKind, Unread
@@ -79,7 +80,7 @@ def lines_of(check, facts):
     return [result for result in examine(facts, RENDER) if result.check == check]
 
 
-@pytest.mark.parametrize("check,case", EACH)
+@each_case("check,case", EACH)
 def test_a_check_says_what_the_case_expects(check, case):
     lines = lines_of(check, facts_for(case))
     expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
@@ -89,7 +90,7 @@ def test_a_check_says_what_the_case_expects(check, case):
         assert words in told
 
 
-@pytest.mark.parametrize("check,case", EACH)
+@each_case("check,case", EACH)
 def test_what_is_wrong_comes_with_a_remedy(check, case):
     for line in lines_of(check, facts_for(case)):
         assert bool(line.remedy) is (line.status is not Status.OK)

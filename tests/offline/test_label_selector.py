@@ -2,12 +2,13 @@
 
 import pytest
 
+from tests.cases import each_case
 from webhook.offline.label_selector import parse_label_selector, selects
 
 OBJECT = {"metadata": {"labels": {"app": "web", "example.org/tier": "db", "empty": ""}}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text, expected",
     [
         ("", True),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.strategies import json_objects, json_values, keys
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, pointer
 
@@ -77,7 +78,7 @@ def test_nothing_edited_nothing_to_do():
     assert draft.operations() == []
 
 
-@pytest.mark.parametrize(
+@each_case(
     "original, edits, operations",
     [
         ({}, [Edit(("a",), 1)], [{"op": "add", "path": "/a", "value": 1}]),

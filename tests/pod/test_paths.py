@@ -2,14 +2,14 @@
 
 import posixpath
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from webhook.pod.paths import MAX_SLASHES, clean
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("path", "cleaned"),
     [
         ("", "/"),

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.strategies import SUFFIXES, anything_as_quantity, quantities
 from tests.timing import within
 from webhook.pod.quantity import binary_suffix, parse, whole
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text, number",
     [
         ("0", 0),
@@ -55,7 +56,7 @@ def test_one_number_in_many_spellings(text):
     assert whole(text) == 3000
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         "", " ", "1 ", " 1", "1\n", "k", "Ki", ".", "+", "-", "+-1", "--1", "1.2.3", "1,5", "1_000", "0x10", "1K", "1ki",

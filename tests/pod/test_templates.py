@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.workloads import KINDS, kind_id, workload
 from webhook.errors import Malformed
 from webhook.pod.templates import Template, changed_templates, find_templates, holds_pods, read_templates
@@ -131,7 +132,7 @@ def recorded() -> list[Any]:
     return [pytest.param(keys[name], asked["object"], id=name) for name, asked in requests if keys[name]]
 
 
-@pytest.mark.parametrize("kind, raw", recorded())
+@each_case("kind, raw", recorded())
 def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[str, Any]):
     templates = changed_templates(kind, raw, None)
     assert templates
@@ -142,7 +143,7 @@ def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[st
 # --- kinds that hold whole pods -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+@each_case("kind", KINDS, ids=kind_id)
 def test_each_kind_has_its_places(kind: WorkloadKind):
     pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}]}}
     raw = workload(kind, [pod])
@@ -203,7 +204,7 @@ def test_paths_through_lists_and_maps():
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "group, kind, raw, path",
     [
         ("apps", "Deployment", {"spec": []}, "spec"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.strategies import json_values, pods
 from webhook.errors import Malformed
 from webhook.pod.view import Container, PodView
@@ -88,7 +89,7 @@ def test_no_resources_are_empty_ones(fields):
     assert container(**fields).limits == container(**fields).requests == {}
 
 
-@pytest.mark.parametrize(
+@each_case(
     "pod, path",
     [
         ({"metadata": []}, "metadata"),
@@ -168,7 +169,7 @@ def recorded():
                 yield pytest.param(request[side], id=f"{path.stem} {side}")
 
 
-@pytest.mark.parametrize("raw", list(recorded()))
+@each_case("raw", list(recorded()))
 def test_every_recorded_pod_can_be_read(raw):
     view = PodView(raw)
     assert read_all(view)

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cases import each_case
 from tests.ported.engine import QUESTIONS, REVIEWED, answer
 
 Json = dict[str, Any]
@@ -75,7 +76,7 @@ def _asked() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("row", _asked())
+@each_case("row", _asked())
 def test_row(row: Json, tmp_path: Path):
     expected = dict(row.get("webhook", row["upstream"]))
     if REVIEWED & row.keys():
@@ -89,7 +90,7 @@ def test_every_row_is_counted():
     assert {file: (len(rows), sum(map(_applies, rows))) for file, rows in ROWS.items()} == COUNTS
 
 
-@pytest.mark.parametrize("file", ROWS)
+@each_case("file", ROWS)
 def test_every_row_is_asked_or_says_why_not(file: str):
     for row in ROWS[file]:
         assert row.keys() <= (ASKED if _applies(row) else IDLE), row
@@ -101,7 +102,7 @@ def test_every_row_is_asked_or_says_why_not(file: str):
     assert max(Counter((row["test"], row["name"]) for row in ROWS[file]).values()) == 1
 
 
-@pytest.mark.parametrize("file", ROWS)
+@each_case("file", ROWS)
 def test_a_row_says_why_exactly_where_the_answers_differ(file: str):
     for row in filter(_applies, ROWS[file]):
         assert ("because" in row) == ("webhook" in row), row

@@ -1,9 +1,9 @@
 """An object line by line, with what changed and what was found."""
 
-import pytest
 import yaml
 from hypothesis import given
 
+from tests.cases import each_case
 from tests.strategies import json_objects
 from tests.timing import within
 from webhook.offline.rulebook import REPAIR, rows
@@ -42,7 +42,7 @@ def test_nothing_changed_is_the_whole_object_without_a_mark(value):
     assert spelled(lines, " ") == (to_yaml(value).rstrip("\n") if value else "") or not to_yaml(value).isprintable()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "path,text",
     [
         (f"spec.containers[0].resources.limits[{GPU}]", f"{GPU}: 1"),
@@ -79,7 +79,7 @@ def test_a_finding_on_a_changed_field_hangs_on_what_holds_now():
     ]
 
 
-@pytest.mark.parametrize("row", [row for row in rows() if row.level != REPAIR], ids=lambda row: row.id)
+@each_case("row", [row for row in rows() if row.level != REPAIR], ids=lambda row: row.id)
 def test_findings_of_every_rule_hang_on_their_own_line_or_on_a_parent(row):
     example = row.example()
     outcome = example.outcome

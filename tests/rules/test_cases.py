@@ -18,6 +18,7 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     also                  other rules that find something; absent: none may
 """
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import jsonpatch
 import pytest
 import yaml
 
+from tests.cases import check_each
 from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.queues import Queue, Queues, read_queue
@@ -50,12 +52,21 @@ def _cases() -> list[Any]:
     return [
         pytest.param(file.stem, case, id=f"{file.stem}: {case['name']}")
         for file in sorted(CASES.glob("*.yaml"))
-        for case in yaml.safe_load(file.read_text())
+        for case in _read(file)
     ]
 
 
-@pytest.mark.parametrize("rule, case", _cases())
-def test_case(rule: str, case: dict[str, Any]):
+@cache
+def _read(file: Path) -> list[dict[str, Any]]:
+    return yaml.safe_load(file.read_text())
+
+
+@pytest.mark.parametrize("rule", sorted(file.stem for file in CASES.glob("*.yaml")))
+def test_rule(rule: str):
+    check_each(_check, [(case["name"], (rule, case)) for case in _read(CASES / f"{rule}.yaml")])
+
+
+def _check(rule: str, case: dict[str, Any]):
     assert set(case) <= KEYS
     assert {"patch", "finds"} & set(case), "a case that expects nothing cannot fail"
     request, snapshot = _request(case), _snapshot(case)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
 from webhook.offline.rulebook import REPAIR, RuleEntry, RuleExample, example_suite, rows
 from webhook.outcome import Outcome
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
@@ -35,7 +36,7 @@ def speaking(outcome: Outcome, row: RuleEntry) -> set[str]:
     return findings | set(outcome.mutations) if row.level == REPAIR else findings
 
 
-every_rule = pytest.mark.parametrize("row", rows(), ids=[f"{row.kind} {row.id}" for row in rows()])
+every_rule = each_case("row", rows(), ids=[f"{row.kind} {row.id}" for row in rows()])
 
 
 @every_rule

@@ -3,8 +3,7 @@
 from itertools import product
 from typing import Any
 
-import pytest
-
+from tests.cases import each_case
 from tests.rules.test_cases import _cases, _request, _snapshot
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
@@ -17,8 +16,8 @@ CONFIG = _snapshot({}).config
 SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
 
 
-@pytest.mark.parametrize("_rule, case", _cases())
-def test_a_finding_needs_one_of_the_rules_fields(_rule: str, case: dict[str, Any]):
+@each_case("rule, case", _cases())
+def test_a_finding_needs_one_of_the_rules_fields(rule: str, case: dict[str, Any]):
     request, snapshot = _request(case), _snapshot(case)
     try:
         context = context_of(request, snapshot)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import webhook.rules
+from tests.cases import each_case
 from webhook.devices.verdict import Reason
 from webhook.rules.base import EVERY_POD, Mutation, Validation
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
@@ -113,7 +114,7 @@ def test_every_rule_has_a_case_file_and_every_case_file_a_rule():
     assert {file.suffix for file in CASES.iterdir()} == {".yaml"}
 
 
-@pytest.mark.parametrize("room, rule", EVERY_RULE, ids=[f"{room}/{rule.id}" for room, rule in EVERY_RULE])
+@each_case("room, rule", EVERY_RULE, ids=[f"{room}/{rule.id}" for room, rule in EVERY_RULE])
 def test_a_rule_is_told_in_the_fixed_words(room: str, rule: Mutation | Validation):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
     module = import_module(f"webhook.rules.{room}.{rule.id.replace('-', '_')}")

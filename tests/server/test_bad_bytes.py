@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.cases import each_case
 from tests.server.client import JSON, Connection, spell
 from tests.server.program import Program
 from tests.server.reviews import answer, refusal, review
@@ -50,8 +51,8 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("path", ["/mutate", "/validate"])
-@pytest.mark.parametrize("body", BAD.values(), ids=BAD)
+@each_case("path", ["/mutate", "/validate"])
+@each_case("body", BAD.values(), ids=BAD)
 def test_is_refused_with_a_status(connection: Connection, path: str, body: bytes):
     assert body != GOOD
     message = refusal(connection.post(path, body), 400)

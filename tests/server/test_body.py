@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import each_case
 from webhook.errors import RequestError, TooLarge, TooSlow, WrongMediaType
 from webhook.server import body
 from webhook.server.body import ClientGone, Receive, check_headers, linger, read_body, read_seconds
@@ -63,7 +64,7 @@ def test_a_lost_timeout_still_ends_the_reading(monkeypatch: pytest.MonkeyPatch):
     asyncio.run(asyncio.wait_for(bounded(), 60))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "query, seconds",
     [
         (b"", 10.0),

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from webhook.errors import NotAReview, NotJson, RequestError, TooLarge
 from webhook.wire import codec
 from webhook.wire.codec import (
@@ -55,7 +56,7 @@ def with_object(text: str) -> bytes:
 # --- no JSON --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "raw, says",
     [
         (b"", "zero-length"),
@@ -87,8 +88,8 @@ def test_what_is_not_one_json_document_is_refused(raw: bytes, says: str):
         decode(raw)
 
 
-@pytest.mark.parametrize("depth", [252, 253, 300, 1000, 1022, 1023, 1100, 5000, 100_000])
-@pytest.mark.parametrize("opening, closing", [("[", "]"), ('{"a":', "}")])
+@each_case("depth", [252, 253, 300, 1000, 1022, 1023, 1100, 5000, 100_000])
+@each_case("opening, closing", [("[", "]"), ('{"a":', "}")])
 def test_deep_nesting_is_refused(depth: int, opening: str, closing: str):
     with pytest.raises(NotJson, match=r"too deep|depth"):
         decode(with_object(opening * depth + "1" + closing * depth))
@@ -210,7 +211,7 @@ def test_the_same_key_in_two_objects_is_no_duplicate():
 # --- JSON, yet no review --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     "document, place",
     [
         (None, "the body"),

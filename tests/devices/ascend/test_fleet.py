@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import each_case
 from tests.strategies import ascend_node, device_node, json_values, mangled, register_npus
 from webhook import names
 from webhook.devices.ascend.fleet import Npu, decode_npus
@@ -67,8 +68,8 @@ def test_what_is_missing_is_zero():
     assert decode_npus("[{}, {}]") == ((Npu(0, 0, 0), 1),)  # both have the empty id
 
 
-@pytest.mark.parametrize("key", ["count", "devmem", "devcore"])
-@pytest.mark.parametrize("value", ["4", True, 4.0, 1e3, [], {}, 2**31, -(2**31) - 1])
+@each_case("key", ["count", "devmem", "devcore"])
+@each_case("value", ["4", True, 4.0, 1e3, [], {}, 2**31, -(2**31) - 1])
 def test_a_number_that_is_no_int32_makes_the_node_unusable(key, value):
     assert decoded(**{key: value}) == ()
     assert decoded(**{key: 2**31 - 1}) != ()

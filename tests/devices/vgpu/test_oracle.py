@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import each_case
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
@@ -25,7 +26,7 @@ def oracle():
         yield pytest.param(given, id=given["id"])
 
 
-@pytest.mark.parametrize("given", list(oracle()))
+@each_case("given", list(oracle()))
 def test_verdicts_are_those_of_the_scheduler(given):
     config = parse_device_config(given["deviceConfig"], "oracle")
     nodes = [node for item in given["nodes"] if (node := read_node(item, config)) is not None]
