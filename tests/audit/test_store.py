@@ -12,7 +12,7 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from tests.audit import sample
 from tests.examples import examples
@@ -142,6 +142,19 @@ def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
             kept = db.scalar(text(f"SELECT count(*) FROM {table}"))
         assert kept <= (extent.count + 64) * (4 if table == "counts" else 1), table
     assert store.page(Filter(users=("u0",))).entries == ()
+
+
+def test_the_first_and_the_last_are_found_by_time():
+    """SQLite would prefer the index of the groups, and sort all of their decisions."""
+    store, executed = DecisionStore(), []
+    store.add(lines(SAMPLE))
+    event.listen(store._database._engine, "before_cursor_execute", lambda *of: executed.append(of[2:4]))
+    assert store.summary(Filter(denied=True)).decisions > 0
+    with store._database.reading() as db:
+        plans = [str(db.exec_driver_sql(f"EXPLAIN QUERY PLAN {one}", values).all()) for one, values in executed[:]]
+    assert any("decisions_by_time" in plan for plan in plans)
+    assert not [plan for plan in plans if "FOR ORDER BY" in plan]
+    store.close()
 
 
 def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

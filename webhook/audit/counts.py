@@ -26,7 +26,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from webhook.audit.database import DAY, SECOND, WIDTHS, among, counts, decisions, groups, names, read_list
+from webhook.audit.database import DAY, SECOND, WIDTHS, among, counts, decisions, groups, names, read_list, unindexed
 from webhook.audit.decision import ENFORCEMENTS, DecisionGroup
 from webhook.audit.filters import Filter
 from webhook.audit.matching import any_name, matching, matching_groups, to_micros, to_moment
@@ -34,6 +34,7 @@ from webhook.audit.summary import Summary, Trend
 from webhook.rules.base import Level
 
 MAX_GROUPS, MAX_GROUP_TEXT = 16_384, 512  # in memory: how many, and the characters of one
+FEW_NAMES = 50_000  # are looked up for sums, which need all of their decisions
 
 _FOREVER = 10_000_000 * DAY
 _MATCHING = Table("matching", MetaData(), *[Column(c.name, c.type) for c in (decisions.c.at, decisions.c.group_id)])
@@ -56,13 +57,21 @@ def summarise(db: Connection, wanted: Filter, read: dict[int, DecisionGroup]) ->
     found = _read_groups(db, sorted(totals), read)
     for group_id, group in found.items():
         summary.count(group, totals[group_id])
-    _add_counts(summary.outcomes, found_counts, {group_id: (group.word,) for group_id, group in found.items()})
+    words = {group.word: (group.word,) for group in found.values()}
+    _add_sums(summary.outcomes, _sums(found_counts, {group_id: words[group.word] for group_id, group in found.items()}))
     for trend, of in ((summary.denials_of, DecisionGroup.denying_rules), (summary.denials_in, DecisionGroup.denied_in)):
         labels = {group_id: some for group_id, group in found.items() if (some := of(group))}
-        span = times.span(labels) if labels else None
-        if span is not None:
-            same = trend.fit(*map(to_moment, span)) == summary.outcomes.step
-            _add_counts(trend, found_counts if same else times.counts(labels, span, trend.step), labels)
+        sums, step = _sums(found_counts, labels), summary.outcomes.step
+        steps = [at for by_step in sums.values() for at in by_step]
+        if not steps:
+            continue
+        # From the end of the first step to the beginning of the last: no less time lies between the first and the last.
+        span = (min(steps) + 1) * step * SECOND - 1, max(steps) * step * SECOND
+        if trend.fit(*map(to_moment, span)) < step:
+            span = times.span(labels) or span
+            if trend.fit(*map(to_moment, span)) < step:
+                sums = _sums(times.counts(labels, span, trend.step), labels)
+        _add_sums(trend, sums)
     return summary
 
 
@@ -88,7 +97,7 @@ class _MatchingTimes:
         self._to = _FOREVER if wanted.until is None else to_micros(wanted.until)
         if wanted.names or wanted.id:
             self._table, self._widths = _MATCHING, ()
-            found = matching(db, wanted, few=1 << 32).select(decisions.c.at, decisions.c.group_id)
+            found = matching(db, wanted, few=FEW_NAMES).select(decisions.c.at, decisions.c.group_id)
             db.execute(CreateTableAs(found, _MATCHING.name, temporary=True))
 
     def span(self, ids: Collection[int] | None) -> tuple[int, int] | None:
@@ -148,7 +157,7 @@ class _MatchingTimes:
         return and_(
             counts.c.width == width if width else true(),
             at.between(first, end - 1),
-            true() if ids is None else among(self._db, group_id, ids),
+            true() if ids is None else among(self._db, group_id if width else unindexed(group_id), ids),
         )
 
 
@@ -172,18 +181,27 @@ def _periods(start: int, stop: int, widths: Sequence[int]) -> Iterator[tuple[int
         yield from _periods(end * width, stop, shorter)
 
 
-def _add_counts(trend: Trend, counted: _Counts, labels: Mapping[int, tuple[str, ...]]) -> None:
-    """Add counts to a trend, each under all labels of its group; counts of other groups are left out."""
-    distinct = {some: number for number, some in enumerate(dict.fromkeys(labels.values()))}
-    numbers = {group_id: distinct[some] for group_id, some in labels.items()}
-    sums = defaultdict[tuple[int, int], int](int)
+_Sums = Mapping[tuple[str, ...], Mapping[int, int]]  # of the groups with the same labels, by step
+
+
+def _sums(counted: _Counts, labels: Mapping[int, tuple[str, ...]]) -> _Sums:
+    """Add up counts by labels; those of other groups are left out."""
+    sums: dict[tuple[str, ...], dict[int, int]] = {some: defaultdict(int) for some in labels.values()}
+    of_group = {group_id: sums[some] for group_id, some in labels.items()}
     for group_id, step, count in zip(*counted, strict=True):
-        if group_id in numbers:
-            sums[numbers[group_id], step] += count
-    every = list(distinct)
-    for (number, step), count in sums.items():
-        for name in every[number]:
-            trend.add(name, to_moment(step * trend.step * SECOND), count)
+        by_step = of_group.get(group_id)
+        if by_step is not None:
+            by_step[step] += count
+    return sums
+
+
+def _add_sums(trend: Trend, sums: _Sums) -> None:
+    """Add sums to a trend, each under all of its labels."""
+    for labels, by_step in sums.items():
+        for step, count in by_step.items():
+            at = to_moment(step * trend.step * SECOND)
+            for name in labels:
+                trend.add(name, at, count)
 
 
 def _read_groups(db: Connection, ids: Sequence[int], read: dict[int, DecisionGroup]) -> dict[int, DecisionGroup]:

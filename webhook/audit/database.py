@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial, reduce
@@ -19,7 +19,6 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     JSON,
     URL,
     BigInteger,
@@ -27,6 +26,7 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Dialect,
     Engine,
     FromClause,
     Index,
@@ -55,6 +55,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.sql.operators import custom_op
+from sqlalchemy.types import UserDefinedType
 
 from webhook.errors import ConfigError, RequestError, StoreError
 
@@ -393,7 +394,21 @@ def among(db: Connection, column: ColumnElement[int], ids: Iterable[int]) -> Col
     if is_sqlite(db.dialect.name):
         each = func.json_each(orjson.dumps([*ids]).decode()).table_valued("value")
         return column.in_(select(each.c.value))
-    return column == any_(literal([*ids], ARRAY(BigInteger)))
+    return column == any_(literal(f"{{{','.join(map(str, ids))}}}", _SpelledArray()))
+
+
+class _SpelledArray(UserDefinedType[str]):
+    """Numbers as PostgreSQL spells an array; the driver would take 10 ms to spell some thousands."""
+
+    cache_ok = render_bind_cast = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The name of the type."""
+        return "BIGINT[]"
+
+    def literal_processor(self, dialect: Dialect) -> Callable[[str], str]:  # noqa: ARG002
+        """Spells a value where a statement cannot have parameters."""
+        return lambda spelled: f"'{spelled}'::BIGINT[]"
 
 
 ROWS = "rows"
