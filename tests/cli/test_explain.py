@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.conftest import CONFIG, FLEETS, Ran, pod, vgpus
 from tests.timing import within
+from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
 
 
@@ -457,3 +458,44 @@ def test_work_on_other_families_is_bounded(limits, run, write):
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     for fleet in ("every-family.yaml", "npu-core.yaml"):
         within(10, lambda fleet=fleet: explain(run, write, fleet=fleet, containers=containers, metadata=metadata))
+
+
+# --- gangs ----------------------------------------------------------------------------------------------------------
+
+
+def job(*tasks, minimum):
+    """A Volcano Job: name, pods and limits of each task."""
+    described = [
+        {"name": name, "replicas": pods, "template": {"spec": pod(limits=limits)["spec"]}}
+        for name, pods, limits in tasks
+    ]
+    spec = {"schedulerName": "volcano", "minAvailable": minimum, "tasks": described}
+    return {"apiVersion": names.VCJOB_API, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
+
+
+SERVER, WORKER = ("server", 2, vgpus(1, 1000)), ("worker", 3, vgpus(8, 20000))
+
+
+def test_a_gang_on_the_nodes(run, write):
+    path = write("job.yaml", job(SERVER, WORKER, minimum=3))
+    out = run("review", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).out
+    assert "  gang of 3 pods that start together (spec.minAvailable)\n    fits    " in out
+    assert "            gpu-a: 2 × server, 1 × worker\n            left over: 2 × worker\n" in out
+
+
+@pytest.mark.parametrize("minimum,placement,left", [(5, "never", [0, 2]), (3, "fits", [0, 2])])
+def test_a_gang_as_json(minimum, placement, left, run, write):
+    path = write("job.yaml", job(SERVER, WORKER, minimum=minimum))
+    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
+    gang = line["gang"]
+    assert (gang["placement"], [task["left"] for task in gang["tasks"]]) == (placement, left)
+    assert gang["nodes"] == [{"names": ["gpu-a"], "nodes": 1, "pods": [2, 1]}]
+
+
+@pytest.mark.parametrize("pods", [100, 2**31 - 1])
+def test_a_gang_of_any_size_is_explained(pods, run, write):
+    path = write("job.yaml", job(("worker", pods, vgpus(1, 1000)), minimum=1))
+    (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
+    (task,) = line["gang"]["tasks"]
+    assert (task["pods"], task["placed"], line["gang"]["placement"]) == (pods, 80, "fits")
+    assert task["left"] <= pods - 80

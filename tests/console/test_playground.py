@@ -123,6 +123,16 @@ def test_an_example_of_other_settings_brings_them_or_says_so(client):
     assert "deviceConfig.nvidia.defaultMemory: 4000" in words(needing.one("p", "note warn"))
 
 
+def test_a_gang_is_drawn_on_the_nodes(client):
+    page = shown(client.get("/?example=gang-too-large"))
+    gang = page.one("section", "gang bad")
+    assert "The gang can never start" in gang["text"]
+    assert "left over" in gang["text"]
+    assert "1 × worker" in gang["text"]
+    first, *_ = page.all("svg", "drawing")
+    assert "worker" in first["text"]
+
+
 def test_an_unknown_example_is_none(client):
     answer = client.get("/?example=nonsense<b>")
     assert answer.status_code == 404

@@ -224,19 +224,18 @@ def test_a_whole_policy_is_tried_before_the_settings(client):
     assert (answer.status_code, "did you mean 'rules'" in answer.json["message"]) == (422, True)
 
 
-def test_a_gang_is_explained_role_by_role(client):
+def test_a_gang_is_laid_out_on_the_nodes(client):
     limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 70_000}
     pod = {"schedulerName": "volcano", "tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]}
     template = {"spec": {**pod, "containers": [{"name": "main", "resources": {"limits": limits}}]}}
     task = {"name": "worker", "replicas": 12, "template": template}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
     (found,) = ask(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
-    (role,) = found["gang"]["roles"]
-    assert (found["gang"]["starts"], found["gang"]["minimum"]) == (False, 12)
-    assert (role["needed"], role["placed"], role["pods"]) == (12, 6, 12)
-    assert sum(each["pods"] for each in role["nodes"]) == 6
+    assert (found["gang"]["placement"], found["gang"]["minimum"]) == ("never", 12)
+    assert found["gang"]["tasks"] == [{"name": "worker", "pods": 12, "needed": 12, "placed": 6, "left": 6}]
+    assert sum(each["pods"][0] * each["nodes"] for each in found["gang"]["nodes"]) == 6
     (few,) = ask(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
-    assert few["gang"]["starts"]
+    assert few["gang"]["placement"] == "fits"
     assert ask(client, "explain", POD).json["documents"][0]["gang"] is None
 
 

@@ -18,12 +18,11 @@ from webhook.cli.options import (
     warnings_as_errors_option,
 )
 from webhook.cli.program import Command, ExitCode, bad_usage, report_error
-from webhook.devices.explanation import PodExplanation
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
 from webhook.offline.label_selector import LabelSelector, selects
 from webhook.offline.reviewed import Reviewed, review_document
-from webhook.render.explanation import explain_pods
+from webhook.render.explanation import ObjectExplanation, explain_object
 from webhook.render.review import FORMATS, TextReport
 from webhook.render.terminal import Terminal
 
@@ -39,7 +38,7 @@ exit codes:
 class Report(Protocol):
     """Writes outcomes in one of the formats."""
 
-    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> None:
+    def add(self, reviewed: Reviewed, explained: ObjectExplanation | None) -> None:
         """Write one outcome."""
 
     def finish(self, unread: int) -> None:
@@ -61,7 +60,8 @@ class Report(Protocol):
 @click.option(
     "--explain",
     is_flag=True,
-    help="Show for each kind of node why it refuses the pod, what would help, or where its slices go.",
+    help="Show for each kind of node why it refuses the pod, what would help, or where its slices go; of a gang, also which "
+    "pods fit where together.",
 )
 @warnings_as_errors_option
 def command(
@@ -101,7 +101,7 @@ def command(
         outcome = reviewed.outcome
         denied |= not outcome.allowed or bool(outcome.pods_refused)
         warned |= bool(outcome.warnings)
-        report.add(reviewed, explain_pods(outcome.pods) if explain else None)
+        report.add(reviewed, explain_object(reviewed) if explain else None)
     report.finish(len(unread))
     if unread:
         return ExitCode.BAD_INPUT

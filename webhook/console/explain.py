@@ -11,21 +11,15 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import brief
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.fleet import Fleet
-from webhook.devices.vgpu.cycle import RoleRequest
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.fleet import VgpuFleet
-from webhook.devices.vgpu.gang import NeverStarts, room_for
-from webhook.devices.vgpu.slices import SearchBudget
+from webhook.devices.vgpu.explain_gang import GangExplanation
 from webhook.offline.reviewed import Reviewed
-from webhook.render.explanation import explain_pods, shape_value
-from webhook.rules.workloads import Workload
+from webhook.render.explanation import explain_pods, gang_of, shape_value
 from webhook.texts import shorten
 
 MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
 MAX_SHAPES = 200  # of all documents together
 MAX_SKIPPED = 50
-MAX_ROLES = 20
 MAX_NAME = 253
 MAX_TEXT = 1000  # characters: a node may register any text as the model of its cards
 MAX_ITEMS = 100  # of a list: containers, sentences, kinds of cards
@@ -87,55 +81,13 @@ class ExplainedFamily(ResponseModel):
     more_skipped: int
 
 
-class NodeRoom(ResponseModel):
-    """A node, and how many pods it takes while it is empty."""
-
-    node: str
-    pods: int
-
-
-class ExplainedRole(ResponseModel):
-    """The pods of a gang that are made from one template and request vGPUs.
-
-    Attributes:
-        name: of the task; empty if the workload has one template only.
-        pods: how many there are.
-        needed: so many of them must start.
-        placed: so many of them the scheduler finds a place for on the empty nodes, without the pods of other roles; None
-            if unknown.
-        nodes: the first 50 nodes that can take one, each with how many pods it takes; empty if there is room for all.
-    """
-
-    name: str
-    pods: int
-    needed: int
-    placed: int | None
-    nodes: tuple[NodeRoom, ...]
-
-
-class ExplainedGang(ResponseModel):
-    """Whether the pods of a workload that start together fit the empty nodes.
-
-    Attributes:
-        minimum: so many pods must start together, of any role.
-        starts: False if they can never start; the finding about `path` has the reason.
-        path: the field with the number.
-        roles: those that request vGPUs, the first 20.
-    """
-
-    minimum: int
-    starts: bool
-    path: str
-    roles: tuple[ExplainedRole, ...]
-
-
 class ExplainedDocument(ResponseModel):
     """Which nodes the pods of one document fit on.
 
     Attributes:
         place: which document.
         kind, namespace, name: of its object.
-        gang: of a workload whose pods start together; None if it is none, or if the nodes are not known.
+        gang: where the pods of a workload lie that start together; None if none do, or if the nodes are not known.
         families: by pod and by family.
         more_pods: how many of its pods are not explained.
     """
@@ -144,7 +96,7 @@ class ExplainedDocument(ResponseModel):
     kind: str
     namespace: str
     name: str
-    gang: ExplainedGang | None
+    gang: GangExplanation | None
     families: tuple[ExplainedFamily, ...]
     more_pods: int
 
@@ -215,38 +167,9 @@ def _document(reviewed: Reviewed, left: int) -> ExplainedDocument:
         kind=reviewed.request.kind,
         namespace=reviewed.request.namespace,
         name=reviewed.name,
-        gang=_gang(reviewed),
+        gang=gang_of(reviewed),
         families=tuple(families),
         more_pods=more,
-    )
-
-
-def _gang(reviewed: Reviewed) -> ExplainedGang | None:
-    request, pods = reviewed.request, dict(reviewed.outcome.pods)
-    if request.object is None or not any(pods):  # a pod by itself has an empty path
-        return None
-    context = next(iter(pods.values())).context
-    judged = Workload(request.group, request.kind, request.object, pods, context).judged
-    if judged is None or context.fleet is None:
-        return None
-    pairs = list(zip(judged.roles, judged.request.roles, strict=True))[:MAX_ROLES]
-    return ExplainedGang(
-        minimum=judged.gang.minimum,
-        starts=not isinstance(judged.verdict, NeverStarts),
-        path=judged.gang.path,
-        roles=tuple(_role(role.name, wanted, context.fleet.vgpu) for role, wanted in pairs),
-    )
-
-
-def _role(name: str, wanted: RoleRequest, fleet: VgpuFleet) -> ExplainedRole:
-    room = room_for(wanted, fleet, SearchBudget(WORK_LIMIT))
-    nodes = room.nodes[:MAX_SKIPPED] if room is not None else ()
-    return ExplainedRole(
-        name=shorten(name, MAX_NAME),
-        pods=wanted.replicas,
-        needed=wanted.needed,
-        placed=room and room.placed,
-        nodes=tuple(NodeRoom(node=shorten(node, MAX_NAME), pods=pods) for node, pods in nodes),
     )
 
 

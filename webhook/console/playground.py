@@ -28,6 +28,7 @@ from webhook.devices.drawing import DrawnNode
 from webhook.devices.explanation import ShapeExplanation
 from webhook.errors import WebhookError
 from webhook.offline.rulebook import REPAIR, rows
+from webhook.render.explanation import gang_pods
 from webhook.render.listing import ListedLine
 from webhook.render.yaml import to_json
 from webhook.settings.files import MAX_SETTINGS_BYTES, SAMPLES, read_bytes
@@ -36,7 +37,7 @@ MAX_DRAWINGS = 40  # on a page; other shapes are described in words
 MAX_OPEN = 6  # shapes of a family that are seen at once
 MAX_SENTENCES = 20  # of a shape
 MAX_NAMESPACES = 200
-MAX_ROOMS = 8  # nodes of a gang's role
+MAX_GANG_NODES = 8  # kinds of nodes with pods of a gang
 MAX_SQUARES = 64  # pods of a gang's role that are drawn
 FIELDS = ("namespace", "policy", "settings", "split")  # with a place for a mistake beside them
 
@@ -51,6 +52,12 @@ VERDICTS = {
     "untouched": ("Not reviewed", "", "·"),
 }
 PODS_REFUSED = ("Its pods will never run", "bad", "✕")
+GANGS = {
+    "fits": ("The gang can start", "good"),
+    "tight": ("The scheduler's order misses the places of the gang", "warn"),
+    "never": ("The gang can never start", "bad"),
+    "unknown": ("Whether the gang can start could not be computed", ""),
+}
 PLACEMENTS = {
     "fits": ("fits", "good", "✓"),
     "tight": ("fits tightly", "warn", "▲"),
@@ -148,7 +155,9 @@ def _render(
         most_drawings=MAX_DRAWINGS,
         most_sentences=MAX_SENTENCES,
         open=MAX_OPEN,
-        most_rooms=MAX_ROOMS,
+        most_gang_nodes=MAX_GANG_NODES,
+        gang_pods=gang_pods,
+        gangs=GANGS,
         most_squares=MAX_SQUARES,
         **results,
     )

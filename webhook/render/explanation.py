@@ -1,6 +1,7 @@
 """An explanation for the terminal and as JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,8 +10,11 @@ from pydantic.alias_generators import to_camel
 
 from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
+from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
+from webhook.offline.reviewed import Reviewed
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.rules.reviewed_pod import ReviewedPod
+from webhook.rules.workloads import Workload
 
 SHOWN_GATED = 3
 
@@ -20,9 +24,45 @@ _PLACEMENTS = {
     "never": (Style.BAD, "never"),
     "unknown": (Style.WARNING, "unknown"),
 }
+_GANGS = {
+    "fits": "the empty nodes take them, for example so",
+    "tight": "the empty nodes have room for them, but the scheduler's order misses it, for example so",
+    "never": "the empty nodes have no room for them, but for these",
+    "unknown": "whether the empty nodes have room for them could not be computed",
+}
 _FOR_PEOPLE = ("devices", "sentences", "drawing")
 _DERIVED = {"shape", *_FOR_PEOPLE}  # not part of the JSON
 _LAST = ("placement", "slices", "refusal", "change")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectExplanation:
+    """Which nodes take the pods of an object, each alone, and together if they start together.
+
+    Attributes:
+        pods: each pod, for each family that it requests devices of.
+        gang: None if the pods start one by one or request no vGPU, or if the nodes are not known.
+    """
+
+    pods: tuple[PodExplanation, ...]
+    gang: GangExplanation | None
+
+
+def explain_object(reviewed: Reviewed) -> ObjectExplanation:
+    """Explain an object that was reviewed."""
+    return ObjectExplanation(tuple(explain_pods(reviewed.outcome.pods)), gang_of(reviewed))
+
+
+def gang_of(reviewed: Reviewed) -> GangExplanation | None:
+    """Explain the pods of an object that start together; None if there are none, or the nodes are not known."""
+    request, pods = reviewed.request, dict(reviewed.outcome.pods)
+    if request.object is None or not any(pods):  # a pod by itself has an empty path
+        return None
+    context = next(iter(pods.values())).context
+    judged = Workload(request.group, request.kind, request.object, pods, context).judged
+    if judged is None or context.fleet is None:
+        return None
+    return explain_gang(judged, context.fleet.vgpu, context.config)
 
 
 def explain_pods(pods: Iterable[tuple[str, ReviewedPod]]) -> list[PodExplanation]:
@@ -66,6 +106,28 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
         )
     if len(explained.skipped) > SHOWN_GATED:
         terminal.line(inner, f"and {len(explained.skipped) - SHOWN_GATED} more nodes that the scheduler skips")
+
+
+def show_gang(gang: GangExplanation, terminal: Terminal) -> None:
+    """Write which nodes take the pods of a gang together, and how many are left over."""
+    terminal.line(INDENT, (Style.BOLD, "gang"), f" of {gang.minimum} pods that start together ({gang.path})")
+    inner = INDENT * 2
+    style, word = _PLACEMENTS[gang.placement]
+    terminal.line(inner, (style, f"{word:<6}"), INDENT, _GANGS[gang.placement])
+    inner += " " * 8
+    for nodes in gang.nodes:
+        each = " each" if nodes.nodes > 1 else ""
+        terminal.line(inner, (Style.BOLD, _names(nodes.names, nodes.nodes)), f": {gang_pods(gang, nodes.pods)}{each}")
+    if gang.more:
+        terminal.line(inner, f"and {gang.more} more kinds of nodes")
+    if left := gang_pods(gang, [task.left for task in gang.tasks]):
+        terminal.line(inner, f"left over: {left}")
+
+
+def gang_pods(gang: GangExplanation, pods: Sequence[int]) -> str:
+    """So many pods of each task, for people: `2 × worker, 1 × server`."""
+    counted = zip(gang.tasks, pods, strict=False)
+    return ", ".join([f"{count:,} × {task.name or 'pod'}" for task, count in counted if count])
 
 
 def _show_shape(explained: ShapeExplanation, selector: str, terminal: Terminal) -> None:
@@ -116,6 +178,11 @@ def shape_value(explained: ShapeExplanation, *, for_people: bool = False) -> dic
     declared = {"declared": explained.declared} if for_people else {}
     last = {key: value.pop(key) for key in (*_LAST, *_FOR_PEOPLE) if key in value}
     return {"names": list(explained.names), "nodes": explained.nodes, **declared, **value, **last}
+
+
+def gang_value(gang: GangExplanation | None) -> Any:
+    """Where the pods of a gang lie, as JSON."""
+    return _adapter(GangExplanation | None).dump_python([gang], mode="json", by_alias=True)[0]
 
 
 @cache

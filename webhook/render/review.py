@@ -1,15 +1,14 @@
 """The outcome of a review: for people with the verdict, the changes, the findings and what to do next; as JSON, YAML, patch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from webhook.devices.explanation import PodExplanation
 from webhook.offline.reviewed import Reviewed, unknown_kind
 from webhook.outcome import Violation
 from webhook.render import explanation
 from webhook.render.ci import GitHub, JUnit, Sarif
-from webhook.render.explanation import to_value
+from webhook.render.explanation import ObjectExplanation, gang_value, to_value
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
 from webhook.review import POD_TOO_LARGE, Snapshot
@@ -63,7 +62,7 @@ class TextReport:
     _without_pods: int = 0
     _fleet_missed: bool = False
 
-    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
+    def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
         """Write one outcome. An object without pods is only counted."""
         if not reviewed.has_pods:
             self._without_pods += 1
@@ -76,11 +75,17 @@ class TextReport:
         self._headline(reviewed, word)
         self._changes(reviewed)
         self._findings(reviewed)
-        for explained in explanations or ():
-            explanation.show(explained, self.terminal)
-        advice = _advice(reviewed, explained=explanations is not None)
+        if explained is not None:
+            self._explain(explained)
+        advice = _advice(reviewed, explained=explained is not None)
         for head, sentence in zip(("next  ", "      "), advice, strict=False):
             self.terminal.paragraph(INDENT, ((Style.BOLD, head),), sentence)
+
+    def _explain(self, explained: ObjectExplanation) -> None:
+        for pod in explained.pods:
+            explanation.show(pod, self.terminal)
+        if explained.gang is not None:
+            explanation.show_gang(explained.gang, self.terminal)
 
     def finish(self, unread: int) -> None:
         """Write the summary of several documents, and what could not be checked."""
@@ -220,20 +225,20 @@ def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
 class Format:
     """Writes each outcome by itself."""
 
-    def __init__(self, stream: TextIO, render: Callable[[Reviewed, Sequence[PodExplanation] | None], str]) -> None:
+    def __init__(self, stream: TextIO, render: Callable[[Reviewed, ObjectExplanation | None], str]) -> None:
         """Take the stream, and the function that makes the text of an outcome."""
         self._stream = stream
         self._render = render
 
-    def add(self, reviewed: Reviewed, explanations: Sequence[PodExplanation] | None = None) -> None:
+    def add(self, reviewed: Reviewed, explained: ObjectExplanation | None = None) -> None:
         """Write one outcome."""
-        print(self._render(reviewed, explanations), file=self._stream)
+        print(self._render(reviewed, explained), file=self._stream)
 
     def finish(self, unread: int) -> None:
         """Write nothing: standard error has what could not be read."""
 
 
-def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> str:
+def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
     request, outcome = reviewed.request, reviewed.outcome
     line: dict[str, Any] = {
         "kind": request.kind,
@@ -249,8 +254,8 @@ def _json(reviewed: Reviewed, explanations: Sequence[PodExplanation] | None) -> 
         "patch": outcome.operations,
         "object": outcome.object,
     }
-    if explanations is not None:
-        line["explain"] = [to_value(explained) for explained in explanations]
+    if explained is not None:
+        line |= {"explain": [to_value(pod) for pod in explained.pods], "gang": gang_value(explained.gang)}
     return to_json(line)
 
 

@@ -1,7 +1,6 @@
 """What several rules read of a workload and its gang; each fact is computed once a review."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,30 +9,13 @@ from webhook.devices.families import Family
 from webhook.devices.queues import DEFAULT
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.gang import GangVerdict, Starts, judge_gang
+from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedGang:
-    """A gang of which some roles request vGPUs.
-
-    Attributes:
-        gang: the gang.
-        roles: those that request vGPUs, in the order of the verdict's indexes.
-        request: of the same roles.
-        verdict: on it.
-    """
-
-    gang: Gang
-    roles: tuple[GangRole, ...]
-    request: GangRequest
-    verdict: GangVerdict
 
 
 class Workload:

@@ -14,7 +14,7 @@ from tests.strategies import mig_cards
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
 from webhook.devices.target import POLICIES
-from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
+from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
@@ -243,3 +243,28 @@ def test_a_large_fleet_costs_no_more():
     roles = [role([Need(1, 1 + number % 16, number)], 1) for number in range(50)]
     assert judge_gang(GangRequest(tuple(roles), 50), fleet_of(*[([T4] * 8, 2_500)] * 20), budget) == Starts()
     assert PLENTY - budget.left < 5_000
+
+
+@examples(100)
+@given(gangs(small_cards | mig_cards, roles=3, containers=2), st.booleans())
+def test_a_layout_is_one_that_the_cards_take(gang, by_index):
+    kinds, roles, minimum = gang
+    request, fleet = GangRequest(tuple(roles), minimum, by_index), fleet_of(*kinds)
+    cycle, progress = lay_out(request, fleet, PLENTY)
+    assert progress.tried == tuple(one.replicas for one in roles)
+    counts, placed = Counter(), Counter()
+    for state, nodes in progress.nodes.items():
+        number, used, pods = state
+        counts[number] += nodes
+        uses = [(0, 0, 0)] * len(used)
+        for index, slices in cycle.pods.get(state, ()):
+            placed[index] += nodes
+            for need, cards in zip(roles[index].request.needs, slices, strict=True):
+                assert len(set(cards)) == need.number
+                for card in cards:
+                    uses[card] = after(fleet.shapes[number].cards[card], uses[card], need)
+        assert (tuple(uses), sum(pods)) == (used, len(cycle.pods.get(state, ())))
+    assert [counts[number] for number in range(len(kinds))] == [nodes for _, nodes in kinds]
+    assert tuple(placed[index] for index in range(len(roles))) == progress.placed
+    verdict = judge_gang(request, fleet, SearchBudget(PLENTY))
+    assert not (request.starts(progress.placed) and isinstance(verdict, NeverStarts))

@@ -14,7 +14,7 @@ from webhook.devices.families import Role
 from webhook.devices.vgpu.eligibility import eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Used, VgpuFleet
-from webhook.devices.vgpu.placement import ORDERS, greedy
+from webhook.devices.vgpu.placement import ORDERS, Slices, greedy
 from webhook.devices.vgpu.slices import SearchBudget
 
 MAX_PODS = 64  # of a gang that is searched
@@ -67,6 +67,12 @@ class GangRequest:
         spare = max(self.minimum - sum([role.needed for role in self.roles]), 0)
         return tuple([min(role.replicas, role.needed + spare) for role in self.roles])
 
+    @property
+    def alike(self) -> bool:
+        """Whether nodes of one shape are alike to all pods: these name no single cards, and select the same nodes."""
+        constraints = [role.request.constraints for role in self.roles]
+        return all([each.nodes == constraints[0].nodes and not each.names_uuids for each in constraints])
+
     def starts(self, placed: Vector) -> bool:
         """Whether the gang starts with so many pods of each role."""
         enough = all([pods >= role.needed for pods, role in zip(placed, self.roles, strict=True)])
@@ -88,21 +94,35 @@ class CycleProgress(NamedTuple):
 
 
 class Cycle:
-    """The cycles in which a gang is alone on a fleet; no pod of it names single cards, and all select the same nodes."""
+    """The cycles in which a gang is alone on a fleet; no pod of it names single cards, and all select the same nodes.
+
+    Attributes:
+        gang, fleet: as given.
+        pods: of a node in some state, one way to come to it: the role of each pod, and the cards of its containers.
+    """
 
     def __init__(self, gang: GangRequest, fleet: VgpuFleet, policy: str, budget: SearchBudget) -> None:
         """Take the gang, its fleet, and the policy by which the scheduler walks the cards."""
-        self._gang = gang
-        self._fleet = fleet
+        self.pods: dict[State, tuple[tuple[int, Slices], ...]] = {}
+        self.gang = gang
+        self.fleet = fleet
         self._excluded = [_excluded(role, fleet) for role in gang.roles]
         self._order = ORDERS[policy]
         self._budget = budget
         self._seen: set[object] = set()
 
-    def run(self) -> CycleProgress:
-        """Give each pod the first node that takes it, until the gang starts."""
-        progress = self._begin()
-        while not self._gang.starts(progress.placed) and (roles := self._turns(progress.tried)):
+    def run(self, progress: CycleProgress | None = None, *, whole: bool = False) -> CycleProgress:
+        """Give each pod the first node that takes it, until the gang starts, or until the budget runs out.
+
+        Args:
+            progress: where to go on.
+            whole: go on until all pods had their turn.
+        """
+        progress = progress or self._begin()
+        while self._budget.left >= 0 and (whole or not self.gang.starts(progress.placed)):
+            roles = self._turns(progress.tried)
+            if not roles:
+                break
             progress = next(self._after(progress, roles[0]))
         return progress
 
@@ -111,18 +131,18 @@ class Cycle:
         return self._search(self._begin())
 
     def _begin(self) -> CycleProgress:
-        nothing = (0,) * len(self._gang.roles)
-        selector = self._gang.roles[0].request.constraints.nodes
+        nothing = (0,) * len(self.gang.roles)
+        selector = self.gang.roles[0].request.constraints.nodes
         nodes = {
             (number, tuple([card.used for card in shape.cards]), nothing): left
-            for number, shape in reversed(list(enumerate(self._fleet.shapes)))
-            if (left := shape.nodes_left(selector, self._fleet.index))
+            for number, shape in reversed(list(enumerate(self.fleet.shapes)))
+            if (left := shape.nodes_left(selector, self.fleet.index))
         }
         return CycleProgress(nothing, nothing, nodes)
 
     def _search(self, progress: CycleProgress) -> CycleProgress | None:
         """A way to start the gang; None if there is none, or the budget ran out."""
-        if self._gang.starts(progress.placed):
+        if self.gang.starts(progress.placed):
             return progress
         key = progress.tried, frozenset(progress.nodes.items())
         if key in self._seen or not self._may_start(progress):
@@ -137,15 +157,15 @@ class Cycle:
 
     def _may_start(self, progress: CycleProgress) -> bool:
         tried, placed, _ = progress
-        roles = self._gang.roles
-        return self._gang.starts(
+        roles = self.gang.roles
+        return self.gang.starts(
             tuple([own + role.replicas - had for role, had, own in zip(roles, tried, placed, strict=True)])
         )
 
     def _turns(self, tried: Vector) -> list[int]:
         """The roles of which a pod may be next."""
-        waiting = [number for number, role in enumerate(self._gang.roles) if tried[number] < role.replicas]
-        if not self._gang.by_index:
+        waiting = [number for number, role in enumerate(self.gang.roles) if tried[number] < role.replicas]
+        if not self.gang.by_index:
             return waiting
         first = min([tried[number] for number in waiting], default=0)
         return [number for number in waiting if tried[number] == first]
@@ -166,20 +186,26 @@ class Cycle:
     def _filled(self, state: State, role: int) -> State | None:
         """A node after it took a pod; None if it does not take it."""
         number, used, pods = state
-        wanted, shape = self._gang.roles[role], self._fleet.shapes[number]
+        wanted, shape = self.gang.roles[role], self.fleet.shapes[number]
         excluded = self._excluded[role][number]
         if excluded is None or not self._budget.spend(1 + len(wanted.request.needs) * len(used)):
             return None
         pods = _one_more(pods, role)
         if not offers(shape, self._totals(pods)):
             return None
+        if wanted.spread:
+            excluded = excluded.union([at for at, card in enumerate(shape.cards) if used[at] != card.used])
         after = list(used)
-        placed = greedy(shape.cards, wanted.request.needs, self._order, after, excluded)
-        return None if placed is None else (number, tuple(after), pods)
+        slices = greedy(shape.cards, wanted.request.needs, self._order, after, excluded)
+        if slices is None:
+            return None
+        filled = (number, tuple(after), pods)
+        self.pods.setdefault(filled, (*self.pods.get(state, ()), (role, slices)))
+        return filled
 
     def _totals(self, pods: Vector) -> Mapping[Role, int]:
         totals: Counter[Role] = Counter()
-        for role, count in zip(self._gang.roles, pods, strict=True):
+        for role, count in zip(self.gang.roles, pods, strict=True):
             totals.update({name: amount * count for name, amount in role.request.totals.items()})
         return totals
 
@@ -198,3 +224,17 @@ def _excluded(role: RoleRequest, fleet: VgpuFleet) -> list[frozenset[int] | None
         cards = frozenset([at for at, card in enumerate(shape.cards) if card in refused] if refused else ())
         found.append(cards if id(shape) in left else None)
     return found
+
+
+def lay_out(gang: GangRequest, fleet: VgpuFleet, steps: int) -> tuple[Cycle, CycleProgress]:
+    """Give all pods their turn: in a cycle that starts the gang if one is found, else in any. Each has so many steps."""
+    policies = gang.roles[0].request.policies
+    for policy in policies:
+        cycle = Cycle(gang, fleet, policy, SearchBudget(steps))
+        progress = cycle.run()
+        if not gang.starts(progress.placed) and gang.replicas <= MAX_PODS:
+            progress = cycle.search() or progress
+        if gang.starts(progress.placed):
+            return cycle, cycle.run(progress, whole=True)
+    cycle = Cycle(gang, fleet, policies[0], SearchBudget(steps))
+    return cycle, cycle.run(whole=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import (
     MAX_CARDS,
+    MAX_TEXT,
     MIB,
     PERCENT,
     UNUSED,
@@ -21,6 +22,7 @@ from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.devices.vgpu.fleet import Card, Used, VgpuShape
 from webhook.devices.vgpu.placement import Stuck
 from webhook.devices.vgpu.slices import CARD_CORES, Need
+from webhook.texts import shorten
 
 
 def draw_shape(shape: VgpuShape, config: DeviceConfig, usage: Usage = UNUSED) -> DrawnNode:
@@ -35,12 +37,15 @@ def draw_shape(shape: VgpuShape, config: DeviceConfig, usage: Usage = UNUSED) ->
 
 
 def parts_of(
-    shape: VgpuShape, requested: SliceRequest, slices: Sequence[Sequence[int]], config: DeviceConfig
+    shape: VgpuShape, requested: SliceRequest, slices: Sequence[Sequence[int]], config: DeviceConfig, pod: str = ""
 ) -> dict[int, list[DrawnPart]]:
-    """The slices on each card; `slices` has the cards of the first containers, or of all."""
+    """The slices on each card, by container, or all in the name of their pod.
+
+    `slices` has the cards of the first containers, or of all.
+    """
     found: dict[int, list[DrawnPart]] = {}
     for request, need, cards in zip(requested.requests, requested.needs, slices, strict=False):
-        name = drawn_name(request.container)
+        name = shorten(pod, MAX_TEXT) or drawn_name(request.container)
         for index in cards:
             found.setdefault(index, []).append(_part(name, shape.cards[index], need, config))
     return found

@@ -18,7 +18,7 @@ from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
-from webhook.pod.gangs import cheapest
+from webhook.pod.gangs import Gang, GangRole, cheapest
 
 MAX_ROLES = 3  # that are searched together
 
@@ -70,6 +70,23 @@ class NeverStarts:
 
 
 GangVerdict = Starts | StartsTightly | NeverStarts
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedGang:
+    """A gang of which some roles request vGPUs.
+
+    Attributes:
+        gang: the gang.
+        roles: those that request vGPUs, in the order of the verdict's indexes.
+        request: of the same roles.
+        verdict: on it.
+    """
+
+    gang: Gang
+    roles: tuple[GangRole, ...]
+    request: GangRequest
+    verdict: GangVerdict
 
 
 def judge_gang(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:

@@ -10,9 +10,9 @@ searched are let through.
 
 from collections.abc import Iterator
 
-from webhook.devices.vgpu.gang import NeverStarts
+from webhook.devices.vgpu.gang import JudgedGang, NeverStarts
 from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
-from webhook.rules.workloads import JudgedGang, Workload
+from webhook.rules.workloads import Workload
 
 MAX_NODES = 3  # named in a message
 
