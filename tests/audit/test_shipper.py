@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -23,6 +23,7 @@ from tests.audit.test_journal import World
 from tests.examples import examples
 from tests.postgres import PASSWORD, Postgres
 from tests.server.program import free_port, until
+from webhook.audit import shipper
 from webhook.audit.database import Database
 from webhook.audit.decision import spell_time
 from webhook.audit.shipper import Shipper
@@ -98,6 +99,124 @@ def test_a_shipper_that_starts_again_loses_nothing_and_repeats_nothing(
         world.write(1)
         world.look()
         assert stored(world.url) == world.expected
+
+
+# --- a full disk ------------------------------------------------------------------------------------------------------
+
+FULL_DISK = """
+import logging, sys, tempfile, threading
+from pathlib import Path
+from tests.audit.test_shipper import KEEP, line, stored
+from tests.server.program import until
+from webhook.audit import shipper
+from webhook.audit import shipper
+from webhook.audit.database import Database
+from webhook.audit.follower import LogFollower
+from webhook.audit.store import Retention
+disk, log = Path(sys.argv[1]), Path(sys.argv[2])
+logging.basicConfig(filename=log.with_suffix(".txt"))
+shipper.POLL, shipper.LONGEST_PAUSE = 0.02, 0.2
+messages, url = log.with_suffix(".txt"), f"sqlite:///{disk}/decisions.db"
+written = 0
+def write(count):
+    global written
+    with log.open("ab") as file:
+        file.writelines(line(number) + b"\\n" for number in range(written, written + count))
+    written += count
+def fill():
+    with (disk / "ballast").open("wb", buffering=0) as ballast:
+        try:
+            while ballast.write(bytes(4096)) == 4096:
+                pass
+        except OSError:
+            pass
+stop, shipping = threading.Event(), shipper.Shipper(str(log), "here", Database.at(url), KEEP)
+thread = threading.Thread(target=shipping.run, args=[stop])
+tempfile.tempdir = str(disk)
+follower = LogFollower(str(log), Retention(bytes=1 << 19))
+assert follower.store._database._engine.pool.size() > 1, "it is on the disk"
+write(50)
+fill()
+thread.start()
+follower.start()
+for _ in range(2):
+    write(4000)
+    until(lambda: shipping.failures and follower.problem)
+    assert "database or disk is full; the log is kept, and shipped when this is over" in messages.read_text()
+    assert "database or disk is full). Make room where temporary files go" in follower.problem
+    (disk / "ballast").unlink()
+    until(lambda: shipping.stored == written and follower.store.extent().last == written)
+    assert follower.problem is None
+    messages.write_text("")
+    shipping.failures = 0
+    shipping._reported.clear()
+    fill()
+(disk / "ballast").unlink()
+stop.set()
+thread.join()
+follower.stop()
+assert stored(url) == list(range(written)), "each once"
+print("ok")
+"""
+
+
+def test_a_full_disk_loses_nothing_and_is_no_end(tmp_path: Path):
+    """The database that is shipped to, and the console's own, on a disk that is full at first and again later."""
+    disk, log = tmp_path / "disk", tmp_path / "audit.jsonl"
+    disk.mkdir()
+    script = tmp_path / "script.py"
+    script.write_text(FULL_DISK)
+    mounted = f"mount -t tmpfs -o size=24m none {disk} && exec {sys.executable} {script} {disk} {log}"
+    run = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mounted],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode and "Traceback" not in run.stderr:
+        pytest.skip(f"no disk of one's own here: {run.stderr}")
+    assert run.stdout == "ok\n", run.stderr
+
+
+# --- what is kept while decisions arrive ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [Retention(10**9, 300 << 10), Retention(10**9, 1 << 30, timedelta(hours=1))], ids=str)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_oldest_are_deleted_while_others_arrive(
+    kind: str, keep: Retention, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url = request.getfixturevalue("postgres").make("kept") if kind == "postgres" else f"sqlite:///{tmp_path}/d.db"
+    monkeypatch.setattr(shipper, "FORGET_EVERY", 0.0)
+    monkeypatch.setattr(shipper, "POLL", 0.01)
+    log, stop, count = tmp_path / "audit.jsonl", threading.Event(), 2000
+    log.touch()
+    database = Database.at(url)
+    shipping = Shipper(str(log), "here", database, keep)
+    thread = threading.Thread(target=shipping.run, args=[stop])
+    thread.start()
+    begin = datetime.now(UTC) - timedelta(hours=3)
+    with log.open("ab", buffering=0) as file:
+        for number in range(count):  # of the last three hours
+            at = begin + timedelta(hours=3) * number / count
+            file.write(journal.line(number, time=spell_time(at)) + b"\n")
+            time.sleep(0.0005)
+    until(lambda: shipping.stored == count)
+    store = DecisionStore(keep, database)
+    until(lambda: not store.forget())
+    stop.set()
+    thread.join()
+    extent = store.extent()
+    assert (shipping.stored, shipping.failures, extent.last) == (count, 0, count)
+    assert 1 < extent.first < count - 64
+    if keep.age is None:
+        assert store.size() <= keep.bytes
+    else:
+        assert count // 4 < extent.count <= count // 3 + 2 * 64  # blocks are deleted as a whole
+    assert [int(each.id) for each in store.decisions()] == list(range(extent.first - 1, count))
+    assert store.summary().decisions == extent.count
+    database.close()
 
 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import time
 from typing import Protocol
 
 from webhook.audit.database import Database
-from webhook.audit.reader import POLL, LogTail, Skipped
+from webhook.audit.reader import POLL, Batch, LogTail, Skipped
 from webhook.audit.store import DecisionStore, Retention
 from webhook.errors import StoreError
 
@@ -107,11 +107,28 @@ class LogFollower:
         """Read what was written since the last call; only one thread may."""
         for batch in self._tail.look():
             if batch:
-                self.store.add(batch)
+                self._add(batch)
             if self._stop.is_set():
                 return
             time.sleep(REST)
         self.caught_up = True
+
+    def _add(self, batch: Batch) -> None:
+        """Add decisions, and try again until there is room for them."""
+        while not self._stop.is_set():
+            try:
+                self.store.add(batch)
+            except StoreError as error:
+                if self._failure is None:
+                    log.warning("the audit log is not followed for now: %s", error)
+                self._failure = (
+                    f"The audit log is not followed for now: its index cannot be written ({error}). Make room where temporary "
+                    "files go (TMPDIR names the folder); then it goes on by itself"
+                )
+                self._stop.wait(POLL)
+            else:
+                self._failure = None
+                return
 
     @property
     def progress(self) -> float:
@@ -138,12 +155,6 @@ class LogFollower:
             while not self._stop.is_set():
                 self.look()
                 self._stop.wait(POLL)
-        except StoreError as error:
-            log.exception("the audit log is no longer followed")
-            self._failure = (
-                f"The audit log is no longer followed: its index cannot be written ({error}). Make room where temporary "
-                "files go (TMPDIR names the folder), and restart the console"
-            )
         except Exception:
             log.exception("the audit log is no longer followed")
             self._failure = (
