@@ -208,10 +208,10 @@ class Observed:
     """The interpretation of a state at a time.
 
     Attributes:
-        known: the certificates of all CAs found anywhere, the authority's first.
+        known_cas: the certificates of all CAs found anywhere, the authority's first.
         issuer: the one of them that signed the leaf.
-        able: the CAs of the authority that can sign now.
-        trouble: why a client that trusts all known CAs would refuse the leaf; None if the leaf works.
+        signing_cas: the CAs of the authority that can sign now.
+        leaf_problem: why a client that trusts all known CAs would refuse the leaf; None if the leaf works.
     """
 
     state: ClusterState = field(repr=False)

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from webhook.errors import json_type
-from webhook.texts import shorten
+from webhook.texts import counted, shorten
 
 MAX_QUOTED = 60  # characters of a value
 
@@ -88,10 +88,6 @@ def _quoted(value: object) -> str:
     return shorten(str(value), MAX_QUOTED) if isinstance(value, int | float) else json_type(value)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
-
-
 _WHOLE, _TRUTH, _OBJECT, _TEXT, _LIST = "a whole number", "true or false", "an object", "a string", "a list"
 _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), lambda _: _WHOLE),
@@ -102,10 +98,10 @@ _RULES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict.fromkeys(("list_type", "tuple_type"), lambda _: _LIST),
     **dict.fromkeys(("literal_error", "enum"), lambda context: str(context["expected"])),
     "string_type": lambda _: _TEXT,
-    "string_too_short": lambda context: f"at least {_count(context['min_length'], 'character')} long",
-    "string_too_long": lambda context: f"at most {_count(context['max_length'], 'character')} long",
-    "too_short": lambda context: f"a list of at least {_count(context['min_length'], 'value')}",
-    "too_long": lambda context: f"a list of at most {_count(context['max_length'], 'value')}",
+    "string_too_short": lambda context: f"at least {counted(context['min_length'], 'character')} long",
+    "string_too_long": lambda context: f"at most {counted(context['max_length'], 'character')} long",
+    "too_short": lambda context: f"a list of at least {counted(context['min_length'], 'value')}",
+    "too_long": lambda context: f"a list of at most {counted(context['max_length'], 'value')}",
     "greater_than_equal": lambda context: f"{context['ge']} or more",
     "less_than_equal": lambda context: f"{context['le']} or less",
 }

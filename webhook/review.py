@@ -285,9 +285,7 @@ def context_of(request: Request, snapshot: Snapshot) -> Context:
 def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Context:
     return Context(
         request.namespace,
-        request.operation,
         request.user,
-        request.dry_run,
         snapshot.config,
         snapshot.fleet,
         snapshot.settings,
@@ -336,7 +334,7 @@ def _validate_workload(
     request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective
 ) -> Outcome:
     context = _context(request, snapshot, effective)._replace(
-        operation="CREATE", budget=SearchBudget(WORK_LIMIT), reads_queue=request.group in KUBERNETES_GROUPS
+        budget=SearchBudget(WORK_LIMIT), reads_queue=request.group in KUBERNETES_GROUPS
     )
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)

@@ -9,6 +9,11 @@ LOOSE = json.JSONEncoder(default=str)
 COMPACT = json.JSONEncoder(default=str, ensure_ascii=False, separators=(",", ":"))
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number with its noun, whose plural has an s unless it is given: `1 node`, `2 nodes`."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
 def shorten(text: str, most: int) -> str:
     """The text, or as much of its beginning as makes `most` characters with the `…` behind it."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -33,7 +33,7 @@ def fleet_in(file, config=CONFIG):
 
 
 def explained(pod, fleet, config=CONFIG):
-    context = Context("ns", "CREATE", "user", dry_run=False, config=config, fleet=fleet, settings=SETTINGS, levels={})
+    context = Context("ns", "user", config=config, fleet=fleet, settings=SETTINGS, levels={})
     return explain_pods((("", ReviewedPod(PodView(pod), context)),))
 
 

@@ -2,7 +2,6 @@
 
 import io
 import logging
-import os
 import signal
 import socket
 import sys
@@ -302,7 +301,7 @@ def command(
         raise bad_usage("--id names one decision: leave out --follow, --summary and filters")
     if follow and files == (STANDARD_INPUT,):
         raise bad_usage("--follow needs a file; standard input is read to its end anyway")
-    log, terminal, as_json = LogReading(files, wanted), Terminal(sys.stdout, os.environ), output == "json"
+    log, terminal, as_json = LogReading(files, wanted), Terminal(), output == "json"
     if decision_id:
         return _look_up(decision_id, log, terminal, as_json=as_json)
     if summary:

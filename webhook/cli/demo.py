@@ -2,7 +2,6 @@
 
 import base64
 import http.client
-import os
 import signal
 import socket
 import ssl
@@ -209,7 +208,7 @@ def command(port: int, console_port: int, once: bool) -> None:
     webhook_port = free_port(port, "--port")
     console_port = free_port(console_port, "--console-port")
     with tempfile.TemporaryDirectory(prefix="vgpu-webhook-demo-") as directory:
-        _Demo(Path(directory), webhook_port, console_port, Terminal(sys.stdout, os.environ)).run(once=once)
+        _Demo(Path(directory), webhook_port, console_port, Terminal()).run(once=once)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -115,7 +113,7 @@ def command(
     if output == "json":
         print(as_json(found))
     else:
-        show(found, Terminal(sys.stdout, os.environ))
+        show(found, Terminal())
     return _exit_code(found, unread=bool(complaints), strict=warnings_as_errors)
 
 
@@ -123,7 +121,7 @@ def _print_score(found: Sequence[Score], output: str, *, unread: bool, strict: b
     if output == "json":
         print(score_as_json(found))
     else:
-        show_score(found, Terminal(sys.stdout, os.environ))
+        show_score(found, Terminal())
     points = {each.points for each in found}
     if unread or points == {None}:
         return ExitCode.BAD_INPUT

@@ -1,8 +1,6 @@
 """`vgpu-webhook policy`: checks a policy file, shows what applies in a namespace, prints the default and a schema."""
 
 import json
-import os
-import sys
 
 import click
 
@@ -58,7 +56,7 @@ def check(given: FileArguments, namespace: str | None, changed: bool, output: st
     if output == "json":
         print(to_json(found.json()))
     else:
-        show(found, Terminal(sys.stdout, os.environ), changed=changed)
+        show(found, Terminal(), changed=changed)
     return ExitCode.WARNED if found.warnings and warnings_as_errors else ExitCode.OK
 
 

@@ -1,6 +1,5 @@
 """`vgpu-webhook replay`: which recorded decisions change with another policy, device config or fleet."""
 
-import os
 import sys
 from typing import Any
 
@@ -86,7 +85,7 @@ def command(
     if output == "json":
         print(json_changes(found, base.digests))
     else:
-        show_changes(found, base.digests, Terminal(sys.stdout, os.environ))
+        show_changes(found, base.digests, Terminal())
     log.report_skipped()
     if log.complaints:
         return ExitCode.BAD_INPUT

@@ -1,6 +1,5 @@
 """`vgpu-webhook review`: what the webhook does with manifests or recorded reviews, by the same engine, without a server."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -80,9 +79,7 @@ def command(
     files = given.files
     snapshot = settings.read().snapshot()
     namespace = namespace or settings.namespace
-    report: Report = (
-        TextReport(Terminal(sys.stdout, os.environ), snapshot) if output == "text" else FORMATS[output](sys.stdout)
-    )
+    report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
     unread: list[str] = []
 
     def complain(text: str) -> None:

@@ -1,7 +1,5 @@
 """`vgpu-webhook rules`: every rule in one table, or one in full; also the findings of the engine itself."""
 
-import os
-import sys
 from dataclasses import asdict
 from difflib import get_close_matches
 
@@ -34,7 +32,7 @@ def command(rule: str | None, output: str) -> None:
     elif output == "markdown":
         print("\n".join(markdown(chosen) if rule is None else markdown_in_full(chosen)))
     else:
-        (table if rule is None else in_full)(chosen, Terminal(sys.stdout, os.environ))
+        (table if rule is None else in_full)(chosen, Terminal())
 
 
 def _print_finding(finding: EngineFinding, output: str) -> None:
@@ -43,7 +41,7 @@ def _print_finding(finding: EngineFinding, output: str) -> None:
     elif output == "markdown":
         print("\n".join(markdown([finding])))
     else:
-        explain_finding(finding, Terminal(sys.stdout, os.environ))
+        explain_finding(finding, Terminal())
 
 
 def _unknown(rule: str) -> str:

@@ -1,6 +1,5 @@
 """`vgpu-webhook scan`: what the webhook would refuse, repair or warn about among existing pods and workloads."""
 
-import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -177,7 +176,7 @@ class Scan:
         """Print what was found."""
         nodes_known = self._snapshot.knows_nodes
         if output == "table":
-            show_table(self.tally, self._passed_over, Terminal(sys.stdout, os.environ), nodes_known=nodes_known)
+            show_table(self.tally, self._passed_over, Terminal(), nodes_known=nodes_known)
             return
         if output == "yaml":
             reports = policy_reports(self.tally.rows(), datetime.now(UTC))

@@ -1,6 +1,5 @@
 """`vgpu-webhook test`: runs suites of policy tests."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,7 +32,7 @@ def command(given: FileArguments, output: str, update: bool) -> int:
     """Test a policy: compare reviews with what suites expect of them."""
     if update and STANDARD_INPUT in given.paths:
         raise bad_usage("--update cannot write to standard input; name a file")
-    report = TextResults(Terminal(sys.stdout, os.environ)) if output == "text" else FORMATS[output](sys.stdout)
+    report = TextResults(Terminal()) if output == "text" else FORMATS[output](sys.stdout)
     unread: list[str] = []
 
     def complain(error: ConfigError) -> None:

@@ -1,7 +1,6 @@
 """`vgpu-webhook usage`: who holds which slice of which device, what is free, and the largest pod that fits now."""
 
 import gc
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -147,7 +146,7 @@ class UsageCommand:
         self._selection = selection
         self._by = by
         self._output = output
-        self._terminal = Terminal(sys.stdout, os.environ)
+        self._terminal = Terminal()
         self.complaints = 0
 
     def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:

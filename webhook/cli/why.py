@@ -1,6 +1,5 @@
 """`vgpu-webhook why`: why a pod waits: it never fits, it does not fit now, or it fits and is not bound yet."""
 
-import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -102,7 +101,7 @@ def command(
     subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
     answers = [explain_waiting(one, state.live) for one in subjects]
     if output == "text":
-        terminal = Terminal(sys.stdout, os.environ)
+        terminal = Terminal()
         for number, answer in enumerate(answers):
             if number:
                 terminal.line()

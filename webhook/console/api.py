@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Generic, TypeVar, get_origin, get_type_hints
 
 import orjson
@@ -25,6 +24,7 @@ from webhook.console.guard import computing
 from webhook.console.state import ConsoleState
 from webhook.errors import RequestError, StoreError, WebhookError
 from webhook.mistakes import mistake_in_json, mistake_in_value
+from webhook.render.ci import product_version
 
 PREFIX = "/api/v1"
 MEDIA_TYPE = "application/json"
@@ -285,12 +285,3 @@ def _parameters(schema: Mapping[str, Any], path: str) -> list[dict[str, Any]]:
 def _content(reference: Mapping[str, Any], description: str = "") -> dict[str, Any]:
     content = {"content": {MEDIA_TYPE: {"schema": reference}}}
     return {"description": description} | content if description else content
-
-
-@cache
-def product_version() -> str:
-    """The version that is installed."""
-    try:
-        return version("volcano-vgpu-webhook")
-    except PackageNotFoundError:
-        return "unknown"

@@ -34,11 +34,12 @@ from webhook.console import (
     usage,
     why,
 )
-from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error, product_version
+from webhook.console.api import MAX_MESSAGE, PREFIX, Operation, Problem, describe_error
 from webhook.console.decision_summary import decisions_summary
 from webhook.console.state import ConsoleState
 from webhook.console.texts import prose
 from webhook.errors import WebhookError
+from webhook.render.ci import product_version
 from webhook.texts import legible, visible
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (

@@ -10,7 +10,7 @@ from flask import render_template, request
 from pydantic import Field
 
 from webhook.audit.store import Extent
-from webhook.console.api import ResponseModel, operation, product_version
+from webhook.console.api import ResponseModel, operation
 from webhook.console.certificate import ServingCertificate, check_certificate
 from webhook.console.doctor import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest, DoctorResponse, doctor
 from webhook.console.sources import MAX_PROBLEM, SettingSource, sources
@@ -18,6 +18,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
 from webhook.doctor.check import Status
 from webhook.errors import StoreError
+from webhook.render.ci import product_version
 from webhook.texts import shorten
 
 _STARTED = time.monotonic()

@@ -77,7 +77,7 @@ class DeviceFamily:
     annotations: Callable[[AscendConfig], Iterable[str]] = lambda _config: ()
     build: Callable[[Sequence[Node], Index, DeviceConfig, Target, tuple[Any, ...]], FleetPart[Any]]
     declare: Callable[[Any, DeviceConfig], Iterable[NodeShape]] = lambda _nodes, _config: ()
-    judge: Callable[[PlacementRequest, Any], Iterator[Verdict]] | None = None
+    judge: Callable[[PlacementRequest, Any], Iterable[Verdict]] | None = None
     explain: Callable[[PlacementRequest, Any], Iterator[PodExplanation]]
     draw: Callable[[Any, DeviceConfig], DrawnNode]
     kinds: Callable[[Any, DeviceConfig], list[Devices]]

@@ -23,6 +23,7 @@ from webhook.devices.requests import DevicePod, total
 from webhook.devices.shapes import NodeShape
 from webhook.devices.target import Target
 from webhook.errors import Malformed
+from webhook.lenient import table, tables, text
 from webhook.pod.view import MAX_ANNOTATION, PodView
 
 REJECTED = "UnexpectedAdmissionError"
@@ -48,25 +49,25 @@ def read_bound_pod(raw: Mapping[str, Any], config: DeviceConfig) -> BoundPod | N
     Returns:
         None if the pod is not bound to a node, has finished, or has nothing to do with devices.
     """
-    metadata, spec, status = (_table(raw.get(key)) for key in ("metadata", "spec", "status"))
-    node, phase = _text(spec.get("nodeName")), _text(status.get("phase"))
+    metadata, spec, status = (table(raw, key) for key in ("metadata", "spec", "status"))
+    node, phase = text(spec, "nodeName"), text(status, "phase")
     rejected = phase == "Failed" and status.get("reason") == REJECTED
     if not node or (phase in FINISHED and not rejected):
         return None
     annotations = {
         key: value
-        for key, value in _table(metadata.get("annotations")).items()
+        for key, value in table(metadata, "annotations").items()
         if key in config.pod_annotations and isinstance(value, str) and 0 < len(value) <= MAX_ANNOTATION
     }
     requested, totals = _requested(raw, config)
     if not annotations and not requested:
         return None
     return BoundPod(
-        namespace=sys.intern(_text(metadata.get("namespace"))),
-        name=_text(metadata.get("name")),
-        uid=_text(metadata.get("uid")),
+        namespace=sys.intern(text(metadata, "namespace")),
+        name=text(metadata, "name"),
+        uid=text(metadata, "uid"),
         node=sys.intern(node),
-        since=_bound_at(status) or _text(metadata.get("creationTimestamp")),
+        since=_bound_at(raw) or text(metadata, "creationTimestamp"),
         live=phase not in FINISHED,
         terminating=bool(metadata.get("deletionTimestamp")),
         rejected=rejected,
@@ -92,24 +93,11 @@ def _requested(raw: Mapping[str, Any], config: DeviceConfig) -> tuple[dict[str, 
     return found, {resource: total(pod, resource).total for resource in resources}
 
 
-def _bound_at(status: Mapping[str, Any]) -> str:
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if (
-            isinstance(condition, dict)
-            and condition.get("type") == "PodScheduled"
-            and condition.get("status") == "True"
-        ):
-            return _text(condition.get("lastTransitionTime"))
+def _bound_at(raw: Mapping[str, Any]) -> str:
+    for condition in tables(raw, "status", "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            return text(condition, "lastTransitionTime")
     return ""
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 # --- the ledger of every node -----------------------------------------------------------------------------------------

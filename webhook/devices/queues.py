@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from webhook.devices.target import Target
+from webhook.lenient import table, text
 from webhook.pod import quantity
 
 ROOT = "root"  # the parent of every queue that names none
@@ -115,17 +116,16 @@ def _limit_of_root(root: Queue, resource: str, target: Target) -> int | None:
 
 def read_queue(raw: Mapping[str, Any]) -> Queue | None:
     """Read a Queue as the API server has it; None if it has no name. What is malformed counts as absent."""
-    metadata, spec, status = [_table(raw, key) for key in ("metadata", "spec", "status")]
-    name = _text(metadata, "name")
+    spec, name = table(raw, "spec"), text(raw, "metadata", "name")
     if not name:
         return None
-    capability = _amounts(_table(spec, "capability"))
-    for resource, amount in _amounts(_table(_table(spec, "guarantee"), "resource")).items():
+    capability = _amounts(table(spec, "capability"))
+    for resource, amount in _amounts(table(spec, "guarantee", "resource")).items():
         if resource in capability:  # Volcano refuses a guarantee above it
             capability[resource] = max(capability[resource], amount)
     if spec.get("extendClusters"):
         capability = {}  # its jobs run in another cluster
-    return Queue(name, _text(status, "state"), _text(spec, "parent"), capability)
+    return Queue(name, text(raw, "status", "state"), text(spec, "parent"), capability)
 
 
 def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
@@ -137,13 +137,3 @@ def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
         except ValueError:
             continue
     return found
-
-
-def _table(raw: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    value = raw.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _text(raw: Mapping[str, Any], key: str) -> str:
-    value = raw.get(key)
-    return value if isinstance(value, str) else ""

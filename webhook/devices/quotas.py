@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.lenient import table, text
 from webhook.pod import quantity
 
 PREFIX = "limits."
@@ -52,20 +53,15 @@ class Quotas:
 
 def read_quota(raw: Mapping[str, Any]) -> Quota | None:
     """Read a ResourceQuota as the API server has it; None if it limits no device. What is malformed counts as absent."""
-    metadata, spec = raw.get("metadata"), raw.get("spec")
-    hard = spec.get("hard") if isinstance(spec, dict) else None
-    if not isinstance(metadata, dict) or not isinstance(spec, dict) or not isinstance(hard, dict):
-        return None
+    spec = table(raw, "spec")
     if spec.get("scopes") or spec.get("scopeSelector"):
         return None  # it counts only some of the pods
     limits = {}
-    for key, value in hard.items():
+    for key, value in table(spec, "hard").items():
         if key.startswith(PREFIX) and "/" in key:
             try:
                 limits[key.removeprefix(PREFIX)] = math.floor(quantity.parse(value))
             except ValueError:
                 continue
-    namespace, name = metadata.get("namespace"), metadata.get("name")
-    if not limits or not isinstance(namespace, str) or not isinstance(name, str):
-        return None
-    return Quota(namespace, name, limits)
+    namespace, name = (text(raw, "metadata", key) for key in ("namespace", "name"))
+    return Quota(namespace, name, limits) if limits and namespace and name else None

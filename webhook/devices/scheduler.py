@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.errors import ConfigError
+from webhook.lenient import table, tables, text
 
 DEVICESHARE = "deviceshare"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
@@ -90,22 +91,13 @@ def parse_scheduler_conf(document: object, source: str) -> SchedulerConf:
     Raises:
         ConfigError: it has no tiers with plugins.
     """
-    tiers = _tables(document, "tiers")
-    plugins = [plugin for tier in tiers for plugin in _tables(tier, "plugins")]
+    tiers = tables(document, "tiers")
+    plugins = [plugin for tier in tiers for plugin in tables(tier, "plugins")]
     if not tiers:
         raise ConfigError(f"{source}: it has no tiers")
     return SchedulerConf(tuple([_plugin(plugin) for plugin in plugins]))
 
 
 def _plugin(raw: Mapping[str, Any]) -> Plugin:
-    name, arguments = raw.get("name"), raw.get("arguments")
-    return Plugin(
-        name if isinstance(name, str) else "",
-        arguments if isinstance(arguments, dict) else {},
-        {key: value for key, value in raw.items() if isinstance(value, bool)},
-    )
-
-
-def _tables(value: object, key: str) -> list[Mapping[str, Any]]:
-    found = value.get(key) if isinstance(value, dict) else None
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    switches = {key: value for key, value in raw.items() if isinstance(value, bool)}
+    return Plugin(text(raw, "name"), table(raw, "arguments"), switches)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from webhook.devices.ledger import BoundPod
+from webhook.lenient import table, tables, text
 from webhook.policy.policy import Policy
 
 Object = dict[str, Any]
@@ -20,37 +21,6 @@ MAX_NAMED = 3
 
 _NODE_METADATA = ("name", "labels", "annotations")
 _PUBLIC = ("tls.crt", "ca.crt")  # of a Secret; its keys are never kept
-
-
-def at(value: Any, *path: str) -> Any:
-    """The value at a path of keys; None where there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
-def text(value: Any, *path: str) -> str:
-    """The string at a path; empty where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, str) else ""
-
-
-def table(value: Any, *path: str) -> Object:
-    """The object at a path; empty where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, dict) else {}
-
-
-def tables(value: Any, *path: str) -> list[Object]:
-    """The objects of the list at a path."""
-    found = at(value, *path)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-
-
-def texts(value: Any, *path: str) -> list[str]:
-    """The strings of the list at a path."""
-    found = at(value, *path)
-    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
 
 
 def name_of(value: Object) -> str:
@@ -66,11 +36,6 @@ def namespace_of(value: Object) -> str:
 def place_of(value: Object) -> str:
     """Namespace and name of an object, for people."""
     return "/".join(part for part in (namespace_of(value), name_of(value)) if part)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: `1 node`, `2 nodes`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: list[str]) -> str:

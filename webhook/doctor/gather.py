@@ -65,18 +65,9 @@ _API: Mapping[ObjectKind, str] = {
     ObjectKind.POD_GROUP: f"/apis/{names.QUEUE_API}",
 }
 _FIRST = (
-    ObjectKind.NODE,
-    ObjectKind.MUTATING,
-    ObjectKind.VALIDATING,
+    *[kind for kind in ObjectKind if not kind.namespaced],
     ObjectKind.DEPLOYMENT,
     ObjectKind.DAEMON_SET,
-    ObjectKind.CLUSTER_ROLE,
-    ObjectKind.CLUSTER_ROLE_BINDING,
-    ObjectKind.QUEUE,
-    ObjectKind.VALIDATING_POLICY,
-    ObjectKind.VALIDATING_POLICY_BINDING,
-    ObjectKind.MUTATING_POLICY,
-    ObjectKind.MUTATING_POLICY_BINDING,
     ObjectKind.POD_GROUP,
 )
 _SINCE_1_36 = (ObjectKind.MUTATING_POLICY, ObjectKind.MUTATING_POLICY_BINDING)  # an older API server has none

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from webhook import names
 from webhook.doctor.check import CheckResult, NotRead, Status, need
 from webhook.doctor.checks import access, certificates, configurations, others, service
-from webhook.doctor.facts import Facts, Object, ObjectKind, at, counted, listed, tables, text, texts
+from webhook.doctor.facts import Facts, Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Render, Setup, entries, put_together
+from webhook.lenient import at, tables, text, texts
+from webhook.texts import counted
 
 MOST = 2  # points of a practice
 SHORT_SECONDS, LONG_SECONDS = 5, 10

@@ -7,7 +7,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import as_read_by
 from webhook.devices.target import Target
-from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, at, table, tables, text
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread
 from webhook.doctor.volcano import (
     SCHEDULER,
     VGPU_PLUGIN,
@@ -19,6 +19,7 @@ from webhook.doctor.volcano import (
     workload_of,
 )
 from webhook.errors import ConfigError
+from webhook.lenient import at, table, tables, text
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
 from webhook.settings.snapshot import default_device_config
@@ -37,6 +38,13 @@ def entries(facts: Facts, kind: ObjectKind) -> dict[str, Object]:
     """Our webhooks in the configurations of a kind, by name."""
     found = [entry for raw in facts.all(kind) for entry in tables(raw, "webhooks")]
     return {name: entry for entry in found if (name := text(entry, "name")).endswith(SUFFIX)}
+
+
+def own_configurations(facts: Facts, kind: ObjectKind) -> list[Object]:
+    """The configurations of a kind that have a webhook of ours."""
+    return [
+        raw for raw in facts.all(kind) if any(text(entry, "name").endswith(SUFFIX) for entry in tables(raw, "webhooks"))
+    ]
 
 
 def service(facts: Facts) -> tuple[str, str]:

@@ -12,8 +12,9 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.scheduler import DEVICESHARE, NODE_LOCK, SchedulerConf, parse_scheduler_conf
 from webhook.devices.target import Target, Version, parse_version
-from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, place_of, table, tables, text, texts
+from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, place_of
 from webhook.errors import ConfigError
+from webhook.lenient import table, tables, text, texts
 from webhook.settings.documents import parse_documents
 
 SCHEDULER = "vc-scheduler"  # the names of images

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
+from webhook.lenient import table
 from webhook.offline.manifests import parse_manifests, with_kind
 from webhook.offline.positions import Position, SourceText, steps_of
 from webhook.settings.files import MAX_MANIFEST_BYTES, read_input, source_name
-from webhook.wire.codec import API_VERSION, to_request
+from webhook.wire.codec import creation, to_request
 from webhook.wire.models import Request
 
 DEFAULT_NAMESPACE = "default"
@@ -92,20 +93,9 @@ def to_review(document: Document) -> Request:
         raise RequestError(f"this is not a Kubernetes object: it has no {' and no '.join(missing)}")
     if kind == "AdmissionReview":
         return to_request(value)
-    return Request(
-        uid=f"offline-{_digest(document)}",
-        api_version=API_VERSION,
-        operation="CREATE",
-        group=version.rpartition("/")[0],
-        kind=kind,
-        sub_resource="",
-        namespace=_text(value, "namespace") or DEFAULT_NAMESPACE,
-        name=_text(value, "name"),
-        user="",
-        dry_run=False,
-        object=value,
-        old_object=None,
-    )
+    namespace = _text(value, "namespace") or DEFAULT_NAMESPACE
+    request = creation(f"offline-{_digest(document)}", version, kind, namespace, value)
+    return request._replace(name=_text(value, "name"))
 
 
 def _digest(document: Document) -> str:
@@ -117,8 +107,7 @@ def _digest(document: Document) -> str:
 def shown_name(request: Request) -> str:
     """The object's name, or the prefix of the name that it will get."""
     found = request.object or request.old_object or {}
-    metadata = found.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
+    named = table(found, "metadata")
     name = request.name or named.get("name") or named.get("generateName")
     return name if isinstance(name, str) else ""
 

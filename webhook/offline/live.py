@@ -23,6 +23,7 @@ from webhook.devices.occupancy import (
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import FleetPart
 from webhook.errors import ConfigError, Malformed
+from webhook.lenient import at, table, tables, text
 from webhook.pod.view import PodView
 from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.review import Snapshot
@@ -71,13 +72,13 @@ _CORDON = "node.kubernetes.io/unschedulable"  # the taint that comes with the ma
 
 def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     """Read a Node's JSON; what is malformed keeps no pod off it."""
-    spec, status = _table(raw.get("spec")), _table(raw.get("status"))
+    spec, status = table(raw, "spec"), table(raw, "status")
     taints = [
-        (_text(taint, "key"), _text(taint, "value"), _text(taint, "effect"))
-        for taint in _tables(spec.get("taints"))
+        (text(taint, "key"), text(taint, "value"), text(taint, "effect"))
+        for taint in tables(spec, "taints")
         if taint.get("effect") in _EFFECTS and taint.get("key") != _CORDON
     ]
-    ready = [one.get("status") == "True" for one in _tables(status.get("conditions")) if one.get("type") == "Ready"]
+    ready = [one.get("status") == "True" for one in tables(status, "conditions") if one.get("type") == "Ready"]
     return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
 
 
@@ -126,23 +127,23 @@ class PodGroup:
 
 def read_pod_group(raw: Mapping[str, Any]) -> PodGroup:
     """Read a PodGroup's JSON; what is malformed counts as absent."""
-    metadata, spec, status = (_table(raw.get(key)) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (table(raw, key) for key in ("metadata", "spec", "status"))
     conditions = [
         GroupCondition(
-            type=_text(one, "type"),
-            status=_text(one, "status"),
-            reason=_text(one, "reason"),
-            message=_text(one, "message"),
-            since=_text(one, "lastTransitionTime"),
+            type=text(one, "type"),
+            status=text(one, "status"),
+            reason=text(one, "reason"),
+            message=text(one, "message"),
+            since=text(one, "lastTransitionTime"),
         )
-        for one in _tables(status.get("conditions"))
+        for one in tables(status, "conditions")
     ]
     conditions.sort(key=lambda condition: condition.since, reverse=True)
     return PodGroup(
-        namespace=_text(metadata, "namespace"),
-        name=_text(metadata, "name"),
-        phase=_text(status, "phase"),
-        queue=_text(spec, "queue"),
+        namespace=text(metadata, "namespace"),
+        name=text(metadata, "name"),
+        phase=text(status, "phase"),
+        queue=text(spec, "queue"),
         minimum=_count(spec.get("minMember"), 1),
         succeeded=_count(status.get("succeeded"), 0),
         conditions=tuple(conditions[:MAX_CONDITIONS]),
@@ -159,11 +160,10 @@ class LiveObjects:
     Attributes:
         snapshot: the settings.
         bound: the pods that hold devices, or may.
-        waiting: pods without a node, as they are, by namespace and name.
+        waiting: pods without a node, as they are, by namespace and name, at most 20,000.
         wanted: pods and Jobs that are kept whatever their state is, by kind, namespace and name.
         groups: the PodGroups.
         started: how many pods of each PodGroup have a node.
-        left_out: how many waiting pods were too many to be kept.
     """
 
     snapshot: Snapshot
@@ -172,14 +172,13 @@ class LiveObjects:
     wanted: dict[tuple[str, str, str], dict[str, Any] | None] = field(default_factory=dict)
     groups: dict[Key, PodGroup] = field(default_factory=dict)
     started: Counter[Key] = field(default_factory=Counter)
-    left_out: int = 0
 
     def add(self, raw: Any) -> None:
         """Take an object; those of other kinds are passed over."""
         if not isinstance(raw, dict):
             return
         kind, key = raw.get("kind"), key_of(raw)
-        group = _text(raw, "apiVersion").rpartition("/")[0]
+        group = text(raw, "apiVersion").rpartition("/")[0]
         if kind == "PodGroup":
             self.groups[key] = read_pod_group(raw)
         elif kind == "Pod" and not group:
@@ -190,7 +189,7 @@ class LiveObjects:
             self.wanted["Job", *key] = raw
 
     def _add_pod(self, raw: dict[str, Any], key: Key) -> None:
-        spec, status = _table(raw.get("spec")), _table(raw.get("status"))
+        spec, status = table(raw, "spec"), table(raw, "status")
         own = group_of(raw)
         finished = status.get("phase") in ("Succeeded", "Failed")
         if spec.get("nodeName"):
@@ -199,13 +198,10 @@ class LiveObjects:
             pod = read_bound_pod(raw, self.snapshot.config)
             if pod is not None:
                 self.bound.append(pod)
-        elif not finished and not _table(raw.get("metadata")).get("deletionTimestamp"):
-            if not own and not self.requests_devices(raw):
-                return
-            if len(self.waiting) >= MAX_WAITING:
-                self.left_out += 1
-            else:
-                self.waiting[key] = raw
+            return
+        ends = finished or at(raw, "metadata", "deletionTimestamp")
+        if not ends and len(self.waiting) < MAX_WAITING and (own or self.requests_devices(raw)):
+            self.waiting[key] = raw
 
     def requests_devices(self, raw: dict[str, Any]) -> bool:
         """Whether a pod requests devices."""
@@ -313,8 +309,7 @@ class LiveCluster:
 
 def key_of(raw: Mapping[str, Any]) -> Key:
     """The namespace and the name of an object; an object without a namespace is in `default`."""
-    metadata = _table(raw.get("metadata"))
-    return _text(metadata, "namespace") or "default", _text(metadata, "name")
+    return text(raw, "metadata", "namespace") or "default", text(raw, "metadata", "name")
 
 
 def group_of(raw: Mapping[str, Any]) -> str:
@@ -328,20 +323,7 @@ def job_of(raw: Mapping[str, Any]) -> str:
 
 
 def _annotation(raw: Mapping[str, Any], key: str) -> str:
-    return _text(_table(_table(raw.get("metadata")).get("annotations")), key)
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _text(table: Mapping[str, Any], key: str) -> str:
-    value = table.get(key)
-    return value if isinstance(value, str) else ""
+    return text(raw, "metadata", "annotations", key)
 
 
 def _count(value: Any, default: int) -> int:

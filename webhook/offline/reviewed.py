@@ -1,10 +1,10 @@
 """Reviews a document as the webhook would."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 from webhook import names
+from webhook.lenient import at
 from webhook.offline.documents import Document, shown_name, to_review
 from webhook.outcome import Outcome
 from webhook.pod.templates import Template, find_templates, holds_pods
@@ -55,6 +55,19 @@ def templates_by_shape(request: Request, snapshot: Snapshot) -> list[Template]:
 def unknown_kind(group: str, kind: str) -> str:
     """An unknown kind, for messages."""
     return f"unknown kind {kind}{f' of {group}' if group else ''}"
+
+
+def only_pods_reviewed(kind: str, found: str) -> str:
+    """What it means that a kind is unknown, and what to do.
+
+    Args:
+        kind: as `unknown_kind` names it.
+        found: what was reviewed, for people.
+    """
+    return (
+        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here{found}. "
+        "To have the kind reviewed, add it to workloadKinds of the policy"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +129,7 @@ def review_document(
     """
     request = to_review(document)
     sent = document.value["kind"] == "AdmissionReview"
-    if namespace and not sent and not _names_namespace(document.value):
+    if namespace and not sent and not at(document.value, "metadata", "namespace"):
         request = request._replace(namespace=namespace)
     why = why_not_reviewed(request, snapshot, exempt=() if sent else exempt)
     known = is_reviewed_kind(request, snapshot)
@@ -125,8 +138,3 @@ def review_document(
     else:
         outcome = review(request, snapshot, None if known else templates_by_shape(request, snapshot))
     return Reviewed(document, shown_name(request), request, outcome, why, known)
-
-
-def _names_namespace(value: Mapping[str, Any]) -> bool:
-    metadata = value.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("namespace"))

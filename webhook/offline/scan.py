@@ -15,6 +15,7 @@ from webhook.devices.ledger import BoundPod
 from webhook.devices.nodes import Node
 from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.requests import DevicePod
+from webhook.lenient import tables, text
 from webhook.offline.reviewed import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
@@ -23,7 +24,7 @@ from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.review import Repair, Snapshot, context_of, describe, review, validate
 from webhook.rules.base import Level
 from webhook.rules.validate.reserved_annotation import is_reserved
-from webhook.wire.codec import API_VERSION
+from webhook.wire.codec import creation
 from webhook.wire.models import Request
 
 _FINISHED = ("Succeeded", "Failed")
@@ -52,16 +53,16 @@ def subject_of(raw: Mapping[str, Any]) -> Subject:
         Malformed: metadata is no object.
     """
     metadata = mapping(raw, "metadata", "")
-    namespace = _text(metadata, "namespace") or "default"
+    namespace = text(metadata, "namespace") or "default"
     owner = controller_of(raw) if raw.get("kind") == "Pod" else None
     if owner is None:
-        name = _text(metadata, "name") or _text(metadata, "generateName")
-        return Subject(namespace, _text(raw, "apiVersion"), _text(raw, "kind"), name, _text(metadata, "uid"))
-    version, kind, name = _text(owner, "apiVersion"), _text(owner, "kind"), _text(owner, "name")
-    suffix = f"-{_text(mapping(metadata, 'labels', 'metadata.'), _HASH)}"
+        name = text(metadata, "name") or text(metadata, "generateName")
+        return Subject(namespace, text(raw, "apiVersion"), text(raw, "kind"), name, text(metadata, "uid"))
+    version, kind, name = text(owner, "apiVersion"), text(owner, "kind"), text(owner, "name")
+    suffix = f"-{text(mapping(metadata, 'labels', 'metadata.'), _HASH)}"
     if kind == "ReplicaSet" and suffix != "-" and name.endswith(suffix):
         return Subject(namespace, version, "Deployment", name.removesuffix(suffix), "")  # as Deployments name them
-    return Subject(namespace, version, kind, name, _text(owner, "uid"))
+    return Subject(namespace, version, kind, name, text(owner, "uid"))
 
 
 def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -70,17 +71,13 @@ def controller_of(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
     Raises:
         Malformed: metadata is no object.
     """
-    owners = mapping(raw, "metadata", "").get("ownerReferences")
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("controller") is True:
-            return owner
-    return None
+    owners = tables(mapping(raw, "metadata", ""), "ownerReferences")
+    return next((owner for owner in owners if owner.get("controller") is True), None)
 
 
 def is_finished(raw: Mapping[str, Any]) -> bool:
     """Whether a pod will never run again."""
-    status = raw.get("status")
-    return isinstance(status, dict) and status.get("phase") in _FINISHED
+    return text(raw, "status", "phase") in _FINISHED
 
 
 def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
@@ -101,11 +98,6 @@ def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
         return view
     spec = {key: value for key, value in view.spec.items() if key != "nodeName"}
     return PodView(raw | {"metadata": {**view.metadata, "annotations": own}, "spec": spec})
-
-
-def _text(source: Mapping[str, Any], key: str) -> str:
-    value = source.get(key)
-    return value if isinstance(value, str) else ""
 
 
 class Judged(NamedTuple):
@@ -139,7 +131,7 @@ def is_scanned(raw: Mapping[str, Any], kinds: WorkloadKinds, *, finished: bool =
     if (_group(raw.get("apiVersion")), raw.get("kind")) == ("", "Pod"):
         return finished or not is_finished(raw)
     owner = controller_of(raw)
-    owned_by = None if owner is None else kinds.get((_group(owner.get("apiVersion")), _text(owner, "kind")))
+    owned_by = None if owner is None else kinds.get((_group(owner.get("apiVersion")), text(owner, "kind")))
     return owned_by is None or not owned_by.is_whole
 
 
@@ -178,10 +170,8 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
     asks = any(pod.requested for _, pod in outcome.pods)
-    metadata = raw.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else None
     unknown = "" if known else unknown_kind(request.group, request.kind)
-    return Judged(subject, name if isinstance(name, str) else "", is_pod, asks, findings, unknown)
+    return Judged(subject, text(raw, "metadata", "name"), is_pod, asks, findings, unknown)
 
 
 def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
@@ -209,21 +199,7 @@ def _problems(raw: dict[str, Any], request: Request, snapshot: Snapshot) -> set[
 
 def _request(raw: dict[str, Any], namespace: str) -> Request:
     """The request that would create an object."""
-    kind = raw.get("kind")
-    return Request(
-        uid="scan",
-        api_version=API_VERSION,
-        operation="CREATE",
-        group=_group(raw.get("apiVersion")),
-        kind=kind if isinstance(kind, str) else "",
-        sub_resource="",
-        namespace=namespace,
-        name="",
-        user="",
-        dry_run=False,
-        object=raw,
-        old_object=None,
-    )
+    return creation("scan", text(raw, "apiVersion"), text(raw, "kind"), namespace, raw)
 
 
 def _group(version: object) -> str:

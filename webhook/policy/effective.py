@@ -160,10 +160,6 @@ class RepairSwitch(NamedTuple):
     on: bool
     source: Source
 
-    def json(self) -> dict[str, Any]:
-        """The row as JSON."""
-        return self._asdict()
-
 
 @dataclass(frozen=True, slots=True)
 class NamespaceEntry:
@@ -228,7 +224,7 @@ class EffectivePolicy:
             "enforcement": {"value": self.enforcement, "source": self.enforcement_source},
             "settings": [setting.json() for setting in self.settings],
             "levels": [row.json() for row in self.levels],
-            "repairs": [row.json() for row in self.repairs],
+            "repairs": [row._asdict() for row in self.repairs],
             "namespaces": [asdict(entry) for entry in self.namespaces],
             "warnings": [warning._asdict() for warning in self.warnings],
         }

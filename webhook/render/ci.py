@@ -1,6 +1,7 @@
 """Findings as CI systems read them: SARIF, JUnit XML, and the workflow commands of GitHub Actions."""
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, TextIO
 from urllib.parse import quote
@@ -16,12 +17,20 @@ from webhook.texts import visible
 SARIF_VERSION = "2.1.0"
 SARIF_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 TOOL = "vgpu-webhook"
-DISTRIBUTION = "volcano-vgpu-webhook"
 
 _SARIF_LEVELS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "note"}
 _GITHUB_COMMANDS = {Level.DENY: "error", Level.WARN: "warning", Level.AUDIT: "notice"}
 _GITHUB_TEXT = {"%": "%25", "\r": "%0D", "\n": "%0A"}
 _GITHUB_VALUE = _GITHUB_TEXT | {":": "%3A", ",": "%2C"}
+
+
+@cache
+def product_version() -> str:
+    """The version that is installed."""
+    try:
+        return version("volcano-vgpu-webhook")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 class LocatedFinding(NamedTuple):
@@ -91,10 +100,6 @@ class Sarif:
         """Write the log."""
         known: dict[str, RuleEntry | EngineFinding] = {entry.id: entry for entry in rows()}
         known |= {entry.id: entry for entry in ENGINE_FINDINGS}
-        try:
-            number = version(DISTRIBUTION)
-        except PackageNotFoundError:
-            number = "unknown"
         rules: list[dict[str, Any]] = []
         for rule in self._rules:
             entry = known.get(rule)
@@ -102,7 +107,7 @@ class Sarif:
             rules.append({"id": rule} | texts)
         notifications = [{"level": "error", "message": {"text": _unread_text(unread)}}] if unread else []
         run = {
-            "tool": {"driver": {"name": TOOL, "version": number, "rules": rules}},
+            "tool": {"driver": {"name": TOOL, "version": product_version(), "rules": rules}},
             "invocations": [{"executionSuccessful": not unread, "toolExecutionNotifications": notifications}],
             "columnKind": "unicodeCodePoints",
             "results": self._results,

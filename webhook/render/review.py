@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from webhook.offline.reviewed import Reviewed, unknown_kind
+from webhook.offline.reviewed import Reviewed, only_pods_reviewed, unknown_kind
 from webhook.outcome import Violation
 from webhook.render import explanation
 from webhook.render.ci import GitHub, JUnit, Sarif
 from webhook.render.explanation import ObjectExplanation, gang_value, to_value
-from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import difference, to_json, to_yaml
 from webhook.review import POD_TOO_LARGE, Snapshot
-from webhook.rules.base import Level
 from webhook.rules.registry import VALIDATIONS
 from webhook.texts import shorten, visible
 
@@ -25,7 +24,6 @@ FLEET_UNKNOWN = (
 MAX_NAME = 80
 MAX_PATHS = 5  # of one object in a note
 
-_LEVELS = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 _FLEET_RULES = frozenset(rule.id for rule in VALIDATIONS if rule.fleet)
 
 
@@ -151,7 +149,7 @@ class TextReport:
             return
         self.terminal.line(INDENT, (Style.BOLD, "found"))
         for violation in outcome.violations:
-            style = Style.BAD if violation.rule in outcome.pods_refused else _LEVELS[violation.level]
+            style = Style.BAD if violation.rule in outcome.pods_refused else LEVEL_STYLES[violation.level]
             head = ((style, f"{violation.level:<6}"), (Style.BOLD, violation.rule), ": ")
             self.terminal.paragraph(INDENT * 2, head, violation.message)
             self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
@@ -165,10 +163,7 @@ def note(reviewed: Reviewed) -> str:
     if found := reviewed.found_by_shape:
         more = f" and {len(found) - MAX_PATHS} more" if len(found) > MAX_PATHS else ""
         kind = unknown_kind(reviewed.request.group, reviewed.request.kind)
-        return (
-            f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here: "
-            f"{', '.join(found[:MAX_PATHS])}{more}. To have the kind reviewed, add it to workloadKinds of the policy"
-        )
+        return only_pods_reviewed(kind, f": {', '.join(found[:MAX_PATHS])}{more}")
     if outcome.touched and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:

@@ -4,16 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from webhook.offline.rulebook import REPAIR, EngineFinding, RuleEntry, RuleExample
-from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.terminal import INDENT, LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import MarkedLine, difference, to_json
 from webhook.rules.base import Level
 
-_LEVELS = {
-    REPAIR: Style.REPAIRED,
-    Level.DENY: Style.BAD,
-    Level.WARN: Style.WARNING,
-    Level.AUDIT: Style.DIM,
-    Level.OFF: Style.DIM,
+_LEVELS = {REPAIR: Style.REPAIRED, str(Level.OFF): Style.DIM} | {
+    str(level): style for level, style in LEVEL_STYLES.items()
 }
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from webhook.offline.reviewed import only_pods_reviewed
 from webhook.offline.scan import ScanRow, Tally
 from webhook.render.review import FLEET_UNKNOWN
-from webhook.render.terminal import Style, Terminal
+from webhook.render.terminal import LEVEL_STYLES, Style, Terminal
 from webhook.render.yaml import to_json
-from webhook.rules.base import Level
+from webhook.texts import counted
 
 MAX_CELL = 60  # characters of all but the message, on a terminal
 
-_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
 _HEAD = ("NAMESPACE", "OBJECT", "LEVEL", "RULE")
 
 
@@ -36,7 +36,7 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
         if finding is None:
             terminal.line(namespace, "  ", name, "  ", (style, good))
             continue
-        head = (namespace, "  ", name, "  ", (_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
+        head = (namespace, "  ", name, "  ", (LEVEL_STYLES[finding.level], level), "  ", (Style.BOLD, rule), "  ")
         terminal.paragraph("", head, finding.message)
     if lines:
         terminal.line()
@@ -48,12 +48,9 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
 
 def not_reviewed(tally: Tally) -> list[str]:
     """A line for each reason for which objects with pods were not reviewed, and for each unknown kind."""
-    left = [f"not reviewed: {why} ({_count(number, 'object')})" for why, number in tally.left.items()]
-    return left + [
-        f"{kind}: the webhook reviews its pods only; what looks like a pod template was reviewed here "
-        f"({_count(number, 'object')}). To have the kind reviewed, add it to workloadKinds of the policy"
-        for kind, number in tally.by_shape.items()
-    ]
+    left = [f"not reviewed: {why} ({counted(number, 'object')})" for why, number in tally.left.items()]
+    unknown = [only_pods_reviewed(kind, f" ({counted(number, 'object')})") for kind, number in tally.by_shape.items()]
+    return left + unknown
 
 
 def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
@@ -84,7 +81,7 @@ def _cells(row: ScanRow, good: str, terminal: Terminal) -> tuple[str, str, str, 
     subject, finding = row.subject, row.finding
     name = terminal.cell(f"{subject.kind}/{subject.name}", MAX_CELL)
     if row.pods:
-        name += f" ({_count(row.pods, 'pod')})"
+        name += f" ({counted(row.pods, 'pod')})"
     return (
         terminal.cell(subject.namespace, MAX_CELL),
         name,
@@ -97,12 +94,12 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
     reviewed = tally.pods + tally.workloads
     yield [
         (Style.BOLD, f"{reviewed} reviewed: "),
-        f"{_count(tally.pods, 'pod')}, {_count(tally.workloads, 'workload')}; requesting devices: {tally.asking}",
+        f"{counted(tally.pods, 'pod')}, {counted(tally.workloads, 'workload')}; requesting devices: {tally.asking}",
     ]
-    counts = [level for level in _STYLES if tally.findings[level]]
+    counts = [level for level in LEVEL_STYLES if tally.findings[level]]
     for level in counts:
         text = f"{tally.findings[level]} {level}"
-        yield [(_STYLES[level], text), f" in {_count(tally.objects[level], 'object')}"]
+        yield [(LEVEL_STYLES[level], text), f" in {counted(tally.objects[level], 'object')}"]
     if not counts:
         yield [(Style.GOOD, "nothing found")]
     if tally.left_out:
@@ -111,10 +108,6 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
         yield [(Style.WARNING, line)]
     if passed_over:
         yield [(Style.DIM, f"skipped: {passed_over} finished pods and other objects")]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _padded(cells: tuple[str, ...], widths: list[int]) -> str:

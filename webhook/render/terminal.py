@@ -1,11 +1,14 @@
 """Lines for a terminal, in colour where that is wanted. Control sequences in the texts are made visible."""
 
+import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TextIO
 
+from webhook.rules.base import Level
 from webhook.texts import legible, visible
 
 INDENT = "  "
@@ -25,6 +28,8 @@ class Style(StrEnum):
     DIM = "2"
 
 
+LEVEL_STYLES = {Level.DENY: Style.BAD, Level.WARN: Style.WARNING, Level.AUDIT: Style.DIM}
+
 Piece = str | tuple[Style, str]
 
 
@@ -38,9 +43,9 @@ def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
 class Terminal:
     """Writes lines; control characters in each piece are made visible before it is coloured."""
 
-    def __init__(self, stream: TextIO, environment: Mapping[str, str]) -> None:
-        """Take the stream, and the environment for its colour."""
-        self._stream = stream
+    def __init__(self, stream: TextIO | None = None, environment: Mapping[str, str] = os.environ) -> None:
+        """Take the stream, by default standard output, and the environment for its colour."""
+        self._stream = stream = stream or sys.stdout
         self._colour = wants_colour(stream, environment)
         self._width = shutil.get_terminal_size().columns if stream.isatty() else None
 

@@ -10,6 +10,7 @@ from webhook.devices.ledger import CardAmounts, OccupiedCard, OccupiedNode
 from webhook.devices.usage import FamilyUsage, UsageReport, by_namespace, capacity, holders, total
 from webhook.render.terminal import Piece, Style, Terminal
 from webhook.render.yaml import to_yaml
+from webhook.texts import counted
 
 MAX_CELL = 48  # characters on a terminal
 MAX_FINDINGS = 20  # below a table
@@ -204,7 +205,7 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
         parts.append(f"{one.booked.memory} of {one.capacity.memory}{unit} ({share:.0%})")
     if one.capacity.cores:
         parts.append(f"{one.booked.cores} of {one.capacity.cores} cores")
-    counts = f"{_count(one.nodes, 'node', 'nodes')}, {_count(one.devices, family.device, family.devices)}"
+    counts = f"{counted(one.nodes, 'node', 'nodes')}, {counted(one.devices, family.device, family.devices)}"
     terminal.line((Style.BOLD, one.family), f": {counts}; booked {', '.join(parts)}")
     if one.promised != one.booked:
         held = f"{one.promised.slices} slices, {one.promised.memory}{unit}, {one.promised.cores} cores"
@@ -219,7 +220,3 @@ def _show_totals(one: FamilyUsage, terminal: Terminal) -> None:
         terminal.line(
             f"  free on {family.devices} that cannot give a slice of this size: {one.unusable} of {left}{unit}"
         )
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"

@@ -91,7 +91,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     """What a rule may know besides the pod: frozen values, handed in.
 
     Attributes:
-        namespace, operation, user, dry_run: of the request.
+        namespace, user: of the request.
         config: the device config.
         fleet: None if unknown or stale; then no rule may refuse because of it.
         settings: the policy.
@@ -103,9 +103,7 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     """
 
     namespace: str
-    operation: str
     user: str
-    dry_run: bool
     config: DeviceConfig
     fleet: Fleet | None
     settings: Settings

@@ -11,6 +11,7 @@ from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
+from webhook.lenient import at, table
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.rules import wording
@@ -40,8 +41,7 @@ class Workload:
     @property
     def who(self) -> str:
         """The workload, for messages."""
-        metadata = self.raw.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
+        name = at(self.raw, "metadata", "name")
         return f"{self.kind} {wording.quoted(name)}" if isinstance(name, str) else self.kind
 
     @property
@@ -52,9 +52,7 @@ class Workload:
     @property
     def annotations(self) -> Mapping[str, Any]:
         """The workload's own annotations, not those of its templates."""
-        metadata = self.raw.get("metadata")
-        found = metadata.get("annotations") if isinstance(metadata, dict) else None
-        return found if isinstance(found, dict) else {}
+        return table(self.raw, "metadata", "annotations")
 
     def role_name(self, role: GangRole) -> str:
         """A role, for messages: `task "worker"`."""

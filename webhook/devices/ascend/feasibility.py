@@ -45,7 +45,25 @@ class NpuRequest:
 
 def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
     """The requests that the scheduler serves: of regular containers, with a count or memory; in order."""
-    return list(_asks(pod, config))
+    found: dict[tuple[int, Chip], dict[Role, int | None]] = {}
+    containers: dict[int, Container] = {}
+    for container, resource, family, role, _, value in pod.amounts:
+        if family is Family.ASCEND and container.kind == REGULAR:
+            containers[container.index] = container
+            found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
+    return [
+        NpuRequest(
+            container=containers[index],
+            chip=chip,
+            number=amounts.get(Role.NUMBER) or 1,
+            counted=Role.NUMBER in amounts,
+            memory=amounts.get(Role.MEMORY) or None,
+            cores=amounts.get(Role.CORES) or 0,
+            usable=None not in amounts.values() and amounts.get(Role.NUMBER) != 0,
+        )
+        for (index, chip), amounts in found.items()
+        if Role.NUMBER in amounts or Role.MEMORY in amounts
+    ]
 
 
 def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]]:
@@ -59,26 +77,6 @@ def by_chip(pod: DevicePod, config: AscendConfig) -> dict[Chip, list[NpuRequest]
 def is_hami_core(pod: PodView) -> bool:
     """Whether the pod requests NPUs shared in software, not cut by templates: the annotation is compared exactly."""
     return pod.annotation(names.VNPU_MODE) == names.MODE_HAMI_CORE
-
-
-def _asks(pod: DevicePod, config: AscendConfig) -> Iterator[NpuRequest]:
-    found: dict[tuple[int, Chip], dict[Role, int | None]] = {}
-    containers: dict[int, Container] = {}
-    for container, resource, family, role, _, value in pod.amounts:
-        if family is Family.ASCEND and container.kind == REGULAR:
-            containers[container.index] = container
-            found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
-    for (index, chip), amounts in found.items():
-        if Role.NUMBER in amounts or Role.MEMORY in amounts:
-            yield NpuRequest(
-                container=containers[index],
-                chip=chip,
-                number=amounts.get(Role.NUMBER) or 1,
-                counted=Role.NUMBER in amounts,
-                memory=amounts.get(Role.MEMORY) or None,
-                cores=amounts.get(Role.CORES) or 0,
-                usable=None not in amounts.values() and amounts.get(Role.NUMBER) != 0,
-            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,17 @@
 """The record of the gpushare family."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
 from webhook.devices.gpushare.explain import draw, explain
 from webhook.devices.gpushare.feasibility import judge
-from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape, build_gpushare_fleet
+from webhook.devices.gpushare.fleet import GpushareShape, build_gpushare_fleet
 from webhook.devices.gpushare.ledger import LEDGER
-from webhook.devices.verdict import Verdict
 
 _ROLES = {names.GPUSHARE_NUMBER: Role.NUMBER, names.GPUSHARE_MEMORY: Role.MEMORY}
-
-
-def _judge(request: PlacementRequest, fleet: GpushareFleet) -> Iterator[Verdict]:
-    yield judge(request.pod, request.nodes, fleet)
 
 
 def _kinds(shape: GpushareShape, _config: DeviceConfig) -> list[Devices]:
@@ -50,7 +43,7 @@ FAMILY = DeviceFamily(
     annotations=lambda _config: (names.GPU_UNHEALTHY_IDS,),
     build=lambda nodes, index, _config, _target, declared: build_gpushare_fleet(nodes, index, declared),
     declare=_declare,
-    judge=_judge,
+    judge=lambda request, fleet: [judge(request.pod, request.nodes, fleet)],
     explain=explain,
     draw=lambda shape, _config: draw(shape),
     ledger=LEDGER,

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
-from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of, table, tables, text, texts
-from webhook.doctor.setup import NAME, SECRET, Setup, service
+from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
+from webhook.doctor.setup import CONFIGURATIONS, NAME, SECRET, Setup, own_configurations, service
 from webhook.doctor.volcano import PLUGIN_NAMESPACES
+from webhook.lenient import table, tables, text, texts
 
 CA_SECRET = f"{NAME}-ca"
 ADMINS = "cluster-admin"
@@ -33,9 +34,9 @@ class Right(NamedTuple):
 
 def configuration_writers(setup: Setup) -> Iterator[CheckResult]:
     """Only administrators may change the webhook configurations."""
-    name = next(iter(_installed(setup.facts)), NAME)
-    kinds = (ObjectKind.MUTATING, ObjectKind.VALIDATING)
-    rights = [Right(_WRITE - {"create"}, _ADMISSION, kind.plural, name) for kind in kinds]
+    ours = own_configurations(setup.facts, ObjectKind.VALIDATING)
+    name = name_of(ours[0]) if ours else NAME
+    rights = [Right(_WRITE - {"create"}, _ADMISSION, kind.plural, name) for kind in CONFIGURATIONS]
     yield _judged(setup, rights, "change the webhook configurations", "switch the webhook off")
 
 
@@ -49,15 +50,6 @@ def pod_creators(setup: Setup) -> Iterator[CheckResult]:
     """Only administrators may create pods beside the webhook: such pods mount its Secrets and use its accounts."""
     rights = [Right(frozenset({"create"}), group, name) for group, each in _POD_MAKERS.items() for name in each]
     yield _judged(setup, rights, f"create pods in {service(setup.facts)[0]}", "use its Secrets and accounts")
-
-
-def _installed(facts: Facts) -> list[str]:
-    from_ours = (raw for raw in facts.all(ObjectKind.VALIDATING) for e in tables(raw, "webhooks") if _is_ours(e))
-    return [name_of(raw) for raw in from_ours]
-
-
-def _is_ours(entry: Object) -> bool:
-    return text(entry, "name").endswith(f".{NAME}.svc")
 
 
 def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckResult:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
 from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
-from webhook.doctor.facts import ObjectKind, counted, listed, name_of
+from webhook.doctor.facts import ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import ASCEND, SchedulerConfigMap, npu_registers
+from webhook.texts import counted
 
 _RESTART = "restart ascend-device-plugin there, and look at its log"
 

@@ -7,8 +7,9 @@ from webhook.devices.ledger import LedgerFinding, LedgerRule
 from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import occupancy
 from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
-from webhook.doctor.facts import ObjectKind, counted, listed
+from webhook.doctor.facts import ObjectKind, listed
 from webhook.doctor.setup import Setup
+from webhook.texts import counted
 
 # Because of these, pods fail, or read each other's memory, or the scheduler stops.
 _BROKEN = (LedgerRule.UNASSIGNED, LedgerRule.INSTANCE_SHARED, LedgerRule.UNREADABLE)

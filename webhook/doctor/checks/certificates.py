@@ -10,8 +10,10 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
-from webhook.doctor.facts import Facts, ObjectKind, at, counted, listed, table
+from webhook.doctor.facts import Facts, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, SECRET, Setup, entries, service
+from webhook.lenient import at, table
+from webhook.texts import counted
 
 Certificates = tuple[x509.Certificate, ...]
 

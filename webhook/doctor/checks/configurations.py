@@ -3,8 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from webhook.doctor.check import Check, CheckResult, broken, need, ok, unchecked, warning
-from webhook.doctor.facts import Object, ObjectKind, at, counted, listed, tables, text, texts
+from webhook.doctor.facts import Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Setup, entries
+from webhook.lenient import at, tables, text, texts
+from webhook.texts import counted
 
 APPLY = "apply what `vgpu-webhook manifests --device-config FILE --policy FILE` prints"
 BIND = (

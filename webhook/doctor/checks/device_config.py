@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.doctor.check import Check, CheckResult, broken, known, ok, warning
-from webhook.doctor.facts import listed, text
+from webhook.doctor.facts import listed
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
     CONFIG_NAMESPACE,
@@ -15,6 +15,7 @@ from webhook.doctor.volcano import (
     SchedulerConfigMap,
     device_config_places,
 )
+from webhook.lenient import text
 
 RESTART = "restart the scheduler, which reads it once"
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
-from webhook.doctor.facts import Object, ObjectKind, at, counted, name_of, tables, text, texts
+from webhook.doctor.facts import Object, ObjectKind, name_of
 from webhook.doctor.setup import Setup
+from webhook.lenient import at, tables, text, texts
 from webhook.manifests.configurations import LABELS, Installation
 from webhook.manifests.net.isolation import ISOLATION
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
+from webhook.texts import counted
 
 POLICIES = (ObjectKind.VALIDATING_POLICY, ObjectKind.MUTATING_POLICY)
 BINDINGS = (ObjectKind.VALIDATING_POLICY_BINDING, ObjectKind.MUTATING_POLICY_BINDING)

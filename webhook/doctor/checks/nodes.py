@@ -7,11 +7,13 @@ from webhook import names
 from webhook.devices.nodes import GATE_NAMES
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
-from webhook.doctor.facts import Object, ObjectKind, counted, listed, name_of, table, tables, text
+from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import vgpu_nodes, vgpu_register
+from webhook.lenient import table, tables, text
 from webhook.pod import quantity
 from webhook.rules.base import Toleration
+from webhook.texts import counted
 
 _RESTART = "restart the device plugin there, and look at its log"
 

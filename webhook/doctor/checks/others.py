@@ -5,13 +5,14 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.doctor.check import Check, CheckResult, known, need, ok, warning
-from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of, tables, text, texts
-from webhook.doctor.setup import SUFFIX, Setup
+from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of
+from webhook.doctor.setup import SUFFIX, Setup, own_configurations
 from webhook.errors import WebhookError
+from webhook.lenient import tables, text, texts
 from webhook.review import Snapshot, mutate
 from webhook.rules.base import Enforcement
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.wire.models import Request
+from webhook.wire.codec import creation
 
 HAMI = "vgpu.hami.io"
 MAX_PODS = 2000
@@ -55,11 +56,8 @@ def undone_repairs(setup: Setup) -> Iterator[CheckResult]:
     if not pods:
         need(setup.facts.gap(ObjectKind.POD))
     need(setup.settings_gap)
-    since = [
-        text(raw, "metadata", "creationTimestamp")
-        for raw in setup.facts.all(ObjectKind.MUTATING)
-        if any(text(entry, "name").endswith(SUFFIX) for entry in tables(raw, "webhooks"))
-    ]
+    ours = own_configurations(setup.facts, ObjectKind.MUTATING)
+    since = [text(raw, "metadata", "creationTimestamp") for raw in ours]
     if not since:
         need(setup.facts.gap(ObjectKind.MUTATING))
         yield warning("no configuration sends new pods here, so none is repaired", "see webhook-configurations")
@@ -86,9 +84,8 @@ def _missing_repairs(pod: Object, snapshot: Snapshot) -> tuple[str, ...]:
     namespace = namespace_of(pod)
     if namespace in names.EXEMPT_NAMESPACES or snapshot.levels.of(namespace).enforcement is not Enforcement.ENFORCE:
         return ()
-    request = Request("doctor", "admission.k8s.io/v1", "CREATE", "", "Pod", "", namespace, "", "", True, pod, None)
     try:
-        return mutate(request, snapshot).mutations
+        return mutate(creation("doctor", "v1", "Pod", namespace, pod), snapshot).mutations
     except WebhookError:
         return ()  # no API server would store such a pod
 

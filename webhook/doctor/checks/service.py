@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
-from webhook.doctor.facts import ObjectKind, at, listed, namespace_of, tables, text, texts
+from webhook.doctor.facts import ObjectKind, listed, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
+from webhook.lenient import at, tables, text, texts
 
 _PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"
 _LABEL = "kubernetes.io/service-name"

@@ -1,0 +1,34 @@
+"""Reads JSON without trust: a value of an unexpected type counts as absent."""
+
+from typing import Any
+
+
+def at(value: Any, *path: str) -> Any:
+    """The value at a path of keys; None where there is none."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text(value: Any, *path: str) -> str:
+    """The string at a path; empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def table(value: Any, *path: str) -> dict[str, Any]:
+    """The object at a path; empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def tables(value: Any, *path: str) -> list[dict[str, Any]]:
+    """The objects of the list at a path."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def texts(value: Any, *path: str) -> list[str]:
+    """The strings of the list at a path."""
+    found = at(value, *path)
+    return [item for item in found if isinstance(item, str)] if isinstance(found, list) else []
