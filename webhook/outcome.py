@@ -117,7 +117,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         return "\n".join([*lines, f"(decision {self.id})"])
 
     def answer(self) -> Answer:
-        """The outcome as the wire tells it."""
+        """What the AdmissionReview answers."""
         if not self.touched:
             return Answer(True, warnings=self.warnings)
         audit = {"decision-id": self.id, "outcome": self.word}

@@ -278,7 +278,7 @@ def review(request: Request, snapshot: Snapshot, templates: Sequence[Template] |
 
 
 def context_of(request: Request, snapshot: Snapshot) -> Context:
-    """What the rules may know of a request besides its pod."""
+    """The input of the rules besides the pod."""
     return _context(request, snapshot, snapshot.levels.of(request.namespace))
 
 

@@ -13,15 +13,14 @@ from tests.cases import each_case
 from tests.deploy import drawing
 from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, request
 from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
+from tests.deploy.outside_net import NOT_IN_NET, OUTSIDE, REPAIRS
 from tests.rules import test_cases as rule_cases
 from tests.rules.test_cases import CASES
 from webhook import names
 from webhook.manifests.net.expressions import BETWEEN
 from webhook.manifests.net.isolation import NOT_READ
-from webhook.manifests.net.outside import OUTSIDE
 from webhook.manifests.net.pod import MAX_ENTRIES
 from webhook.manifests.net.policies import NETS
-from webhook.manifests.net.repairs import NOT_IN_NET, REPAIRS
 from webhook.offline.rulebook import rows
 from webhook.pod.quantity import parse
 from webhook.policy.policy import Policy, parse_policy

@@ -14,6 +14,7 @@ import yaml
 from tests.deploy.asking import DATA, answer, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.net import OTHER_WORDS, shown
+from tests.deploy.outside_net import NOT_IN_NET
 from tests.e2e.api import Answer, Api
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed
 from tests.e2e.cluster import Cluster
@@ -25,7 +26,7 @@ from tests.server.program import Authority, until
 from webhook.devices.config_file import as_read_by, parse_device_config
 from webhook.manifests.configurations import Installation
 from webhook.manifests.net.policies import NETS, admission_policies
-from webhook.manifests.net.repairs import NOT_IN_NET, repairing_policy
+from webhook.manifests.net.repairs import repairing_policy
 from webhook.offline.rulebook import rows
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, validate

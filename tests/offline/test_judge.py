@@ -56,7 +56,7 @@ def found_in(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> list[tuple[str,
 
 def test_a_pod_that_went_through_the_webhook_and_was_placed_is_fine():
     assert judged(placed()).findings == ()
-    assert judged(placed()).asks
+    assert judged(placed()).requests_devices
 
 
 def test_an_assignment_on_a_pod_that_nobody_placed_was_forged():
@@ -167,7 +167,7 @@ def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
 def test_what_refuses_the_pods_of_a_workload_is_a_denial():
     found = judged(workload("Deployment", "apps/v1"))
     assert not found.is_pod
-    assert found.asks
+    assert found.requests_devices
     assert [(one.rule, one.level, one.path) for one in found.findings] == [
         ("cores-range", "deny", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
     ]

@@ -23,11 +23,11 @@ from webhook.audit.pairs import Lookup, is_id
 from webhook.audit.reader import POLL, STANDARD_INPUT, LogReader, LogTail
 from webhook.audit.summary import Summary
 from webhook.cli.options import (
-    ByteSize,
+    BYTE_SIZE,
+    POINT_IN_TIME,
     Decorator,
-    Duration,
-    PointInTime,
     combined,
+    duration,
     output_option,
     refuse_url,
     store_option,
@@ -139,10 +139,10 @@ filter_option = combined(
     _filter,
     click.option(
         "--since",
-        type=PointInTime(),
+        type=POINT_IN_TIME,
         help="Only decisions since this age, such as 2h, or time, such as 2026-11-20T10:00 (UTC).",
     ),
-    click.option("--until", type=PointInTime(), help="Only decisions before this age or time."),
+    click.option("--until", type=POINT_IN_TIME, help="Only decisions before this age or time."),
     click.option("--denied", is_flag=True, help="Refusals only."),
     click.option(
         "--outcome", type=click.Choice(WORDS), multiple=True, help="The outcome; would-be: if the policy enforced."
@@ -239,13 +239,13 @@ exit codes:
 )
 @click.option(
     "--keep-age",
-    type=Duration(least=timedelta(hours=1), most=timedelta(days=3650)),
+    type=duration(least=timedelta(hours=1), most=timedelta(days=3650)),
     default="90d",
     help="Delete decisions from the database when they are older.",
 )
 @click.option(
     "--keep-bytes",
-    type=ByteSize(),
+    type=BYTE_SIZE,
     default="4Gi",
     help="Delete the oldest ones when the database becomes larger.",
 )

@@ -36,7 +36,7 @@ from certs.cluster import Cluster, Names
 from certs.errors import CertsError
 from certs.show import inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
-from webhook.cli.options import FILE, Duration, combined, output_option
+from webhook.cli.options import FILE, Parsed, combined, duration, output_option
 from webhook.cli.program import ExitCode, Group, report_error
 from webhook.durations import format_duration
 from webhook.errors import ConfigError
@@ -46,27 +46,22 @@ from webhook.kube.credentials import Credentials
 NAME = "vgpu-webhook"
 CALL_TIMEOUT = timedelta(seconds=10)
 
-_DURATION = Duration(least=timedelta(milliseconds=100), most=timedelta(days=7))
+_DURATION = duration(least=timedelta(milliseconds=100), most=timedelta(days=7))
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 _description, _, _details = __doc__.partition("\n\n")
 
 
-class ObjectName(click.ParamType[str]):
+def _object_name(pattern: re.Pattern[str]) -> Parsed[str]:
     """The name of a Kubernetes object that matches a pattern."""
 
-    name = "name"
+    def parse(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
+        return text
 
-    def __init__(self, pattern: re.Pattern[str]) -> None:
-        """Take the pattern."""
-        self._pattern = pattern
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Check it."""
-        if not self._pattern.fullmatch(value):
-            self.fail(f"{value!r} is not a name; use lower-case letters, digits and dashes", param, ctx)
-        return str(value)
+    return Parsed("name", parse)
 
 
 def _cluster(
@@ -95,17 +90,19 @@ cluster_options = combined(
         "--namespace",
         "--webhook-namespace",
         "namespace",
-        type=ObjectName(_LABEL),
+        type=_object_name(_LABEL),
         help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {NAME}.",
     ),
     click.option(
         "--name",
-        type=ObjectName(_LABEL),
+        type=_object_name(_LABEL),
         default=NAME,
         help="The name of the Service and of both webhook configurations.",
     ),
-    click.option("--tls-secret", type=ObjectName(_NAME), default="vgpu-webhook-tls", help="The Secret for the pods."),
-    click.option("--ca-secret", type=ObjectName(_NAME), default="vgpu-webhook-ca", help="The Secret with the CA keys."),
+    click.option("--tls-secret", type=_object_name(_NAME), default="vgpu-webhook-tls", help="The Secret for the pods."),
+    click.option(
+        "--ca-secret", type=_object_name(_NAME), default="vgpu-webhook-ca", help="The Secret with the CA keys."
+    ),
     click.option(
         "--kubeconfig",
         type=FILE,

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from gunicorn.util import parse_address
 
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower, SharedStore
-from webhook.cli.options import FILE, SettingsOptions, refuse_url, settings_option, store_option
+from webhook.cli.options import FILE, SettingsOptions, pods_option, refuse_url, settings_option, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
@@ -23,7 +23,7 @@ from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.cluster_sources import NODES
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
+from webhook.settings.files import SettingsPaths, load_raw_nodes
 from webhook.settings.pods import FollowedPods
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
@@ -63,14 +63,9 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     metavar="DIR",
     help="Let the doctor examine these files, as `vgpu-webhook doctor --from`; default the cluster, with --cluster.",
 )
-@click.option(
-    "--pods",
-    "pod_files",
-    type=FILE,
-    metavar="FILE",
-    multiple=True,
-    help="What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
-    "cluster, with --cluster; can be repeated.",
+@pods_option(
+    "What `kubectl get pods,podgroups -A -o json` prints, to show who holds which slice and why pods wait; default the "
+    "cluster, with --cluster; can be repeated."
 )
 @settings_option("Follow nodes, device config and policy; in a pod, with its service account.")
 def command(
@@ -123,12 +118,11 @@ def replay_options(files: SettingsPaths, cluster: ClusterOptions | None) -> tupl
 
 
 def _pods(
-    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: Sequence[Path]
+    watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]
 ) -> tuple[WaitingSource | None, UsageWatcher | None]:
     """The pods that wait, and what the others hold: from files, else from the cluster; None if there is neither."""
     fleet = settings.files.fleet
-    if fleet == SAMPLE_FLEET and not pod_files:
-        pod_files = (SAMPLE_PODS,)
+    pod_files = settings.or_sample_pods(pod_files)
     if pod_files:
 
         def nodes() -> Iterable[object]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import click
 
@@ -15,9 +15,9 @@ from webhook.audit.filters import read_time
 from webhook.cli.program import bad_usage
 from webhook.durations import format_duration, parse_duration
 from webhook.errors import ConfigError
-from webhook.offline.label_selector import LabelSelector, parse_label_selector
+from webhook.offline.label_selector import parse_label_selector
 from webhook.offline.manifests import manifest_files
-from webhook.settings.files import SettingsPaths
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 PORT = click.IntRange(0, 65535)
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Value = TypeVar("Value")
 
 _URL = re.compile(r"\w+://")
 
@@ -49,71 +50,56 @@ class File(click.Path):
 FILE = File(path_type=Path)
 
 
-class Duration(click.ParamType[timedelta]):
-    """`90` (seconds), `30s`, `1h30m`."""
+class Parsed(click.ParamType[Value], Generic[Value]):
+    """A value that a function reads, whose ValueError says what is wrong."""
 
-    name = "duration"
+    def __init__(self, name: str, parse: Callable[[str], Value]) -> None:
+        """Take the name for help texts, and the function."""
+        self.name = name
+        self._parse = parse
 
-    def __init__(self, least: timedelta = timedelta(0), most: timedelta = timedelta(days=365)) -> None:
-        """Take the limits; 0 is always allowed."""
-        self._least, self._most = least, most
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read it."""
-        if isinstance(value, timedelta):
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read it; a default may be a value already."""
+        if not isinstance(value, str):
             return value
         try:
-            found = parse_duration(value)
+            return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
-        if found and not self._least <= found <= self._most:
-            least, most = format_duration(self._least), format_duration(self._most)
-            self.fail(f"{value!r} is not between {least} and {most}", param, ctx)
+
+
+def duration(least: timedelta = timedelta(0), most: timedelta = timedelta(days=365)) -> Parsed[timedelta]:
+    """`90` (seconds), `30s`, `1h30m`, within limits; 0 is always allowed."""
+
+    def parse(text: str) -> timedelta:
+        found = parse_duration(text)
+        if found and not least <= found <= most:
+            raise ValueError(f"{text!r} is not between {format_duration(least)} and {format_duration(most)}")
         return found
 
-
-class ByteSize(click.ParamType[int]):
-    """`512Mi`, `4Gi`: bytes, at least 16Mi."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", value)
-        size = int(found[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[found[2]] if found else 0
-        if not 16 << 20 <= size <= 1 << 50:
-            self.fail(f"{value!r} is not a size from 16Mi to 1024Ti, such as 4Gi", param, ctx)
-        return size
+    return Parsed("duration", parse)
 
 
-class PointInTime(click.ParamType[datetime]):
-    """`2h` (ago), or a date or time, UTC unless it has an offset."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Read it."""
-        try:
-            return read_time(value, datetime.now(UTC))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+def _byte_size(text: str) -> int:
+    found = re.fullmatch(r"([1-9]\d{0,9})(Mi|Gi|Ti)", text)
+    size = int(found[1]) << {"Mi": 20, "Gi": 30, "Ti": 40}[found[2]] if found else 0
+    if not 16 << 20 <= size <= 1 << 50:
+        raise ValueError(f"{text!r} is not a size from 16Mi to 1024Ti, such as 4Gi")
+    return size
 
 
-class NamespacedName(click.ParamType[tuple[str, str]]):
-    """`NAME` or `NAMESPACE/NAME`: a tuple of both, the namespace empty if there is none."""
+def _namespaced_name(text: str) -> tuple[str, str]:
+    namespace, slash, name = text.rpartition("/")
+    if not name or (slash and not namespace) or "/" in namespace:
+        raise ValueError(f"{text!r} is neither NAME nor NAMESPACE/NAME")
+    return namespace, name
 
-    name = "[namespace/]name"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Read it."""
-        if isinstance(value, tuple):
-            return value
-        namespace, slash, name = value.rpartition("/")
-        if not name or (slash and not namespace) or "/" in namespace:
-            self.fail(f"{value!r} is neither NAME nor NAMESPACE/NAME", param, ctx)
-        return namespace, name
+BYTE_SIZE = Parsed("size", _byte_size)  # `512Mi`, `4Gi`: bytes, at least 16Mi
+POINT_IN_TIME = Parsed(
+    "time", lambda text: read_time(text, datetime.now(UTC))
+)  # `2h` ago, or a time, by default in UTC
+NAMESPACED_NAME = Parsed("[namespace/]name", _namespaced_name)  # a tuple of both; the namespace may be empty
 
 
 def output_option(*formats: str, more: str = "") -> Decorator:
@@ -224,23 +210,10 @@ def files_option(what: str, *, required: bool = True) -> Decorator:
     )
 
 
-class Selector(click.ParamType[LabelSelector]):
-    """A label selector as kubectl takes it: `app=web,tier!=db,env in (a, b),!old`."""
-
-    name = "selector"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> LabelSelector:
-        """Read it."""
-        try:
-            return parse_label_selector(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
 selector_option: Decorator = click.option(
     "-l",
     "--selector",
-    type=Selector(),
+    type=Parsed("selector", parse_label_selector),
     default="",
     show_default=False,
     help="Only objects with these labels, as kubectl takes them: app=web,tier!=db,env in (a, b),!old.",
@@ -260,6 +233,10 @@ class SettingsOptions(NamedTuple):
 
     files: SettingsPaths
     cluster: ClusterOptions | None
+
+    def or_sample_pods(self, pods: tuple[Path, ...]) -> tuple[Path, ...]:
+        """Some files of pods; the package's sample pods if there are none and the nodes are its sample fleet."""
+        return pods or ((SAMPLE_PODS,) if self.files.fleet == SAMPLE_FLEET else ())
 
     @property
     def knows_nodes(self) -> bool:
@@ -305,6 +282,11 @@ class SettingsOptions(NamedTuple):
         from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # likewise
 
         return read_inputs(self.client(), self.cluster, found)
+
+
+def pods_option(help_text: str) -> Decorator:
+    """Add `--pods FILE`, which can be repeated; the command gets `pod_files`."""
+    return click.option("--pods", "pod_files", type=FILE, metavar="FILE", multiple=True, help=help_text)
 
 
 exempt_namespaces_option: Decorator = click.option(
@@ -431,7 +413,7 @@ def settings_option(what: str, *, cluster_by_default: bool = False) -> Decorator
         click.option(
             "--policy-map",
             metavar="[NAMESPACE/]NAME",
-            type=NamespacedName(),
+            type=NAMESPACED_NAME,
             default=names.POLICY_MAP,
             help=f"The ConfigMap of the policy, with the key {names.POLICY_KEY}; without a namespace, in that of the webhook.",
         ),

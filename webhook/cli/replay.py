@@ -1,7 +1,6 @@
 """`vgpu-webhook replay`: which recorded decisions change with another policy, device config or fleet."""
 
 import sys
-from typing import Any
 
 import click
 
@@ -11,7 +10,7 @@ from webhook.audit.filters import Filter
 from webhook.audit.inputs import MAX_SPLIT, try_out
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.cli.audit import LogReading, filter_option, log_files_option
-from webhook.cli.options import SettingsOptions, output_option, settings_option
+from webhook.cli.options import Parsed, SettingsOptions, output_option, settings_option
 from webhook.cli.program import Command, ExitCode
 from webhook.render.replay import json_change, json_changes, show_changes
 from webhook.render.terminal import Terminal
@@ -32,17 +31,12 @@ exit codes:
 """
 
 
-class WhatIf(click.ParamType[int]):
-    """`split=N`: the number of slices of each card."""
-
-    name = "split=n"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        key, _, number = value.partition("=")
-        if key != "split" or not number.isdecimal() or not 1 <= int(number) <= MAX_SPLIT:
-            self.fail(f"{value!r} is not split=N with N from 1 to {MAX_SPLIT}", param, ctx)
-        return int(number)
+def _split(text: str) -> int:
+    """The number of slices of each card in `split=N`."""
+    key, _, number = text.partition("=")
+    if key != "split" or not number.isdecimal() or not 1 <= int(number) <= MAX_SPLIT:
+        raise ValueError(f"{text!r} is not split=N with N from 1 to {MAX_SPLIT}")
+    return int(number)
 
 
 @click.command("replay", cls=Command, epilog=_EPILOG)
@@ -56,7 +50,10 @@ class WhatIf(click.ParamType[int]):
     help="Try out a key of the policy: rules.ID=LEVEL, namespaces.GLOB.rules.ID=LEVEL, workloads=deny; can be repeated.",
 )
 @click.option(
-    "--what-if", "split", type=WhatIf(), help="Try out a fleet whose vGPU cards are split into N slices each."
+    "--what-if",
+    "split",
+    type=Parsed("split=n", _split),
+    help="Try out a fleet whose vGPU cards are split into N slices each.",
 )
 @output_option("table", "json", more=" json is one line for each change.")
 @filter_option

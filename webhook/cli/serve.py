@@ -6,13 +6,12 @@ import shutil
 import tempfile
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import click
 
 from certs import pki
 from webhook.audit import writer
-from webhook.cli.options import FILE, Duration, SettingsOptions, settings_option
+from webhook.cli.options import FILE, Parsed, SettingsOptions, duration, settings_option
 from webhook.cli.program import Command, bad_usage
 from webhook.errors import ConfigError
 from webhook.pod import quantity
@@ -23,17 +22,12 @@ from webhook.server.wiring import Options, build_service
 DEFAULT_PORT = 8443
 
 
-class LogSize(click.ParamType[int]):
+def _log_size(text: str) -> int:
     """0, or a number of bytes as Kubernetes writes them (`100Mi`) that holds at least one line of the audit log."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        size = quantity.whole(value)
-        if size is None or (size and size < writer.MAX_LINE):
-            self.fail(f"{value!r} is neither 0 nor a size of at least {writer.MAX_LINE} bytes", param, ctx)
-        return size
+    size = quantity.whole(text)
+    if size is None or (size and size < writer.MAX_LINE):
+        raise ValueError(f"{text!r} is neither 0 nor a size of at least {writer.MAX_LINE} bytes")
+    return size
 
 
 @click.command("serve", cls=Command)
@@ -64,7 +58,7 @@ class LogSize(click.ParamType[int]):
 )
 @click.option(
     "--audit-max-bytes",
-    type=LogSize(),
+    type=Parsed("size", _log_size),
     default=f"{writer.MAX_BYTES >> 20}Mi",
     metavar="N",
     help="Rotate the file before it exceeds this size; 0: do not rotate it, for example because logrotate does.",
@@ -79,7 +73,7 @@ class LogSize(click.ParamType[int]):
 @click.option(
     "--drain",
     "--drain-seconds",
-    type=Duration(most=timedelta(hours=1)),
+    type=duration(most=timedelta(hours=1)),
     default="0s",
     help="How long to accept connections after SIGTERM, while /readyz reports that the server shuts down.",
 )

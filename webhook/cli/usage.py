@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from webhook.cli.options import FILE, SettingsOptions, output_option, refuse_url, settings_option
+from webhook.cli.options import SettingsOptions, output_option, pods_option, refuse_url, settings_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.devices.ledger import BoundPod
@@ -25,7 +25,6 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.offline.objects import ObjectFiles
 from webhook.render.terminal import Terminal
 from webhook.render.usage import WAYS, as_json, as_yaml, show
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS
 from webhook.settings.snapshot import SnapshotInputs
 
 WATCH_SECONDS = 2.0  # between two tables
@@ -49,14 +48,7 @@ exit codes:
 
 @click.command("usage", cls=Command, epilog=_EPILOG)
 @settings_option("Read the cluster, which is the default without --fleet.", cluster_by_default=True)
-@click.option(
-    "--pods",
-    "pod_files",
-    type=FILE,
-    metavar="FILE",
-    multiple=True,
-    help="What `kubectl get pods -A -o json` prints, instead of the cluster; can be repeated.",
-)
+@pods_option("What `kubectl get pods -A -o json` prints, instead of the cluster; can be repeated.")
 @click.option(
     "-n",
     "--namespace",
@@ -94,8 +86,7 @@ def command(
         raise bad_usage("--namespace and --all-namespaces exclude each other: leave out one")
     if watch and (pod_files or settings.files.fleet):
         raise bad_usage("--watch follows a cluster: leave out --fleet, --sample and --pods")
-    if settings.files.fleet == SAMPLE_FLEET and not pod_files:
-        pod_files = (SAMPLE_PODS,)
+    pod_files = settings.or_sample_pods(pod_files)
     if settings.cluster is None and not pod_files:
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods -A -o json` prints them")
     usage = UsageCommand(UsageSelection(nodes, namespaces, size), by, output)

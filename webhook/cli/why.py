@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.options import FILE, SettingsOptions, output_option, refuse_url, settings_option
+from webhook.cli.options import FILE, SettingsOptions, output_option, pods_option, refuse_url, settings_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
@@ -18,7 +18,7 @@ from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
 from webhook.settings.cluster_sources import NODES
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, load_raw_nodes
+from webhook.settings.files import load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 
 MAX_ANSWERS = 100  # documents of a manifest
@@ -59,14 +59,7 @@ _CODES = {
     metavar="FILE",
     help="A manifest that is not applied yet, instead of a name: would its pods fit now?",
 )
-@click.option(
-    "--pods",
-    "pod_files",
-    type=FILE,
-    metavar="FILE",
-    multiple=True,
-    help="What `kubectl get pods,podgroups -A -o json` prints, instead of the cluster; can be repeated.",
-)
+@pods_option("What `kubectl get pods,podgroups -A -o json` prints, instead of the cluster; can be repeated.")
 @click.option(
     "-n",
     "--namespace",
@@ -88,8 +81,7 @@ def command(
     match = _SUBJECT.fullmatch(subject) if subject is not None else None
     if subject is not None and match is None:
         raise bad_usage(f"{subject!r} is neither POD nor vcjob/NAME")
-    if settings.files.fleet == SAMPLE_FLEET and not pod_files:
-        pod_files = (SAMPLE_PODS,)
+    pod_files = settings.or_sample_pods(pod_files)
     if settings.cluster is None and not pod_files:
         raise bad_usage("name the pods with --pods FILE, as `kubectl get pods,podgroups -A -o json` prints them")
     place = namespace or settings.namespace or "default"

@@ -217,7 +217,7 @@ def find(state: ConsoleState, number: int) -> tuple[DecisionSource, Decision]:
 
 
 def number_of(state: ConsoleState, decision_id: str) -> int:
-    """The number of the decision with an id, which is all that a refusal tells its user.
+    """The number of the decision with an id, which a refusal contains.
 
     Raises:
         NotFound: the store holds none with that id.

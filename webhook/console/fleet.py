@@ -1,4 +1,4 @@
-"""The nodes that reviews reckon with: each kind of node, what it has and offers, and nodes that the scheduler skips."""
+"""The nodes that reviews use: each kind of node, what it has and offers, and nodes that the scheduler skips."""
 
 import re
 from collections import Counter

@@ -226,7 +226,7 @@ def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:
         enforcement=outcome.enforcement.value,
         pods_refused=outcome.pods_refused,
         note=note(reviewed),
-        asks=reviewed.asks,
+        asks=reviewed.requests_devices,
         message=None if outcome.allowed else _refusal(request, outcome.message()),
         mutations=outcome.mutations,
         findings=outcome.violations,

@@ -20,7 +20,7 @@ WEBHOOK_NAMESPACE = "vgpu-webhook"  # where the webhook is installed by default
 
 _MISSING = re.compile(r"File does not exist: (.+)")  # as the library writes it
 
-# What the library raises on a kubeconfig that is none.
+# What the library raises for a file that is not a kubeconfig.
 _ODD = (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, LookupError, AttributeError)
 
 

@@ -95,7 +95,7 @@ class Reviewed:
         return self.document.place
 
     @property
-    def asks(self) -> bool:
+    def requests_devices(self) -> bool:
         """Whether a pod of it requests a device."""
         return any(pod.requested for _, pod in self.outcome.pods)
 

@@ -107,7 +107,7 @@ class Judged(NamedTuple):
         subject: under which it is reported.
         name: of the object itself.
         is_pod: whether it is a pod; else a workload.
-        asks: whether it requests a device, now or once repaired.
+        requests_devices: whether it requests a device, now or once repaired.
         findings: none if all is well.
         unknown: names the kind, if the webhook does not review it; then what looks like a pod template was reviewed.
     """
@@ -115,7 +115,7 @@ class Judged(NamedTuple):
     subject: Subject
     name: str
     is_pod: bool
-    asks: bool
+    requests_devices: bool
     findings: tuple[Violation, ...]
     unknown: str = ""
 
@@ -169,9 +169,9 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
     findings = tuple(v if v.rule not in refused else replace(v, level=Level.DENY) for v in outcome.violations)
     if outcome.mutations:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
-    asks = any(pod.requested for _, pod in outcome.pods)
+    requests_devices = any(pod.requested for _, pod in outcome.pods)
     unknown = "" if known else unknown_kind(request.group, request.kind)
-    return Judged(subject, text(raw, "metadata", "name"), is_pod, asks, findings, unknown)
+    return Judged(subject, text(raw, "metadata", "name"), is_pod, requests_devices, findings, unknown)
 
 
 def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
@@ -269,13 +269,13 @@ class Tally:
             self.workloads += 1
         if judged.unknown:
             _count(self.by_shape, judged.unknown)
-        self.asking += judged.asks
+        self.asking += judged.requests_devices
         if judged.findings:
             self.objects.update({finding.level for finding in judged.findings})
             for finding in judged.findings:
                 self.findings[finding.level] += 1
                 self._add(judged, finding)
-        elif judged.asks and self.fine:
+        elif judged.requests_devices and self.fine:
             self._add(judged, None)
 
     def add_findings(self, subject: Subject, found: Iterable[Violation], example: str = "") -> None:

@@ -169,7 +169,7 @@ def _parallel_pods(spec: Mapping[str, Any]) -> int | None:
 
 
 def _count(value: Any, default: int | None) -> int | None:
-    """A number of pods; None if it is none."""
+    """A number of pods; None if it is not one."""
     if value is None:
         return default
     valid = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_INT32

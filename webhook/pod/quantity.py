@@ -43,7 +43,7 @@ def parse(value: object) -> int | Fraction:
 
 
 def whole(value: object) -> int | None:
-    """Read a quantity as a whole number; None if it is none."""
+    """Read a quantity as a whole number; None if it is not one."""
     try:
         number = parse(value)
     except ValueError:

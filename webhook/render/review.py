@@ -69,7 +69,7 @@ class TextReport:
             self.terminal.line()
         word = _word(reviewed)
         self._counts[word] = self._counts.get(word, 0) + 1
-        self._fleet_missed |= reviewed.asks and not self.snapshot.knows_nodes
+        self._fleet_missed |= reviewed.requests_devices and not self.snapshot.knows_nodes
         self._headline(reviewed, word)
         self._changes(reviewed)
         self._findings(reviewed)
@@ -167,7 +167,7 @@ def note(reviewed: Reviewed) -> str:
     if outcome.touched and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:
-        return "" if reviewed.asks or outcome.violations else "requests no device"
+        return "" if reviewed.requests_devices or outcome.violations else "requests no device"
     if reviewed.not_reviewed:
         return f"not reviewed: {reviewed.not_reviewed}"
     return "nothing to review" + (" in this request" if reviewed.has_pods else ": neither a pod nor a workload")
@@ -208,7 +208,7 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield f"{first}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
     elif outcome.word == "warned":
         yield "it is admitted; read the warnings before you apply it"
-    elif reviewed.asks and reviewed.request.operation == "CREATE":
+    elif reviewed.requests_devices and reviewed.request.operation == "CREATE":
         yield "apply it unchanged"
 
 

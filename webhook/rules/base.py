@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook import names
 from webhook.devices.collections import Collections
@@ -70,6 +70,23 @@ class Toleration:
     value: str = ""
     effect: str = "NoSchedule"
 
+    def covered_by(self, own: Mapping[str, Any]) -> bool:
+        """Tell whether a toleration of a pod tolerates all that this one would, by Kubernetes' matching."""
+        key = own.get("key")
+        if key and key != self.key:
+            return False
+        effect, operator = own.get("effect"), own.get("operator") or "Equal"
+        if effect and effect != self.effect:
+            return False
+        if operator == "Exists":
+            return True
+        return operator == self.operator == "Equal" and bool(key) and (own.get("value") or "") == self.value
+
+    def json(self) -> dict[str, str]:
+        """The toleration as a pod has it."""
+        fields = {"key": self.key, "operator": self.operator, "value": self.value, "effect": self.effect}
+        return {key: text for key, text in fields.items() if text or key in ("key", "operator")}
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -88,7 +105,7 @@ class Settings:
 
 
 class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
-    """What a rule may know besides the pod: frozen values, handed in.
+    """The input of a rule besides the pod: frozen values.
 
     Attributes:
         namespace, user: of the request.

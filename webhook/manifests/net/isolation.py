@@ -3,14 +3,15 @@
 `webhook.manifests.net.expressions` has what they are made of.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 from webhook import names
 from webhook.devices.families import Family
 from webhook.manifests import match_conditions as when
 from webhook.manifests.cel import any_of, cut, list_of, quoted, text
 from webhook.manifests.net.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
-from webhook.manifests.net.paths import MAX_PATH, UNCLEAN, under
+from webhook.pod.paths import MAX_SLASHES
 from webhook.rules.isolation import ISOLATED, overriding
 from webhook.rules.validate import (
     host_access,
@@ -21,6 +22,16 @@ from webhook.rules.validate import (
     visible_devices,
 )
 from webhook.rules.wording import SHOW_NO_DEVICE
+
+# The API server has no function that cleans a path, and no loop. So the net refuses every path with a `..`, or through the
+# root directory of a process. Of all others, patterns match what `webhook.pod.paths.clean` takes out: doubled slashes, `.`,
+# and the link /var/run.
+MAX_PATH = 1_000  # characters of a path that is read
+
+UNCLEAN = rf"(?:^|/)\.\.(?:/|$)|(?:^|/)proc/(?:.*/)?root(?:/|$)|^(?:[^/]*/){{{MAX_SLASHES + 1}}}"
+
+_SLASH = r"/+(?:\./+)*"
+_START = r"^/*(?:\./+)*"
 
 # Of paths that only the net refuses.
 NOT_READ = f"a path with `..`, through /proc/…/root, or of more than {MAX_PATH} characters; write a plain one"
@@ -143,3 +154,24 @@ def _of_host_paths(condition: str, message: str) -> str:
 
 def _unclean(path: str) -> str:
     return f"(size({path}) > {MAX_PATH} || {path}.matches({text(UNCLEAN)}))"
+
+
+# --- paths -----------------------------------------------------------------------------------------------------------
+
+
+def under(paths: Iterable[str], exactly: Iterable[str] = ()) -> str:
+    """The pattern of all paths that begin with one of `paths`, or equal one of `exactly`.
+
+    Args:
+        paths: cleaned; one without a slash at its end matches every name that begins like its last part.
+        exactly: cleaned, with a slash at the end.
+    """
+    begins = [f"{_parts(path)}{r'(?:/|$)' if path.endswith('/') else ''}" for path in sorted(paths)]
+    equals = [rf"{_parts(path)}(?:/+\.?)*$" if path != "/" else r"\.?$" for path in sorted(exactly)]
+    return f"{_START}(?:{'|'.join(begins + equals)})"
+
+
+def _parts(path: str) -> str:
+    parts = [re.escape(part) for part in path.strip("/").split("/")]
+    link = rf"(?:var{_SLASH})?" if parts[0] == "run" else ""  # /var/run leads to /run
+    return link + _SLASH.join(parts)

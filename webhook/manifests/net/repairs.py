@@ -27,21 +27,7 @@ from webhook.rules.mutate import (
     scheduler_name,
     toleration,
 )
-from webhook.rules.tolerations import to_json
 from webhook.rules.wording import PARTS
-
-REPAIRS = frozenset(
-    rule.RULE.id
-    for rule in (limits_from_requests, default_number, default_memory, default_cores, scheduler_name, toleration)
-)
-_NODES = "it depends on the nodes, which an expression cannot read"
-_WARNS = "it changes what the author wrote and warns of it, and a MutatingAdmissionPolicy cannot warn"
-NOT_IN_NET = {
-    "percentage-to-memory": _NODES,
-    "memory-above-card": _NODES,
-    "ascend-memory-template": _WARNS,
-    "hide-devices": _WARNS,
-}
 
 _LISTS = {INIT: "init", REGULAR: "regular"}  # of containers, with the variable that holds each
 _REQUESTS_VGPU = f"d.amounts.exists(a, a.is.family == {text(Family.VGPU)})"
@@ -145,9 +131,7 @@ def _of_pod(policy: Policy) -> Iterator[str]:
         own = f"{spec}.tolerations"
         lacks = f"!(has({own}) && {own}.exists(t, {covers(settings.toleration)}))"
         wanted = both(_where_on(toleration.RULE, policy), f"variables.devices.exists(d, {_REQUESTS_VGPU})", lacks)
-        value = (
-            "{" + ", ".join(f"{text(key)}: {text(word)}" for key, word in to_json(settings.toleration).items()) + "}"
-        )
+        value = "{" + ", ".join(f"{text(key)}: {text(word)}" for key, word in settings.toleration.json().items()) + "}"
         appended, first = _add(text("/spec/tolerations/-"), value), _add(text("/spec/tolerations"), f"[{value}]")
         yield _where(wanted, f"(has({own}) ? [{appended}] : [{first}])")
 

@@ -17,7 +17,6 @@ from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
 from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some
 from webhook.manifests.net.namespaces import where
 from webhook.rules.isolation import ISOLATED, examples, overriding
-from webhook.rules.tolerations import to_json
 from webhook.rules.validate import (
     ascend_memory_oversize,
     ascend_mode_unread,
@@ -276,7 +275,7 @@ def _toleration_missing(scope: Scope) -> str:
     if wanted is None:
         return "[]"
     own = "variables.pod.spec.tolerations"
-    toleration = text(json.dumps(to_json(wanted), separators=(",", ":")))
+    toleration = text(json.dumps(wanted.json(), separators=(",", ":")))
     message = message_of(toleration_missing, toleration_missing.DETAIL, key=text(wanted.key), toleration=toleration)
     return some(f"!(has({own}) && {own}.exists(t, {covers(wanted)}))", message)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from webhook.devices.requests import DevicePod
 from webhook.pod.patch import APPEND, Edit
 from webhook.rules.base import VGPU_ONLY, Context, Mutation
-from webhook.rules.tolerations import covers, to_json
 
 
 def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
@@ -19,9 +18,9 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit]:
     if wanted is None:
         return
     for _, own in pod.view.tolerations():
-        if covers(own, wanted):
+        if wanted.covered_by(own):
             return
-    yield Edit(("spec", "tolerations", APPEND), to_json(wanted))
+    yield Edit(("spec", "tolerations", APPEND), wanted.json())
 
 
 RULE = Mutation(

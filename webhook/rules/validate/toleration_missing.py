@@ -10,7 +10,6 @@ from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
-from webhook.rules.tolerations import covers, to_json
 
 DETAIL = (
     "the pod does not tolerate the taint {key}, so no node with that taint takes it; add the toleration {toleration}"
@@ -20,11 +19,11 @@ DETAIL = (
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a missing toleration that nothing adds."""
     wanted = context.settings.toleration
-    if wanted is None or any(covers(own, wanted) for _, own in pod.view.tolerations()):
+    if wanted is None or any(wanted.covered_by(own) for _, own in pod.view.tolerations()):
         return
     yield Finding(
         "spec.tolerations",
-        DETAIL.format(key=wanted.key, toleration=json.dumps(to_json(wanted), separators=(",", ":"))),
+        DETAIL.format(key=wanted.key, toleration=json.dumps(wanted.json(), separators=(",", ":"))),
     )
 
 

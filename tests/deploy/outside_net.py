@@ -1,4 +1,4 @@
-"""The rules that no net holds, with the reason. A test finds every rule here or in a net."""
+"""The rules and repairs that no net has, with the reason. A test finds every other one in a net."""
 
 from collections.abc import Mapping
 
@@ -34,3 +34,21 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     _API_SERVER: ("limits-missing",),
 }
 OUTSIDE: Mapping[str, str] = {rule: reason for reason, rules in _REASONS.items() for rule in rules}
+
+_WARNS = "it changes what the author wrote and warns of it, and a MutatingAdmissionPolicy cannot warn"
+NOT_IN_NET: Mapping[str, str] = {
+    "percentage-to-memory": _FLEET,
+    "memory-above-card": _FLEET,
+    "ascend-memory-template": _WARNS,
+    "hide-devices": _WARNS,
+}
+REPAIRS = frozenset(
+    {
+        "limits-from-requests",
+        "default-number",
+        "default-memory",
+        "default-cores",
+        "scheduler-name",
+        "toleration",
+    }
+)  # those that it has
