@@ -201,7 +201,8 @@ def _request(url: str, body: bytes | None = None) -> str:
         with urllib.request.urlopen(request, timeout=30, context=context) as response:
             return response.read().decode()
     except urllib.error.HTTPError as error:
-        return f"HTTP {error.code}\n{error.read().decode()}"
+        with error:
+            return f"HTTP {error.code}\n{error.read().decode()}"
 
 
 def _wait_for(url: str) -> None:

@@ -130,6 +130,7 @@ def ends(console: Running, number: signal.Signals) -> str:
 def test_whoever_opens_it_to_the_world_is_warned(start: Start):
     console = start("--sample", "--allow-host", "console.example.org", bind="0.0.0.0")
     assert console.get("/rules", host="console.example.org") != b""
-    with pytest.raises(urllib.error.HTTPError, match="421"):
+    with pytest.raises(urllib.error.HTTPError, match="421") as refused:
         console.get("/rules", host="another.example.org")
+    refused.value.close()
     assert "without a password" in ends(console, signal.SIGINT)

@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -153,6 +154,7 @@ class Database:
         self.temporary = temporary
         self.name = "the temporary database" if temporary else _name(engine.url)
         self._engine = engine
+        weakref.finalize(self, engine.dispose).atexit = False  # otherwise connections stay open until they are collected
 
     @classmethod
     def new(cls, most_bytes: int) -> "Database":
