@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
@@ -117,7 +116,10 @@ def _totals(family: str, every: Iterable[OccupiedNode], config: DeviceConfig, si
 
 def total(amounts: Iterable[CardAmounts]) -> CardAmounts:
     """The sum."""
-    return reduce(CardAmounts.plus, amounts, NOTHING)
+    found = list(amounts)
+    return CardAmounts(
+        sum(one.slices for one in found), sum(one.memory for one in found), sum(one.cores for one in found)
+    )
 
 
 def capacity(card: OccupiedCard) -> CardAmounts:

@@ -1,13 +1,14 @@
 """Pods that are bound to nodes, as the API server or a file has them. Only what occupancy reads of them is kept."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import read_bound_pod
-from webhook.kube.client import Client
+from webhook.kube.client import Client, Page
 from webhook.kube.reflector import Reflector
 
 PODS = "/api/v1/pods"
@@ -29,13 +30,22 @@ def list_bound_pods(
         ClusterError: a request failed; status 403 if the user may not list the pods of all namespaces.
     """
     read = 0
-    for page in client.pages(PODS, BOUND, PAGE):
+    for page in _read_ahead(client.pages(PODS, BOUND, PAGE)):
         for raw in page.items:
             pod = read_bound_pod(raw, config)
             if pod is not None:
                 yield pod
         read += len(page.items)
         progress(read, page.remaining)
+
+
+def _read_ahead(pages: Iterator[Page]) -> Iterator[Page]:
+    """The same pages; the API server writes the next one while the last one is used."""
+    with ThreadPoolExecutor(1) as reader:
+        following = reader.submit(next, pages, None)
+        while (page := following.result()) is not None:
+            following = reader.submit(next, pages, None)
+            yield page
 
 
 def bound_pods_reflector(connect: Callable[[], Client], config: DeviceConfig) -> Reflector[BoundPod]:
