@@ -29,6 +29,7 @@ VALUES: dict[str, Json] = {
     "net-static": {"net": "static"},
     "net-repair": {"net": "static", "netRepair": True},
     "store": {"store": {"enabled": True}},
+    "store-pods": {"store": {"enabled": True, "readPods": True}},
 }
 # Files that name the version, and how.
 VERSIONED = [

@@ -78,6 +78,17 @@ def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], page:
     assert sorted(bindings) == [("ClusterRoleBinding", "vgpu-webhook"), ("RoleBinding", "vgpu-webhook")]
 
 
+def test_the_right_to_read_pods_is_a_choice_and_the_consoles_alone(found: list[Json], page: Json):
+    assert not [rule for each in found for rule in each.get("rules") or () if "pods" in rule.get("resources", ())]
+    granted = built(DEPLOY / "overlays" / "store-pods")
+    new = [each for each in granted if each["metadata"]["name"] == "vgpu-webhook-console-pods"]
+    assert sorted(map(str, granted)) == sorted(map(str, [*found, *new]))
+    role, binding = sorted(new, key=lambda each: str(each["kind"]))
+    assert [rule["resources"] for rule in role["rules"]] == [["pods"], ["podgroups"], ["jobs"]]
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
+    assert [subject["name"] for subject in binding["subjects"]] == [page["serviceAccountName"]]
+
+
 def test_the_way_to_the_database_is_open_for_both(found: list[Json]):
     policy = one(found, "NetworkPolicy", "vgpu-webhook-store")["spec"]
     (expression,) = policy["podSelector"]["matchExpressions"]

@@ -85,7 +85,10 @@ class FollowedPods:
     def problem(self) -> str | None:
         """Why the pods are unknown or out of date, and what to do; None if they are up to date."""
         if self._reflector.absent is not None:
-            return f"{self._reflector.absent}; give the console the right to list and watch the pods of all namespaces"
+            return (
+                f"{self._reflector.absent}; give the console the right to get, list and watch the pods of all namespaces, as "
+                "store.readPods of the chart and deploy/overlays/store-pods do"
+            )
         return self._reflector.problem
 
     def pods(self) -> Sequence[BoundPod]:
