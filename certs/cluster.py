@@ -170,27 +170,21 @@ class Cluster:
         metadata = {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "vgpu-webhook"}}
         secret = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
         collection = self._path(target).rpartition("/")[0]
-        try:
-            with explained(f"create {self.names.describe(target)}"):
-                self._client.create(collection, secret, {"fieldManager": _FIELD_MANAGER})
-        except Absent as error:
-            raise CertsError(
-                f"namespace {namespace} does not exist: apply the manifests first, or name another with --namespace"
-            ) from error
+        absent = CertsError(
+            f"namespace {namespace} does not exist: apply the manifests first, or name another with --namespace"
+        )
+        with explained(f"create {self.names.describe(target)}", absent):
+            self._client.create(collection, secret, {"fieldManager": _FIELD_MANAGER})
 
     def _replace(self, target: str, secret: Object) -> None:
-        try:
-            with explained(f"update {self.names.describe(target)}"):
-                self._client.replace(self._path(target), secret, {"fieldManager": _FIELD_MANAGER})
-        except Absent as error:
-            raise Conflict(f"{self.names.describe(target)} was deleted meanwhile") from error
+        place = self.names.describe(target)
+        with explained(f"update {place}", Conflict(f"{place} was deleted meanwhile")):
+            self._client.replace(self._path(target), secret, {"fieldManager": _FIELD_MANAGER})
 
     def _patch(self, kind: str, operations: list[Object]) -> None:
-        try:
-            with explained(f"patch {self.names.describe(kind)}"):
-                self._client.patch(self._path(kind), operations, JSON_PATCH, {"fieldManager": _FIELD_MANAGER})
-        except Absent as error:
-            raise Conflict(f"{self.names.describe(kind)} was deleted meanwhile") from error
+        place = self.names.describe(kind)
+        with explained(f"patch {place}", Conflict(f"{place} was deleted meanwhile")):
+            self._client.patch(self._path(kind), operations, JSON_PATCH, {"fieldManager": _FIELD_MANAGER})
 
     def _probe(self) -> None:
         """Make the API server call the webhook: through the Service, trusting only the caBundle."""

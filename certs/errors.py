@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from webhook.errors import ClusterError
+from webhook.kube.client import NOT_FOUND
 
 RIGHTS = "`python -m certs --help` lists the rights that are needed"
 _RETRIED = (429, 500, 502, 503, 504)
@@ -37,12 +38,17 @@ class Absent(CertsError):
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn errors of the API server into CertsErrors; `what` is the attempt, such as `get Secret a/b`."""
+def explained(what: str, absent: CertsError | None = None) -> Iterator[None]:
+    """Turn errors of the API server into CertsErrors.
+
+    Args:
+        what: the attempt, such as `get Secret a/b`.
+        absent: the error if the object does not exist; None for `Absent`.
+    """
     try:
         yield
     except ClusterError as error:
-        raise _explanation(what, error) from error
+        raise (absent if absent and error.status == NOT_FOUND else _explanation(what, error)) from error
 
 
 def _explanation(what: str, error: ClusterError) -> CertsError:

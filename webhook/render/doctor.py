@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from webhook.doctor.check import CheckResult, Status
 from webhook.doctor.registry import CHECKS
 from webhook.doctor.score import MOST, PRACTICES, Score
-from webhook.render.terminal import Style, Terminal
+from webhook.render.terminal import Piece, Style, Terminal
 from webhook.render.yaml import to_json
 
 _STYLES = {
@@ -28,13 +28,18 @@ def show(found: Sequence[CheckResult], terminal: Terminal) -> None:
         head = ((_STYLES[result.status], f"{word:<{_STATUS_WIDTH}}"), "  ", f"{result.check:<{_CHECK_WIDTH}}  ")
         unchecked = result.status is Status.UNCHECKED
         message = f"not checked: {result.message}, {result.remedy}" if unchecked else result.message
-        terminal.paragraph("", head, message, _HANGING)
-        if result.remedy and not unchecked:
-            terminal.paragraph(_HANGING, ((Style.BOLD, "do "),), result.remedy, _HANGING + "   ")
+        _show_entry(terminal, head, message, "" if unchecked else result.remedy, _HANGING)
     counts = Counter(result.status for result in found)
     pieces = [(_STYLES[status], f"{counts[status]} {status}") for status in Status if counts[status]]
     terminal.line()
     terminal.line(*[piece for part in pieces for piece in (part, ", ")][:-1])
+
+
+def _show_entry(terminal: Terminal, head: tuple[Piece, ...], text: str, remedy: str, hanging: str) -> None:
+    """A text behind its head, and below it what to do, if there is anything to do."""
+    terminal.paragraph("", head, text, hanging)
+    if remedy:
+        terminal.paragraph(hanging, ((Style.BOLD, "do "),), remedy, hanging + "   ")
 
 
 def as_json(found: Sequence[CheckResult]) -> str:
@@ -59,9 +64,7 @@ def show_score(found: Sequence[Score], terminal: Terminal) -> None:
         head = ((_POINT_STYLES[score.points], points), "  ", f"{score.practice:<{_PRACTICE_WIDTH}}  ")
         unread = score.points is None
         evidence = f"not read: {score.evidence}, {score.remedy}" if unread else score.evidence
-        terminal.paragraph("", head, evidence, _SCORE_HANGING)
-        if score.remedy and not unread:
-            terminal.paragraph(_SCORE_HANGING, ((Style.BOLD, "do "),), score.remedy, _SCORE_HANGING + "   ")
+        _show_entry(terminal, head, evidence, "" if unread else score.remedy, _SCORE_HANGING)
     reached, most = _sum(found)
     terminal.line()
     terminal.line(f"{reached} of {most} points")

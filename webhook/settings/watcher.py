@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -104,12 +105,14 @@ class SettingsWatcher:
         since = dict.fromkeys(PART_NAMES, datetime.now(UTC))
         self._in_use = _InUse(inputs if keep_inputs else None, snapshot, since)
         self._cluster = None if cluster is None else _cluster_sources(cluster, given)
+        more: list[Job] = []
         if self._cluster is None:
             watched = WatchedFiles(_FILES, files.paths, self._build_from_files, self._use, seen)
         else:
-            watched = WatchedFiles(_FILES, files.paths, self._load, self._use_files, seen)
+            watched = WatchedFiles(_FILES, files.paths, self._load, partial(setattr, self._cluster, "files"), seen)
+            more = [partial(self._follow, self._cluster)]
         self._file_watcher = FileWatcher([watched], reloaded)
-        self.jobs: Sequence[Job] = [self._file_watcher.run, *([self._follow_cluster] if self._cluster else [])]
+        self.jobs: Sequence[Job] = [self._file_watcher.run, *more]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -203,10 +206,6 @@ class SettingsWatcher:
         inputs = self._load().inputs()
         return inputs, inputs.snapshot()
 
-    def _use_files(self, files: FileSettings) -> None:
-        if self._cluster is not None:
-            self._cluster.files = files
-
     def _use(self, built: tuple[SnapshotInputs, Snapshot]) -> None:
         inputs, snapshot = built
         now, before = datetime.now(UTC), self._in_use
@@ -217,10 +216,7 @@ class SettingsWatcher:
         self._in_use = _InUse(inputs if self._keep_inputs else None, snapshot, since)
         self._use_snapshot(snapshot)
 
-    async def _follow_cluster(self) -> None:
-        cluster = self._cluster
-        if cluster is None:
-            return
+    async def _follow(self, cluster: "ClusterSources") -> None:
         sys.setswitchinterval(SWITCH_SECONDS)
         cluster.start()
         built: ClusterVersion | None = None
