@@ -154,7 +154,8 @@ class Database:
         self.temporary = temporary
         self.name = "the temporary database" if temporary else _name(engine.url)
         self._engine = engine
-        weakref.finalize(self, engine.dispose).atexit = False  # otherwise connections stay open until they are collected
+        # Otherwise connections stay open until they are collected.
+        weakref.finalize(self, engine.dispose).atexit = False
 
     @classmethod
     def new(cls, most_bytes: int) -> "Database":
