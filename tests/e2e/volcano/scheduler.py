@@ -1,9 +1,11 @@
 """Volcano's own scheduler and controllers against the test cluster. No kubelet: a pod that gets a node is bound."""
 
+import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,17 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.audit.recording import CONFIG
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, create_node
 from tests.e2e.cluster import ADMIN_TOKEN, Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
+from webhook.devices.nodes import read_node
+from webhook.devices.scheduler import parse_scheduler_conf
+from webhook.policy.policy import parse_policy
+from webhook.settings.snapshot import SnapshotInputs
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
 HOW_TO_GET_THEM = (
@@ -25,8 +32,12 @@ HOW_TO_GET_THEM = (
 )
 PERIOD = 0.2  # seconds between two scheduling cycles
 CYCLES = 10  # what is not bound after so many is never bound
+NEVER = PERIOD * CYCLES
+SOON = 4 * NEVER  # for what is to be bound; most needs two cycles
+JOB_SECONDS = 1.0  # until the controllers have made the pods of a job
 START_SECONDS = 60.0
 NAMESPACE = "default"
+SEED = int(os.environ.get("PROOF_SEED", "1"))
 
 # Volcano's device code reads its own credentials from the files of a pod, wherever it runs.
 _IN_POD = (
@@ -61,6 +72,24 @@ def version() -> str:
     found = re.search(r"\d+\.\d+\.\d+", os.environ.get("VOLCANO_VERSION") or str(assets()))
     assert found, "VOLCANO_VERSION: write the release like 1.15.1"
     return found[0]
+
+
+NOT_STARTED = "NOT STARTED"
+
+
+def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
+    """What the engine knows of the cluster: the same nodes, and the scheduler's version and configuration."""
+    nodes = [node for raw in load_nodes(fleet) if (node := read_node(raw, CONFIG)) is not None]
+    policy = parse_policy({"target": {"volcano": version()}, "workloads": "deny"}, "test")
+    return SnapshotInputs(CONFIG, policy, nodes, parse_scheduler_conf(yaml.safe_load(conf), "test"))
+
+
+def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
+    """Print what came of random objects; there may be no differences."""
+    print(f"\n{title}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
+    for each in differences:
+        print(json.dumps(each))
+    assert not differences
 
 
 class Volcano:
@@ -101,6 +130,27 @@ class Volcano:
         self._daemons.pop().close()
         self._daemons.append(Daemon(self._command, self._directory / f"{BINARIES[0]}.log"))
 
+    def tries(self, api: Api, attempt: Callable[[], bool]) -> str:
+        """Try to start something, and, if it does not start, once more with a fresh scheduler and an empty fleet.
+
+        A scheduler that has run may hold on to bookings and MIG geometries of pods that are gone.
+        """
+        for word in ("started", "started by a fresh scheduler"):
+            found = attempt()
+            clear(api, NAMESPACE)
+            if found:
+                return word
+            if word == "started":
+                self.begin_afresh(api)
+        return NOT_STARTED
+
+    def begin_afresh(self, api: Api) -> None:
+        """Start the scheduler again, and wait until it uses devices and has none booked."""
+        self.restart_scheduler()
+        self.wait(api, FIRST, NAMESPACE)
+        touch_nodes(api)  # 1.14 keeps what the first pod had booked until the next event of its node
+        time.sleep(2 * PERIOD)
+
     def wait(self, api: Api, pod: dict[str, Any], namespace: str) -> None:
         """Touch the nodes until a pod that fits gets cards: a fresh scheduler has no devices before each node's next event."""
         deadline = time.monotonic() + START_SECONDS
@@ -108,9 +158,7 @@ class Volcano:
             for daemon in self._daemons:
                 code = daemon.process.poll()
                 assert code is None, f"{daemon.log.stem} ended with {code}:\n{daemon.tail()}"
-            for node in api.get("/api/v1/nodes").body["items"]:
-                path = f"/api/v1/nodes/{node['metadata']['name']}"
-                api.merge(path, {"metadata": {"annotations": {"touched": str(time.monotonic())}}})
+            touch_nodes(api)
             found = place(api, namespace, [pod], PERIOD * CYCLES)[0]
             clear(api, namespace)
             if found and "volcano.sh/vgpu-ids-new" in found["metadata"]["annotations"]:
@@ -120,6 +168,13 @@ class Volcano:
     def close(self) -> None:
         for daemon in reversed(self._daemons):
             daemon.close()
+
+
+def touch_nodes(api: Api) -> None:
+    """Make an event of each node."""
+    for node in api.get("/api/v1/nodes").body["items"]:
+        path = f"/api/v1/nodes/{node['metadata']['name']}"
+        api.merge(path, {"metadata": {"annotations": {"touched": str(time.monotonic())}}})
 
 
 @contextmanager
@@ -161,6 +216,26 @@ def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str
 
 
 FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 1000}])
+
+
+def vcjob(
+    name: str, tasks: list[tuple[int, list[dict[str, int]]]], minimum: int, queue: str = "default"
+) -> dict[str, Any]:
+    """A Volcano Job: of each task the pods, and what their containers request."""
+    described = [
+        {
+            "name": f"task{index}",
+            "replicas": replicas,
+            "template": {"spec": manifest(name, limits)["spec"] | {"restartPolicy": "Never"}},
+        }
+        for index, (replicas, limits) in enumerate(tasks)
+    ]
+    return {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"schedulerName": "volcano", "queue": queue, "minAvailable": minimum, "tasks": described},
+    }
 
 
 def bound(api: Api, namespace: str) -> dict[str, dict[str, Any]]:
