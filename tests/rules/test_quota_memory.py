@@ -1,0 +1,90 @@
+"""quota-memory, compared with every choice of cards that the pod may get."""
+
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import strategies
+from tests.audit.recording import request
+from webhook import names
+from webhook.devices.collections import Collections
+from webhook.devices.config_file import parse_device_config
+from webhook.devices.nodes import read_node
+from webhook.devices.quotas import Quotas, read_quota
+from webhook.policy.policy import parse_policy
+from webhook.review import review
+from webhook.settings.snapshot import SnapshotInputs
+
+KEY = f"limits.{names.VGPU_MEMORY}"
+SPLIT = 2
+TYPE = "NVIDIA-Tesla T4"
+CONFIG = parse_device_config({}, "test")
+
+nodes = st.lists(st.lists(st.sampled_from([7, 7, 16]), min_size=2, max_size=3), min_size=1, max_size=2)
+containers = st.lists(st.tuples(st.integers(1, 2), st.none() | st.sampled_from([1, 4, 6])), min_size=1, max_size=2)
+offsets = st.lists(st.integers(-7, 10), min_size=1, max_size=2)  # of the quotas from what the pod needs, or about that
+
+Taken = tuple[tuple[int, int], ...]  # of each card: slices and memory
+
+
+def held(cards: list[int], wanted: list[tuple[int, int | None]], taken: Taken) -> list[int]:
+    """The memory that the pod has of one node, for every choice of cards."""
+    if not wanted:
+        return [sum(memory for _, memory in taken)]
+    (number, memory), *others = wanted
+    found = []
+    for chosen in combinations(range(len(cards)), number):
+        after = list(taken)
+        for card in chosen:
+            slices, used = after[card]
+            after[card] = (slices + 1, used + (cards[card] if memory is None else memory))
+        if all(slices <= SPLIT and used <= card for (slices, used), card in zip(after, cards, strict=True)):
+            found += held(cards, others, tuple(after))
+    return found
+
+
+@given(nodes, containers, offsets)
+def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
+    fleet: list[list[int]], wanted: list[tuple[int, int | None]], offsets: list[int]
+):
+    needed = sum(number * (memory or 7) for number, memory in wanted)
+    allowed = [max(needed + offset, 1) for offset in offsets]
+    raw = [
+        strategies.node_json(f"n{at}", strategies.register([(TYPE, memory) for memory in cards], split=SPLIT))
+        for at, cards in enumerate(fleet)
+    ]
+    quotas = [
+        read_quota({"metadata": {"name": f"q{at}", "namespace": "default"}, "spec": {"hard": {KEY: limit}}})
+        for at, limit in enumerate(allowed)
+    ]
+    inputs = SnapshotInputs(
+        CONFIG,
+        parse_policy({"target": {"devicePlugin": "1.11.0"}}, "test"),
+        [node for each in raw if (node := read_node(each, CONFIG)) is not None],
+        collections=Collections(quotas=Quotas([quota for quota in quotas if quota is not None])),
+    )
+    described = [
+        {
+            "name": f"c{at}",
+            "resources": {
+                "limits": {names.VGPU_NUMBER: str(number)} | ({names.VGPU_MEMORY: str(memory)} if memory else {})
+            },
+        }
+        for at, (number, memory) in enumerate(wanted)
+    ]
+    outcome = review(
+        request({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": described}}), inputs.snapshot()
+    )
+    reported = {
+        at
+        for violation in outcome.violations
+        if violation.rule == "quota-memory"
+        for at in range(len(allowed))
+        if f'"q{at}"' in violation.message
+    }
+    ways = [memory for cards in fleet for memory in held(cards, wanted, ((0, 0),) * len(cards))]
+    exceeded = {at for at, limit in enumerate(allowed) if all(memory > limit for memory in ways)}
+    assert not ways or reported <= exceeded
+    if all(memory is not None for _, memory in wanted) or len({memory for cards in fleet for memory in cards}) == 1:
+        assert not ways or reported == exceeded
