@@ -8,6 +8,7 @@ from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, nam
 from webhook.doctor.setup import CONFIGURATIONS, NAME, SECRET, Setup, own_configurations, service
 from webhook.doctor.volcano import PLUGIN_NAMESPACES
 from webhook.lenient import table, tables, text, texts
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
 
 CA_SECRET = f"{NAME}-ca"
 ADMINS = "cluster-admin"
@@ -16,11 +17,15 @@ _EVERYONE = ("system:authenticated", "system:unauthenticated", "system:anonymous
 _WRITE = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 _READ = frozenset({"get", "list", "watch"})
 _ADMISSION = "admissionregistration.k8s.io"
-_POD_MAKERS = {
-    "": ("pods", "replicationcontrollers"),
-    "apps": ("deployments", "daemonsets", "statefulsets", "replicasets"),
-    "batch": ("jobs", "cronjobs"),
-}
+# What makes pods in every cluster with Volcano; a PodTemplate alone makes none.
+_POD_MAKERS = [
+    ("", "pods"),
+    *[
+        (kind.group, kind.plural)
+        for kind in WORKLOAD_KINDS.values()
+        if kind.group in KUBERNETES_GROUPS | {VCJOB_GROUP} and kind.kind != "PodTemplate"
+    ],
+]
 
 
 class Right(NamedTuple):
@@ -48,7 +53,7 @@ def secret_readers(setup: Setup) -> Iterator[CheckResult]:
 
 def pod_creators(setup: Setup) -> Iterator[CheckResult]:
     """Only administrators may create pods beside the webhook: such pods mount its Secrets and use its accounts."""
-    rights = [Right(frozenset({"create"}), group, name) for group, each in _POD_MAKERS.items() for name in each]
+    rights = [Right(frozenset({"create"}), group, resource) for group, resource in _POD_MAKERS]
     yield _judged(setup, rights, f"create pods in {service(setup.facts)[0]}", "use its Secrets and accounts")
 
 
