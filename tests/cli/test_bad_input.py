@@ -282,6 +282,5 @@ def test_standard_input_is_closed(command):
 
 
 @pytest.mark.parametrize("streams", [">&-", ">&- 2>&-", "| head -c 1"])
-@pytest.mark.parametrize("command", [f"review {SAMPLES}/pod-repaired.yaml", "rules"])
-def test_standard_output_is_closed(command, streams):
-    assert FOREIGN.search(piped(f"{command} {streams}").stderr.decode()) is None
+def test_standard_output_is_closed(streams):
+    assert FOREIGN.search(piped(f"rules {streams}").stderr.decode()) is None

@@ -87,7 +87,9 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
         assert ran.returncode in (0, 1), ran.stderr
         assert ran.stdout
     children = [child(demo, "serve"), child(demo, "console")]
-    demo.send_signal(signal.SIGINT)
+    for _ in range(3):  # by somebody impatient
+        demo.send_signal(signal.SIGINT)
+        time.sleep(0.05)
     assert demo.wait(60) == 0
     assert "Traceback" not in demo.stderr.read()
     assert not Path(ca).exists()
@@ -117,8 +119,8 @@ def test_the_console_goes_on_without_its_webhook(demo):
 
 @pytest.mark.parametrize(
     "numbers",
-    [[signal.SIGINT] * 3, [signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]],
-    ids=["impatient", "terminated", "closed"],
+    [[signal.SIGTERM], [signal.SIGHUP, signal.SIGINT]],
+    ids=["terminated", "closed"],
 )
 def test_nothing_of_it_is_left_behind(demo, numbers):
     read_until(demo, "Press Ctrl-C to stop")

@@ -84,6 +84,7 @@ def test_verdicts_are_the_schedulers(fleet, explained):
         placements = {shape["placement"] for pod in line["explain"] for shape in pod["shapes"]}
         if line["explain"] and line["explain"][0]["placeable"]:
             assert ("fits" in placements) == (case["expect"] == "allow"), (case, line["explain"])
+        _check_slices(case, line)
 
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
@@ -98,15 +99,14 @@ def test_verdicts_on_other_families_are_the_schedulers(fleet, explained):
         assert all("fits" in some for some in placements) == line["allowed"], (case, line["explain"])
 
 
-@pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
-def test_slices_lie_on_different_cards_of_the_node(fleet, explained):
-    for case, line in zip(fleet["cases"], explained(fleet), strict=True):
-        counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
-        for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
-            cards = sum(kind["count"] for kind in shape["cards"])
-            taken = [container["cards"] for container in shape["slices"]["containers"]]
-            assert [len(set(one)) for one in taken] == [count for count in counts if count]
-            assert all(0 <= card < cards for one in taken for card in one)
+def _check_slices(case: dict[str, Any], line: dict[str, Any]) -> None:
+    """They lie on different cards of the node."""
+    counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
+    for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
+        cards = sum(kind["count"] for kind in shape["cards"])
+        taken = [container["cards"] for container in shape["slices"]["containers"]]
+        assert [len(set(one)) for one in taken] == [count for count in counts if count]
+        assert all(0 <= card < cards for one in taken for card in one)
 
 
 @pytest.mark.parametrize("fleet", FLEETS[::3], ids=lambda fleet: fleet["id"])

@@ -380,12 +380,6 @@ def test_a_reader_that_leaves_early_is_no_error(write):
     assert ran.stderr == b""
 
 
-def test_a_full_disk_is_told_without_a_traceback(write):
-    ran = shell_pipe(f"review -o json {write('pod.yaml', pod())} > /dev/full")
-    assert ran.returncode == 2
-    assert ran.stderr == b"error: cannot write the report: No space left on device\n"
-
-
 def test_it_starts_without_the_server(write):
     path = write("pod.yaml", pod(limits=vgpus(1)))
     code = (
