@@ -119,7 +119,7 @@ def test_it_matches_and_sums_up_what_the_filter_admits(empty: Any, found: list[D
 
 
 def test_what_it_forgot_is_in_no_answer(store: DecisionStore):
-    for begin in range(0, 2000, 50):
+    for begin in range(0, 1200, 50):
         batch = [
             (
                 orjson.dumps({**orjson.loads(LINES[1]), "user": f"u{number}"}),

@@ -88,7 +88,12 @@ def place(raw):
 
 def healthy():
     """All objects of the healthy cluster by place."""
-    return {place(raw): copy.deepcopy(raw) for raw in [*_documents(), secret(), *installed()]}
+    return copy.deepcopy(_healthy())
+
+
+@cache
+def _healthy():
+    return {place(raw): raw for raw in [*_documents(), secret(), *installed()]}
 
 
 def facts_of(objects, **changes):

@@ -18,7 +18,7 @@ from tests.server.conftest import SETTINGS, Start
 from tests.server.program import PYTHON_PARSER, Program, until
 from tests.server.reviews import answer, review
 
-CONNECTIONS = 20
+CONNECTIONS = 12
 QUICK = {
     "transport.HANDSHAKE_SECONDS": 1.0,
     "transport.SHUTDOWN_SECONDS": 0.1,
