@@ -23,9 +23,9 @@ BEGUN = [
 
 
 @pytest.fixture
-def port() -> Iterator[int]:
+def port(request: pytest.FixtureRequest) -> Iterator[int]:
     found = free_port()
-    limits = {"console.serving.SILENCE_SECONDS": SILENCE, "console.serving.READING_SECONDS": READING}
+    limits = {"console.serving.SILENCE_SECONDS": SILENCE, "console.serving.READING_SECONDS": request.param}
     command = [*altered("console", limits), "--sample", "--bind", f"127.0.0.1:{found}"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until(lambda: answers(found))
@@ -43,6 +43,7 @@ def answers(port: int, timeout: float = 5) -> bool:
         return False
 
 
+@pytest.mark.parametrize("port", [10 * PATIENCE], indirect=True)
 def test_they_do_not_keep_the_others_out(port: int):
     silent = []
     for number in range(THREADS + 2):
@@ -54,6 +55,7 @@ def test_they_do_not_keep_the_others_out(port: int):
         each.close()
 
 
+@pytest.mark.parametrize("port", [READING], indirect=True)
 def test_nor_do_those_who_say_a_little_at_a_time(port: int):
     slow = []
     for number in range(THREADS + 2):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from tests.kube.apihttp import Handler
 
 Fault = Callable[[Handler], None]
-HANGS = 60.0  # seconds
 
 
 def status(code: int, headers: dict[str, str] | None = None, message: str = "") -> Fault:
@@ -45,7 +44,7 @@ def slow(seconds: float, count: int) -> Fault:
 
 def hang(handler: Handler) -> None:
     """No answer at all, and the connection stays."""
-    handler.api.sleep(HANGS)
+    handler.api.sleep(60)
     handler.close_connection = True
 
 
