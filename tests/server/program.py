@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ DATA = Path(__file__).parents[1] / "data"
 COMMAND = Path(sys.executable).with_name("vgpu-webhook")
 START_SECONDS = 30.0
 EXIT_SECONDS = 15.0  # far more than it takes, and less than the server waits for requests in flight
-RANDOM = random.SystemRandom()  # Hypothesis sets the seed of the usual one
+PORTS = 1000  # for each process of the tests
+WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+NUMBERS = count(random.SystemRandom().randrange(PORTS))  # Hypothesis sets the seed of the usual one
 PYTHON_PARSER = {"gunicorn.SETTINGS": "module.SETTINGS | {'http_parser': 'python'}"}  # constants, see Program
 
 
@@ -41,9 +44,9 @@ def until(holds: Callable[[], Any], seconds: float = 30.0) -> Any:
 
 
 def free_port() -> int:
-    """A port below those of outgoing connections; any, since other processes of the tests look for one, too."""
-    for _ in range(100):
-        port = RANDOM.randrange(20_000, 32_000)
+    """A port below those of outgoing connections, in a range of this process of the tests: others find other ports."""
+    for number in islice(NUMBERS, PORTS):
+        port = 20_000 + PORTS * (WORKER % 12) + number % PORTS
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
