@@ -125,7 +125,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path, make):
     )
     found: list = []
     asked.start()
-    asked.join(10)
+    asked.join(60)
     assert "not a regular file" in part(found[0], "certificate")["message"]
 
 
