@@ -101,6 +101,29 @@ def test_a_shipper_that_starts_again_loses_nothing_and_repeats_nothing(
         assert stored(world.url) == world.expected
 
 
+def test_its_metrics_show_how_far_it_is_behind(tmp_path: Path):
+    log, port, url = tmp_path / "audit.jsonl", free_port(), f"sqlite:///{tmp_path}/none/decisions.db"
+    log.write_bytes(b"".join(line(number) + b"\n" for number in range(5)))
+    output = tmp_path / "shipper.txt"
+    program = Killed("audit", "ship", "--metrics-bind", f"127.0.0.1:{port}", str(log), url=url, output=output)
+
+    def shown(name: str) -> float:
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                text = answer.read().decode()
+        except OSError:
+            return -1.0
+        return next(float(row.split()[1]) for row in text.splitlines() if row.startswith(f"vgpu_webhook_{name} "))
+
+    until(lambda: shown("ship_failures_total") > 1)
+    assert shown("ship_lag_seconds") > 1
+    assert shown("ship_decisions_total") == 0
+    (tmp_path / "none").mkdir()
+    until(lambda: shown("ship_decisions_total") == 5)
+    until(lambda: shown("ship_lag_seconds") < 2)
+    assert program.end() == 0
+
+
 # --- a full disk ------------------------------------------------------------------------------------------------------
 
 FULL_DISK = """

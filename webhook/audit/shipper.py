@@ -10,10 +10,14 @@ import threading
 import time
 from collections.abc import Iterator
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
 from webhook.audit.database import Database
 from webhook.audit.reader import Batch, LogTail, parse_position, spell_position
 from webhook.audit.store import DecisionStore, Retention, Shipped
 from webhook.errors import StoreError
+from webhook.names import METRIC_PREFIX as PREFIX
 
 POLL = 1.0  # seconds between two looks at the log
 BATCH, BATCH_BYTES = 1000, 4 << 20  # decisions of one transaction, and their lines
@@ -22,10 +26,17 @@ LONGEST_PAUSE = 30.0  # seconds between two attempts
 REPORT_EVERY = 60.0  # seconds between two messages about the same problem
 DRAIN = 20.0  # seconds that are left at the end for what is not stored yet
 
+# Each with its description and its labels.
+METRICS = {
+    "ship_lag_seconds": ("Time since all decisions of the log were in the database.", ()),
+    "ship_decisions": ("Decisions added to the database.", ()),
+    "ship_failures": ("Times that the database could not be used.", ()),
+}
+
 log = logging.getLogger(__name__)
 
 
-class Shipper:
+class Shipper(Collector):
     """Follows a log and adds its decisions to a database.
 
     Attributes:
@@ -36,9 +47,15 @@ class Shipper:
     def __init__(self, path: str, source: str, database: Database, keep: Retention) -> None:
         """Take the log, and what it is called in the database, and which decisions the database keeps."""
         self.stored = self.failures = 0
+        self._caught_up = time.monotonic()
         self._path, self._source = path, source
         self._database, self._keep = database, keep
         self._reported = dict[str, float]()
+
+    @property
+    def lag(self) -> float:
+        """Seconds since all that the log had was stored, or since the start; a second or two while all is well."""
+        return time.monotonic() - self._caught_up
 
     def run(self, stop: threading.Event) -> bool:
         """Ship until `stop` is set and all is stored that was written before; False if that takes too long."""
@@ -82,6 +99,8 @@ class Shipper:
                         position = reached
                         self.stored += len(batch)
                 self._report(*tail.complaints, *([tail.problem] if tail.problem else []))
+                if not tail.problem or tail.missing:
+                    self._caught_up = time.monotonic()
                 if ending:
                     return
                 if time.monotonic() >= forget_at:
@@ -91,6 +110,12 @@ class Shipper:
                 stop.wait(POLL)
         finally:
             tail.close()
+
+    def collect(self) -> Iterator[Metric]:
+        """Its metrics, for Prometheus."""
+        yield GaugeMetricFamily(PREFIX + "ship_lag_seconds", METRICS["ship_lag_seconds"][0], self.lag)
+        yield CounterMetricFamily(PREFIX + "ship_decisions", METRICS["ship_decisions"][0], self.stored)
+        yield CounterMetricFamily(PREFIX + "ship_failures", METRICS["ship_failures"][0], self.failures)
 
     def _batches(self, tail: LogTail) -> Iterator[Batch]:
         """What was written since, in parts; the last may be empty."""

@@ -249,11 +249,22 @@ exit codes:
     default="4Gi",
     help="Delete the oldest ones when the database becomes larger.",
 )
-def ship(path: str, store: str, source: str | None, keep_age: timedelta, keep_bytes: int) -> int:
+@click.option(
+    "--metrics-bind",
+    metavar="HOST:PORT",
+    help="Where to serve /metrics, with how far it is behind; without TLS; default nowhere.",
+)
+def ship(
+    path: str, store: str, source: str | None, keep_age: timedelta, keep_bytes: int, metrics_bind: str | None
+) -> int:
     """Add an audit log to a database, and follow it; one process for each log, beside each replica."""
+    from gunicorn.util import parse_address  # noqa: PLC0415
+    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
+
     from webhook.audit.database import Database  # noqa: PLC0415  # SQLAlchemy takes a second to import
     from webhook.audit.shipper import Shipper  # noqa: PLC0415
     from webhook.audit.store import Retention  # noqa: PLC0415
+    from webhook.server.gunicorn import check_address  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     stop = Event()
@@ -262,6 +273,12 @@ def ship(path: str, store: str, source: str | None, keep_age: timedelta, keep_by
     name = source or f"{socket.gethostname()}:{Path(refuse_url(path)).absolute()}"
     keep = Retention(decisions=sys.maxsize, bytes=keep_bytes, age=keep_age)
     shipper = Shipper(path, name, Database.at(store), keep)
+    if metrics_bind:
+        check_address(metrics_bind, "--metrics-bind")
+        host, port = parse_address(metrics_bind)
+        registry = CollectorRegistry()
+        registry.register(shipper)
+        start_http_server(port, host, registry)
     return ExitCode.OK if shipper.run(stop) else ExitCode.FOUND
 
 

@@ -166,7 +166,7 @@ def bound_open_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def check_address(bind: str) -> None:
+def check_address(bind: str, option: str = "--bind") -> None:
     """Bind to an address as a test: gunicorn would try five times, and its message is less clear.
 
     Raises:
@@ -175,11 +175,11 @@ def check_address(bind: str) -> None:
     try:
         address = parse_address(bind)
         if not isinstance(address, tuple) or ":" not in bind:
-            raise ConfigError(f"{bind}: not an address; give --bind HOST:PORT")
+            raise ConfigError(f"{bind}: not an address; give {option} HOST:PORT")
         with socket.socket(socket.AF_INET6 if is_ipv6(address[0]) else socket.AF_INET) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        raise ConfigError(f"{bind}: {error.strerror or error}; name another address with --bind HOST:PORT") from error
+        raise ConfigError(f"{bind}: {error.strerror or error}; name another address with {option} HOST:PORT") from error
     except (RuntimeError, OverflowError) as error:
-        raise ConfigError(f"{bind}: not an address; give --bind HOST:PORT") from error
+        raise ConfigError(f"{bind}: not an address; give {option} HOST:PORT") from error
