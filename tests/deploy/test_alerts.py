@@ -94,6 +94,14 @@ def fleet_age(seconds: float) -> Scene:
     return always(lambda metrics: setattr(metrics, "fleet_age", lambda: seconds))
 
 
+def ship_lag(seconds: float) -> Scene:
+    def scene(recording: Recording) -> None:
+        for at in every():
+            recording.add(at, "vgpu_webhook_ship_lag_seconds", seconds, POD)
+
+    return scene
+
+
 def other_restarts(recording: Recording) -> None:
     """A counter falls back to 0 when the pod restarts."""
     for at in every():
@@ -122,6 +130,7 @@ FIRES: dict[str, list[tuple[str, Scene]]] = {
     "VgpuWebhookFleetUnknown": [("no node", nodes(0))],
     "VgpuWebhookFleetStale": [("for 400 s", fleet_age(400))],
     "VgpuWebhookAuditLost": [("a line", once(lambda metrics: metrics.audit_failed()))],
+    "VgpuWebhookDecisionsNotShipped": [("for an hour", ship_lag(3600))],
 }
 QUIET: dict[str, list[tuple[str, Scene]]] = {
     "VgpuWebhookDown": [("one of two replicas is up", lambda r: (up(0, pod="b")(r), up(1)(r))[1])],
@@ -156,6 +165,7 @@ QUIET: dict[str, list[tuple[str, Scene]]] = {
     ],
     "VgpuWebhookFleetStale": [("20 s", fleet_age(20)), ("nodes from a file have no age", always(nothing))],
     "VgpuWebhookAuditLost": [("none lost", always(nothing))],
+    "VgpuWebhookDecisionsNotShipped": [("a pause between two attempts", ship_lag(35)), ("no store", always(nothing))],
 }
 
 

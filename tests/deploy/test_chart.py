@@ -269,7 +269,7 @@ def test_labels_and_annotations():
     for document in found:
         metadata = document["metadata"]
         assert (metadata["labels"]["team"], metadata["annotations"]["owner"]) == ("gpu", "infra"), document["kind"]
-        watched = document["kind"] in ("ServiceMonitor", "PrometheusRule")
+        watched = document["kind"] in ("ServiceMonitor", "PodMonitor", "PrometheusRule")
         assert metadata["labels"].get("release") == ("prometheus" if watched else None), document["kind"]
     template = one(found, "Deployment")["spec"]["template"]["metadata"]
     assert template["labels"].items() >= {"team": "gpu", "mesh": "off"}.items()

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from tests.cases import each_case
-from tests.deploy.files import DEPLOY, ROOT, documents, one
+from tests.deploy.files import DEPLOY, ROOT, built, documents, one
+from webhook.audit.shipper import METRICS as SHIP_METRICS
 from webhook.cli.certs import service_hosts
 from webhook.console.metrics import GAUGES as CONSOLE_GAUGES
 from webhook.server.metrics import PREFIX, Metrics
@@ -33,7 +34,7 @@ def exposed() -> set[str]:
     names = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().exposition().decode(), re.MULTILINE):
         names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
-    return names | {PREFIX + name for name in CONSOLE_GAUGES}
+    return names | {PREFIX + name for name in (*CONSOLE_GAUGES, *SHIP_METRICS)}
 
 
 @each_case("expression", sorted(set(expressions())))
@@ -51,7 +52,7 @@ def test_an_expression_names_what_exists(expression: str):
 def _labels(name: str) -> set[str]:
     from webhook.server import metrics
 
-    for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS, CONSOLE_GAUGES):
+    for table in (metrics.COUNTERS, metrics.GAUGES, metrics.HISTOGRAMS, CONSOLE_GAUGES, SHIP_METRICS):
         for short, (_, labels) in table.items():
             if name.startswith(PREFIX + short):
                 return set(labels)
@@ -94,3 +95,15 @@ def test_the_service_is_scraped_as_it_serves():
     )
     assert monitor["jobLabel"] == "app.kubernetes.io/name", "the job of the alerts and of the dashboard"
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}
+
+
+def test_the_sidecars_of_the_store_are_scraped():
+    monitor = one(FOUND, "PodMonitor", "vgpu-webhook-ship")["spec"]
+    store = built(DEPLOY / "overlays" / "store")
+    template = one(store, "Deployment")["spec"]["template"]
+    assert monitor["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (endpoint,), (sidecar,) = monitor["podMetricsEndpoints"], template["spec"]["initContainers"]
+    ((name, port),) = [(port["name"], port["containerPort"]) for port in sidecar["ports"]]
+    assert (endpoint["port"], f"--metrics-bind=[::]:{port}" in sidecar["args"]) == (name, True)
+    policy = one(store, "NetworkPolicy", "vgpu-webhook-store")["spec"]
+    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": port}]}]

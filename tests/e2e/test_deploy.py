@@ -19,6 +19,7 @@ OVERLAYS = [DEPLOY, *sorted(path for path in (DEPLOY / "overlays").iterdir())]
 
 OPERATORS = [
     custom_resource("monitoring.coreos.com", "v1", "ServiceMonitor"),
+    custom_resource("monitoring.coreos.com", "v1", "PodMonitor"),
     custom_resource("monitoring.coreos.com", "v1", "PrometheusRule"),
     custom_resource("cert-manager.io", "v1", "Certificate"),
     custom_resource("cert-manager.io", "v1", "Issuer"),
