@@ -17,6 +17,7 @@ MORE = (
     "/decisions/2",
     "/rules/card-count",
     "/?example=pod-refused",
+    "/?example=gang-too-large",
     "/decisions?outcome=denied",
     "/rules?namespace=default",
     "/why?pod=team-c/finetune-0",
