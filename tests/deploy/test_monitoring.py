@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from tests.cases import each_case
+from tests.deploy.chart import NAME
 from tests.deploy.files import DEPLOY, ROOT, built, documents, one
 from webhook.audit.shipper import METRICS as SHIP_METRICS
 from webhook.cli.certs import service_hosts
@@ -97,13 +98,18 @@ def test_the_service_is_scraped_as_it_serves():
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}
 
 
-def test_the_sidecars_of_the_store_are_scraped():
-    monitor = one(FOUND, "PodMonitor", "vgpu-webhook-ship")["spec"]
-    store = built(DEPLOY / "overlays" / "store")
-    template = one(store, "Deployment")["spec"]["template"]
-    assert monitor["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
-    (endpoint,), (sidecar,) = monitor["podMetricsEndpoints"], template["spec"]["initContainers"]
-    ((name, port),) = [(port["name"], port["containerPort"]) for port in sidecar["ports"]]
-    assert (endpoint["port"], f"--metrics-bind=[::]:{port}" in sidecar["args"]) == (name, True)
-    policy = one(store, "NetworkPolicy", "vgpu-webhook-store")["spec"]
-    assert policy["ingress"] == [{"ports": [{"protocol": "TCP", "port": port}]}]
+def test_the_sidecars_and_the_console_of_the_store_are_scraped():
+    monitor = one(FOUND, "PodMonitor", "vgpu-webhook-store")["spec"]
+    found = built(DEPLOY / "overlays" / "store-pods")
+    replica, console = (
+        one(found, "Deployment", name)["spec"]["template"] for name in ("vgpu-webhook", f"{NAME}-console")
+    )
+    scraped = [replica["spec"]["initContainers"][0], console["spec"]["containers"][0]]
+    for template in (replica, console):
+        assert monitor["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    ports = [(port["name"], port["containerPort"]) for container in scraped for port in container["ports"]]
+    assert [name for name, _ in ports] == [endpoint["port"] for endpoint in monitor["podMetricsEndpoints"]]
+    for container, (_, port), policy in zip(scraped, ports, ("store", "console-metrics"), strict=True):
+        assert f"--metrics-bind=[::]:{port}" in container["args"]
+        ingress = one(found, "NetworkPolicy", f"{NAME}-{policy}")["spec"]["ingress"]
+        assert ingress == [{"ports": [{"protocol": "TCP", "port": port}]}]

@@ -7,6 +7,8 @@ import json
 import os
 import random
 import subprocess
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -216,6 +218,11 @@ def assert_on_the_page(made: Made, console: Console) -> None:
 
 def assert_in_the_metrics(made: Made, console: Console) -> None:
     found = samples(console)
+    with urllib.request.urlopen(f"http://{console.metrics}/metrics") as answer:
+        assert answer.read().decode() == console.get("/metrics")
+    for path in ("/", "/api/v1/usage"):
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"http://{console.metrics}{path}")
     for what in ("booked", "promised"):
         held = made.held(booked=what == "booked")
         shown = {key[1]: value for key, value in found.items() if key[0] == f"card_{what}_memory_mib"}

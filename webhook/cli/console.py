@@ -49,6 +49,11 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     help="Another host name, besides localhost, under which browsers reach it, such as that of a proxy; can be repeated.",
 )
 @click.option(
+    "--metrics-bind",
+    metavar="HOST:PORT",
+    help="Another address, beyond loopback perhaps, with nothing but /metrics; default none.",
+)
+@click.option(
     "--audit-log",
     metavar="FILE",
     help="The file that `serve --audit-log` writes; it is read with its rotated files, and followed.",
@@ -71,6 +76,7 @@ The console has no passwords: it listens on loopback, and everyone who can reach
 def command(
     bind: str,
     allow_host: tuple[str, ...],
+    metrics_bind: str | None,
     audit_log: str | None,
     store: str | None,
     tls_cert: Path | None,
@@ -101,7 +107,9 @@ def command(
     if store:
         Database.at(store).close()  # checks the URL; the process that serves connects
     check_address(bind)
-    console = Console(state, bind, allow_host)
+    if metrics_bind:
+        check_address(metrics_bind, "--metrics-bind")
+    console = Console(state, bind, allow_host, metrics_bind)
     log = logging.getLogger("vgpu-webhook")
     log.info("console on http://%s", bind)
     if parse_address(bind)[0] not in LOOPBACK:

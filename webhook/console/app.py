@@ -72,7 +72,7 @@ PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/rules", "rules", rules.page),
     ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
     ("GET", "/health", "health", health.page),
-    ("GET", "/metrics", "metrics", metrics.page),
+    ("GET", guard.METRICS, "metrics", metrics.page),
 )
 API = "/api/"
 MAX_TRACE = 50  # frames in the log
@@ -81,19 +81,20 @@ MAX_LINE = 500
 log = logging.getLogger(__name__)
 
 
-def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
+def create_app(state: ConsoleState, hosts: Sequence[str] = (), metrics_port: int | None = None) -> Flask:
     """Make the application.
 
     Args:
         state: what it shows.
         hosts: names besides localhost by which clients may reach it.
+        metrics_port: where it serves its metrics only.
     """
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
     app.jinja_env.globals["version"] = product_version()
-    guard.install(app, hosts)
+    guard.install(app, hosts, metrics_port)
     app.register_blueprint(api.blueprint(OPERATIONS, state))
     pages = Blueprint("pages", __name__)
     for method, path, endpoint, page in PAGES:

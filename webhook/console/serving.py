@@ -89,17 +89,21 @@ def _is_not_a_timeout(record: logging.LogRecord) -> bool:
 class Console(BaseApplication):  # type: ignore[misc]
     """gunicorn with these settings instead of its command line."""
 
-    def __init__(self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = (), metrics_bind: str | None = None
+    ) -> None:
         """Prepare to serve.
 
         Args:
             state: makes the console's state in the worker process, where its threads start.
             bind: `host:port`.
             hosts: names besides localhost by which clients may reach the console.
+            metrics_bind: `host:port` of another port, where there are only the metrics.
         """
         self._state = state
         self._hosts = hosts
-        self._settings = SETTINGS | {"bind": bind}
+        self._metrics_port = int(metrics_bind.rpartition(":")[2]) if metrics_bind else None
+        self._settings = SETTINGS | {"bind": [bind, *([metrics_bind] if metrics_bind else [])]}
         super().__init__()
 
     def load_config(self) -> None:
@@ -109,4 +113,4 @@ class Console(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> Flask:
         """Make the application, in the worker process."""
-        return create_app(self._state(), self._hosts)
+        return create_app(self._state(), self._hosts, self._metrics_port)
