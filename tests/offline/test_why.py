@@ -17,7 +17,8 @@ from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError
 from webhook.offline.documents import Document
 from webhook.offline.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
-from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
+from webhook.offline.node_reasons import WaitVerdict
+from webhook.offline.why import WaitingObject, explain_waiting
 from webhook.policy.policy import default_policy
 from webhook.settings.snapshot import SnapshotInputs
 

@@ -13,8 +13,9 @@ from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
 from webhook.offline.documents import read_documents
 from webhook.offline.live import LiveCluster
+from webhook.offline.node_reasons import WaitVerdict
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wanted
-from webhook.offline.why import WaitingObject, WaitVerdict, explain_waiting
+from webhook.offline.why import WaitingObject, explain_waiting
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
 from webhook.settings.cluster_sources import NODES

@@ -15,8 +15,9 @@ from webhook.console.texts import brief
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, parse_documents
 from webhook.offline.live import Key
+from webhook.offline.node_reasons import WaitReason, WaitVerdict
 from webhook.offline.waiting import Wanted
-from webhook.offline.why import WaitAnswer, WaitingObject, WaitReason, WaitVerdict, explain_waiting
+from webhook.offline.why import WaitAnswer, WaitingObject, explain_waiting
 from webhook.render.why import change_words, holder_words, to_value
 from webhook.texts import shorten
 

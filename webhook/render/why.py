@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from webhook.devices import wording
 from webhook.devices.nearest import LowerAmount, Removal
-from webhook.offline.why import MAX_NAMED, NodeHolder, WaitAnswer, WaitReason, WaitVerdict
+from webhook.offline.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
+from webhook.offline.why import WaitAnswer
 from webhook.render.terminal import INDENT, Style, Terminal
 from webhook.render.yaml import to_json, to_yaml
 from webhook.texts import shorten
