@@ -11,6 +11,7 @@ import pytest
 from tests.console.audit_lines import API, LINES, ask, browse, look, numbers, write
 from tests.timing import within
 from webhook.audit.follower import LogFollower
+from webhook.console.decisions import DecisionsRequest
 
 
 @pytest.fixture
@@ -51,6 +52,16 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
     assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is requested
     assert not any("data-first" in at for _, at in page.elements)  # an older page is not followed
     assert any("data-first" in at for _, at in look(client, "/decisions?user=anna*").elements)
+
+
+@pytest.mark.parametrize("name", [field.alias or name for name, field in DecisionsRequest.model_fields.items()])
+def test_a_page_with_any_filter_is_shown_with_its_links(client: Any, name: str):
+    values = {"endpoint": "validate", "outcome": "denied", "before": "16", "after": "2", "limit": "2", "denied": "true"}
+    values |= {"dryRun": "false", "since": "2026-11-20", "until": "2026-11-21", "rule": "card-count"}
+    query = f"{name}={values.get(name, 'x')}"
+    page = look(client, f"/decisions?{query}")
+    if name not in ("before", "after", "limit"):
+        assert any(query in link for link in page.links("/decisions?")), page.links("/decisions?")
 
 
 def test_a_decision_by_its_id(client: Any, tmp_path: Path):

@@ -2,12 +2,13 @@
 
 import logging
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import Blueprint, Flask, Response, render_template, request
+from flask import Blueprint, Flask, Response, render_template, request, url_for
 from gunicorn.http.errors import ParseException
 from werkzeug.exceptions import (
     BadRequest,
@@ -93,7 +94,7 @@ def create_app(state: ConsoleState, hosts: Sequence[str] = (), metrics_port: int
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
-    app.jinja_env.globals["version"] = product_version()
+    app.jinja_env.globals |= {"version": product_version(), "link": link}
     guard.install(app, hosts, metrics_port)
     app.register_blueprint(api.blueprint(OPERATIONS, state))
     pages = Blueprint("pages", __name__)
@@ -170,3 +171,12 @@ def _problem(status: int, reason: str, message: str) -> Response:
     if _wants_json():
         return Response(api.to_json(problem), status, mimetype=api.MEDIA_TYPE)
     return Response(render_template("problem.html", problem=problem), status)
+
+
+def link(page: str, query: Mapping[str, Any]) -> str:
+    """The address of a page or of an operation of the API, for templates.
+
+    The query is not given to `url_for`, which has parameters of its own, and one of them is called `endpoint`.
+    """
+    given = {key: value for key, value in query.items() if value is not None}
+    return f"{url_for(page)}?{urlencode(given, doseq=True, safe='*:')}" if given else url_for(page)
