@@ -74,6 +74,14 @@ def test_one_object(api: ApiServer, client: Client):
     assert refusal(lambda: client.get(f"{NODES}/b")).status == 404
 
 
+@pytest.mark.parametrize("name", ["..", ".", "a/../../secrets/b", "a?watch=true", "a#b", "", "a b", "a%2f%2e%2e?"])
+def test_a_name_leads_to_no_other_object(api: ApiServer, client: Client, name: str):
+    asked = len(api.requests)
+    with pytest.raises(ConfigError, match="check the namespace and the name"):
+        client.get(f"{PODS}/{name}")
+    assert len(api.requests) == asked
+
+
 def test_a_watch_tells_every_change_and_ends_when_its_time_is_over(api: ApiServer, client: Client):
     api.put(NODES, node("a"))
     (page,) = client.pages(NODES)

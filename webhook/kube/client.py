@@ -4,6 +4,7 @@ Sockets and credentials are the Kubernetes client's. Its models are not used: th
 drop fields that they do not define. Objects stay the JSON that came in.
 """
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,6 +39,9 @@ GONE = 410
 JSON_PATCH, APPLY_PATCH = "application/json-patch+json", "application/apply-patch+yaml"
 
 _SUCCESS = (OK, 201, 202)
+
+# Names are parts of paths, and users and the authors of pods choose them: none may lead to another object.
+_PATH = re.compile(r"(?:/[A-Za-z0-9][\w.:~%-]*)+", re.ASCII)
 _UNAUTHORIZED = 401
 _JSON = "application/json"
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -246,6 +250,10 @@ class Client:
     ) -> Iterator[BaseHTTPResponse]:
         """A successful response whose body is still to be read; `quiet` seconds may pass between two bytes of it."""
         response: BaseHTTPResponse | None = None
+        if not _PATH.fullmatch(path):
+            raise ConfigError(
+                f"no object of an API server can have the path {path[:200]!r}; check the namespace and the name"
+            )
         url = f"{path}?{urlencode(query)}" if query else path
         try:
             response = self._response = self._send(method, url, content, quiet or self._quiet_seconds)

@@ -200,6 +200,8 @@ class ClusterSource:
     def _pod_group(self, client: Client, namespace: str, name: str) -> PodGroup | None:
         try:
             return read_pod_group(client.get(PODGROUPS.format(namespace, name)))
+        except ConfigError:  # the pod's author chose a name that no PodGroup has
+            return None
         except ClusterError as error:
             if error.status == HTTPStatus.FORBIDDEN:
                 self._warn(f"PodGroup {namespace}/{name} may not be read, so its gang is unknown")
