@@ -115,6 +115,14 @@ def test_manifests(run, pods, write):
     assert (done.code, [one["verdict"] for one in done.lines]) == (1, ["not-now"])
 
 
+def test_objects_without_devices_take_no_answer_away(run, pods, write):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
+    both = {"apiVersion": "v1", "kind": "List", "items": [service, waiting("new", 60000) | {"status": {}}]}
+    done = run("why", "-f", write("both.json", both), *SETTINGS, "--pods", pods, "-o", "json")
+    assert (done.code, [one["verdict"] for one in done.lines]) == (1, ["not-now"])
+    assert "Service s: its pods request no devices" in done.err
+
+
 def test_the_samples(run, write):
     done = run("why", "-f", write("pod.json", waiting("new", 20000, 1)), "--sample")
     assert (done.code, "it would fit now, on gpu-a" in done.out) == (0, True)

@@ -15,7 +15,7 @@ from webhook.offline.documents import read_documents
 from webhook.offline.live import LiveCluster
 from webhook.offline.node_reasons import WaitVerdict
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wanted
-from webhook.offline.why import WaitingObject, explain_waiting
+from webhook.offline.why import WaitingObject, explain_objects
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
 from webhook.settings.cluster_sources import NODES
@@ -92,7 +92,9 @@ def command(
     inputs = settings.read()
     state = _from_files(settings, inputs, pod_files, wanted) if pod_files else _from_cluster(settings, inputs, wanted)
     subjects = [state.subject(wanted)] if wanted is not None else _manifests(str(filename), place)
-    answers = [explain_waiting(one, state.live) for one in subjects]
+    answers, problems = explain_objects(subjects, state.live)
+    for problem in problems:
+        report_warning(problem)
     if output == "text":
         terminal = Terminal()
         for number, answer in enumerate(answers):

@@ -17,7 +17,7 @@ from webhook.offline.documents import Document, parse_documents
 from webhook.offline.live import Key
 from webhook.offline.node_reasons import WaitReason, WaitVerdict
 from webhook.offline.waiting import Wanted
-from webhook.offline.why import WaitAnswer, WaitingObject, explain_waiting
+from webhook.offline.why import WaitAnswer, WaitingObject, explain_objects, explain_waiting
 from webhook.render.why import change_words, holder_words, to_value
 from webhook.texts import shorten
 
@@ -105,9 +105,11 @@ class WhyResponse(ResponseModel):
 
     Attributes:
         answers: one for each object.
+        problems: why other objects of the manifest have none.
     """
 
     answers: tuple[Answer, ...]
+    problems: tuple[str, ...] = ()
 
 
 @operation("GET", "/waiting", heavy=True)
@@ -145,7 +147,8 @@ def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
         cluster.existing(document) if _exists(document) else WaitingObject(document, False, namespace=wanted.namespace)
         for document in documents[:MAX_DOCUMENTS]
     ]
-    return WhyResponse(answers=tuple(explain_waiting(subject, cluster.live) for subject in subjects))
+    answers, problems = explain_objects(subjects, cluster.live)
+    return WhyResponse(answers=tuple(answers), problems=tuple(problems))
 
 
 def _exists(document: Document) -> bool:
@@ -175,13 +178,13 @@ def _page(state: ConsoleState, namespace: str, asked: dict[str, str]) -> Respons
     if "/" in chosen:  # the list has namespace and name in one
         namespace, _, chosen = chosen.partition("/")
     values = {"namespace": namespace.strip(), "pod": chosen.strip(), "manifest": asked.get("manifest", "")}
-    status, problem, answers = 200, "", tuple[Any, ...]()
+    status, problem, found = 200, "", WhyResponse(answers=())
     given = {key: value for key, value in values.items() if value}
     listed = WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
     try:
         listed = waiting.run(state, WaitingRequest())
         if given.get("pod") or given.get("manifest"):
-            answers = why.run(state, why.parse(given)).answers
+            found = why.run(state, why.parse(given))
     except (HTTPException, WebhookError) as error:
         status, problem = describe_error(error)
     text = render_template(
@@ -189,7 +192,7 @@ def _page(state: ConsoleState, namespace: str, asked: dict[str, str]) -> Respons
         asked=values,
         listed=listed,
         problem=problem,
-        answers=answers,
+        found=found,
         verdicts=VERDICTS,
         rows=_rows,
         change_words=change_words,

@@ -19,7 +19,7 @@ from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
-from webhook.errors import ConfigError, Malformed
+from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.offline.documents import Document
 from webhook.offline.live import LiveCluster, PodGroup, key_of
 from webhook.offline.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
@@ -104,6 +104,24 @@ class WaitingObject:
     started: int = 0
     group: PodGroup | None = None
     namespace: str = ""
+
+
+def explain_objects(subjects: Iterable[WaitingObject], live: LiveCluster) -> tuple[list[WaitAnswer], list[str]]:
+    """Explain the objects of a manifest: the answers, and why the other objects have none.
+
+    Raises:
+        ConfigError, RequestError: none of them has an answer; see `explain_waiting`.
+    """
+    answers: list[WaitAnswer] = []
+    errors: list[ConfigError | RequestError] = []
+    for subject in subjects:
+        try:
+            answers.append(explain_waiting(subject, live))
+        except (ConfigError, RequestError) as error:
+            errors.append(error)
+    if errors and not answers:
+        raise errors[0]
+    return answers, [str(error) for error in errors]
 
 
 def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
