@@ -94,3 +94,13 @@ def test_the_digest_is_that_of_what_reviews_read():
     one, other = Queue("a", "Open"), Queue("b", "Open", "a", {NUMBER: 1})
     assert Queues([one, other]).digest == Queues([other, one]).digest
     assert Queues([one]).digest != Queues([Queue("a", "Closed")]).digest
+
+
+def test_a_queue_of_another_cluster_is_not_judged():
+    spec = {"extendClusters": [{"name": "far"}], "parent": "parent", "capability": {NUMBER: 0}}
+    far = read_queue({"metadata": {"name": "far"}, "spec": spec, "status": {"state": "Closed"}})
+    assert far is not None
+    queues = Queues([far, Queue("child", parent="far"), Queue("parent", capability={NUMBER: 0})])
+    assert far.is_open
+    assert queues.limit("far", NUMBER, Target(scheduler=NESTED)) is None
+    assert not queues.children("far")

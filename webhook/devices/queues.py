@@ -32,17 +32,19 @@ class Queue:
         state: `Open`, `Closed`, `Closing` or `Unknown`; empty until its controller has seen the queue.
         parent: the name of its parent; empty if it names none.
         capability: how much its pods may request in all, by resource, in whole units; other resources are unlimited.
+        is_remote: whether its jobs run in another cluster, so that nothing about them is known here.
     """
 
     name: str
     state: str = ""
     parent: str = ""
     capability: Mapping[str, int] = field(default_factory=dict)
+    is_remote: bool = False
 
     @property
     def is_open(self) -> bool:
         """Whether its state lets new pods in; a new queue without a state is about to be open."""
-        return self.state in ("", OPEN)
+        return self.is_remote or self.state in ("", OPEN)
 
 
 class Limit(NamedTuple):
@@ -69,13 +71,14 @@ class Queues:
             if queue.name != ROOT:
                 self._children.setdefault(queue.parent or ROOT, []).append(queue.name)
         content = [
-            (queue.name, queue.state, queue.parent, *queue.capability.items()) for queue in self.by_name.values()
+            (queue.name, queue.state, queue.parent, queue.is_remote, *queue.capability.items())
+            for queue in self.by_name.values()
         ]
         self.digest = hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
     def children(self, name: str) -> Sequence[str]:
         """The names of the queues below a queue."""
-        return self._children.get(name, ())
+        return () if self._is_remote(name) else self._children.get(name, ())
 
     def lineage(self, name: str) -> Iterator[Queue]:
         """A queue, its parent and so on; ends behind the root, before a parent that is missing, and in a cycle."""
@@ -90,6 +93,8 @@ class Queues:
         """The lowest limit on a resource of a queue: its own, or with a hierarchy of queues also its parents'."""
         nested = target.scheduler is not None and target.scheduler.nests_queues
         found: Limit | None = None
+        if self._is_remote(name):
+            return None
         for queue in self.lineage(name):
             amount = queue.capability.get(resource)
             if nested and queue.name == ROOT:
@@ -99,6 +104,10 @@ class Queues:
             if not nested:
                 break
         return found
+
+    def _is_remote(self, name: str) -> bool:
+        queue = self.by_name.get(name)
+        return queue is not None and queue.is_remote
 
     def nearest(self, name: str) -> str | None:
         """The queue that a misspelt name may mean: only those that begin alike are compared, as there may be thousands."""
@@ -123,9 +132,8 @@ def read_queue(raw: Mapping[str, Any]) -> Queue | None:
     for resource, amount in _amounts(table(spec, "guarantee", "resource")).items():
         if resource in capability:  # Volcano refuses a guarantee above it
             capability[resource] = max(capability[resource], amount)
-    if spec.get("extendClusters"):
-        capability = {}  # its jobs run in another cluster
-    return Queue(name, text(raw, "status", "state"), text(spec, "parent"), capability)
+    is_remote = bool(spec.get("extendClusters"))
+    return Queue(name, text(raw, "status", "state"), text(spec, "parent"), capability, is_remote)
 
 
 def _amounts(raw: Mapping[str, Any]) -> dict[str, int]:
