@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 import orjson
+import psycopg
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -327,3 +329,31 @@ def test_each_decision_is_stored_once_though_everything_is_killed(seconds: int, 
         assert "Traceback" not in text
         assert PASSWORD not in text
         assert quote(PASSWORD, safe="") not in text
+
+
+@pytest.mark.slow
+def test_a_database_that_never_answers_does_not_hold_up_the_end(postgres: Postgres, tmp_path: Path):
+    """Its kernel still confirms what it receives, so that no connection breaks."""
+    url, log = postgres.make("stopped"), tmp_path / "a.jsonl"
+    log.write_bytes(line(0))
+    program = Killed("audit", "ship", str(log), url=url, output=tmp_path / "ship.txt")
+    until(lambda: "shipping" in program.output.read_text())
+    with psycopg.connect(url, autocommit=True) as connection:
+        others = "SELECT pid FROM pg_stat_activity WHERE datname = 'stopped' AND pid <> pg_backend_pid()"
+        until(lambda: connection.execute(others).fetchall())
+        backends = [pid for (pid,) in connection.execute(others).fetchall()]
+    for pid in backends:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        with log.open("ab") as file:
+            file.write(line(1))
+        time.sleep(2)
+        assert program.end() == 1
+    finally:
+        for pid in backends:
+            os.kill(pid, signal.SIGCONT)
+    assert "the database does not answer" in program.output.read_text()
+    again = Killed("audit", "ship", str(log), url=url, output=tmp_path / "again.txt")
+    until(lambda: "shipping" in again.output.read_text())
+    assert again.end() == 0
+    assert stored(url) == [0, 1]

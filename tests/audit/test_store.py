@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +21,7 @@ from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
+from webhook.errors import ConfigError
 from webhook.outcome import Violation
 from webhook.rules.base import Level
 
@@ -165,3 +166,24 @@ def test_nothing_of_it_is_left_behind(tmp_path: Path, monkeypatch: pytest.Monkey
     assert store.summary().decisions == 640
     store.close()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("young", [0, 3])
+def test_old_decisions_are_forgotten_when_no_block_begins_after_them(young: int):
+    store, now = DecisionStore(Retention(age=timedelta(hours=1))), datetime.now(UTC)
+    store.add(lines([replace(SAMPLE[0], time=now - timedelta(days=2))] * 240))
+    store.add(lines([replace(SAMPLE[0], time=now)] * young))
+    while store.forget():
+        pass
+    assert young <= store.extent().count <= 64 + young
+    assert store.summary(Filter(since=now - timedelta(hours=1))).decisions == young
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["sqlite:///:memory:", "sqlite:///relative.db", "sqlite:////tmp/a.db?timeout=abc", "sqlite:////tmp/a.db?mode=ro"],
+)
+def test_a_url_that_is_no_file_is_refused(url: str):
+    with pytest.raises(ConfigError, match="the store is no URL such as"):
+        Database.at(url)

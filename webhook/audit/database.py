@@ -313,7 +313,7 @@ def _parse(url: str) -> URL:
         right = "@" not in (found.host or "") and found.database
         if right and found.drivername in ("postgres", "postgresql", "postgresql+psycopg"):
             return found.set(drivername="postgresql+psycopg")
-        if right and found.drivername == "sqlite" and not found.host:
+        if right and found.drivername == "sqlite" and not found.query and str(found.database).startswith("/"):
             return found
     except (ArgumentError, ValueError):  # their texts may have the password
         pass

@@ -259,7 +259,9 @@ class DecisionStore:
             return extent.first
         oldest = to_micros(datetime.now(UTC) - self._keep.age)
         young = select(decisions.c.number).where(decisions.c.at >= oldest).order_by(decisions.c.number).limit(1)
-        return db.scalar(young) or extent.last
+        # Blocks are deleted as a whole: all of the one with the first young decision stays.
+        block = select(func.max(blocks.c.first)).where(blocks.c.first <= (db.scalar(young) or extent.last))
+        return db.scalar(block) or extent.first
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import os
 import signal
 import socket
 import sys
@@ -12,7 +13,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any, ClassVar
 
 import click
@@ -239,7 +240,7 @@ exit codes:
 )
 @click.option(
     "--keep-age",
-    type=duration(least=timedelta(hours=1), most=timedelta(days=3650)),
+    type=duration(least=timedelta(hours=1), most=timedelta(days=3650), zero=False),
     default="90d",
     help="Delete decisions from the database when they are older.",
 )
@@ -262,14 +263,28 @@ def ship(
     from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
 
     from webhook.audit.database import Database  # noqa: PLC0415  # SQLAlchemy takes a second to import
-    from webhook.audit.shipper import Shipper  # noqa: PLC0415
+    from webhook.audit.shipper import DRAIN, Shipper  # noqa: PLC0415
     from webhook.audit.store import Retention  # noqa: PLC0415
     from webhook.server.gunicorn import check_address  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     stop = Event()
+
+    def end(*_: object) -> None:
+        stop.set()
+        timer = Timer(DRAIN + 5.0, give_up)
+        timer.daemon = True
+        timer.start()
+
+    def give_up() -> None:
+        """A database that has accepted a query may never answer it, and nothing interrupts that wait."""
+        logging.getLogger("vgpu-webhook").error(
+            "the database does not answer; what is not stored yet is shipped at the next start"
+        )
+        os._exit(ExitCode.FOUND)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, end)
     name = source or f"{socket.gethostname()}:{Path(refuse_url(path)).absolute()}"
     keep = Retention(decisions=sys.maxsize, bytes=keep_bytes, age=keep_age)
     shipper = Shipper(path, name, Database.at(store), keep)

@@ -68,12 +68,14 @@ class Parsed(click.ParamType[Value], Generic[Value]):
             self.fail(str(error), param, ctx)
 
 
-def duration(least: timedelta = timedelta(0), most: timedelta = timedelta(days=365)) -> Parsed[timedelta]:
-    """`90` (seconds), `30s`, `1h30m`, within limits; 0 is always allowed."""
+def duration(
+    least: timedelta = timedelta(0), most: timedelta = timedelta(days=365), *, zero: bool = True
+) -> Parsed[timedelta]:
+    """`90` (seconds), `30s`, `1h30m`, within limits; 0 is allowed unless `zero` is false."""
 
     def parse(text: str) -> timedelta:
         found = parse_duration(text)
-        if found and not least <= found <= most:
+        if not least <= found <= most and (found or not zero):
             raise ValueError(f"{text!r} is not between {format_duration(least)} and {format_duration(most)}")
         return found
 
