@@ -50,8 +50,8 @@ def _put(parent: Json, steps: list[str], parts: list[Json]) -> None:
 
 
 def _part(form: Form, template: Json) -> Json:
-    """What stands for a pod template in a form, as far as the form can hold it."""
-    spec, metadata = template.get("spec", {}), template.get("metadata", {})
+    """What a form has for a pod template, as far as it can hold it; fields of wrong types become empty ones."""
+    spec, metadata = (value if isinstance(value := template.get(key), dict) else {} for key in ("spec", "metadata"))
     containers = spec.get("containers") or []
     match form:
         case Form.WORKFLOW:
@@ -62,7 +62,8 @@ def _part(form: Form, template: Json) -> Json:
         case Form.SPARK_POD:
             return {"cores": 1, "template": template}
         case Form.TRAINER:
-            resources = next((each["resources"] for each in containers if each.get("resources")), None)
+            named = [each for each in containers if isinstance(each, dict)] if isinstance(containers, list) else []
+            resources = next((each["resources"] for each in named if each.get("resources")), None)
             return {"numNodes": 1, **({"resourcesPerNode": resources} if resources else {})}
         case _:
             return template
