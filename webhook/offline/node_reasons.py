@@ -1,4 +1,4 @@
-"""What each kind of node says to one waiting pod: by empty nodes, and by what live pods leave of them."""
+"""What refuses one waiting pod on each kind of node: when it is empty, and with what live pods leave of it."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
