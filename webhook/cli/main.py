@@ -70,9 +70,9 @@ def main(argv: Sequence[str] | None = None, name: str = "") -> int:
         report_error(_usage(error))
     except WebhookError as error:
         report_error(str(error))
-    except BrokenPipeError:  # the reader, for example `head`, has read enough
+    except BrokenPipeError:  # the reader, for example `head`, left: what was found is not known to it
         _discard_output()
-        return ExitCode.OK
+        return ExitCode.BROKEN_PIPE
     except OSError as error:
         _discard_output()
         report_error(_file_problem(error))

@@ -21,7 +21,8 @@ class ExitCode(IntEnum):
     BAD_INPUT = 2
     WARNED = 3  # warnings only, under --warnings-as-errors
     NEVER = 3  # of `why`, which has no such option
-    INTERRUPTED = 130
+    INTERRUPTED = 130  # as a shell reports SIGINT
+    BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 
 def report_error(text: str) -> None:
