@@ -113,3 +113,10 @@ def test_the_sidecars_and_the_console_of_the_store_are_scraped():
         assert f"--metrics-bind=[::]:{port}" in container["args"]
         ingress = one(found, "NetworkPolicy", f"{NAME}-{policy}")["spec"]["ingress"]
         assert ingress == [{"ports": [{"protocol": "TCP", "port": port}]}]
+
+
+def test_a_panel_shows_what_an_alert_watches():
+    watched = {name for rule in ALERTS for name in re.findall(r"vgpu_webhook_\w+", rule["expr"])}
+    shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
+    assert watched
+    assert [name for name in sorted(watched) if name not in shown] == []
