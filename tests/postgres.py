@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -72,11 +74,27 @@ class Postgres:
     def kill(self) -> None:
         """kill -9 the server and all processes that serve a connection."""
         assert self._process is not None
-        children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        for process in (self._process.pid, *map(int, children)):
-            os.kill(process, signal.SIGKILL)
+        children = self._signal(signal.SIGKILL)
         self._process.wait()
         until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))  # they hold the shared memory
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its processes for a while; the kernel still accepts connections and acknowledges what they send."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> list[int]:
+        """Send a signal to the server and to all processes that serve a connection; returns these."""
+        assert self._process is not None
+        spelled = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        children = [*map(int, spelled)]
+        for process in (self._process.pid, *children):
+            os.kill(process, number)
+        return children
 
     def close(self) -> None:
         """Stop it, and delete its files."""

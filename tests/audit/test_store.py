@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,16 +13,20 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import event, text
+from sqlalchemy import event, select, text
 
 from tests.audit import sample
+from tests.console.audit_lines import browse
 from tests.examples import examples
+from tests.postgres import Postgres
 from webhook.audit.database import Database
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
+from webhook.audit.follower import SharedStore
+from webhook.audit.postgres import LimitedConnection
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
-from webhook.errors import ConfigError
+from webhook.errors import ConfigError, StoreError
 from webhook.outcome import Violation
 from webhook.rules.base import Level
 
@@ -187,3 +192,26 @@ def test_old_decisions_are_forgotten_when_no_block_begins_after_them(young: int)
 def test_a_url_that_is_no_file_is_refused(url: str):
     with pytest.raises(ConfigError, match="the store is no URL such as"):
         Database.at(url)
+
+
+def test_a_frozen_database_is_reported_in_time(postgres: Postgres, monkeypatch: pytest.MonkeyPatch):
+    """Its kernel still acknowledges what it receives, so that no connection breaks."""
+    monkeypatch.setattr(LimitedConnection, "answer_seconds", 1.0)
+    monkeypatch.setattr("webhook.audit.database.CONNECT_SECONDS", 2)
+    database = Database.at(postgres.make("frozen"))
+    store = DecisionStore(database=database)
+    database.make_tables()
+    store.add([(LINES[0], SAMPLE[0])])
+    client = browse(SharedStore(database))
+    with pytest.raises(StoreError, match="it has not responded for 1 s"), database.reading() as db, postgres.frozen():
+        db.scalar(select(1))
+    assert store.extent().count == 1  # and open, for the next
+    with postgres.frozen():
+        for path, status in {"/api/v1/decisions": 503, "/decisions": 503, "/health": 200}.items():
+            begin = time.monotonic()
+            answer = client.get(path)
+            assert answer.status_code == status
+            assert "timeout expired" in answer.text
+            assert time.monotonic() - begin < 10
+    assert client.get("/api/v1/decisions").json["newest"] == 1
+    database.close()

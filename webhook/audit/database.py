@@ -62,6 +62,8 @@ from webhook.errors import ConfigError, RequestError, StoreError
 
 READERS = 4  # queries that run at the same time, beside a transaction that writes; others wait
 MAX_SECONDS = 5.0  # for one query
+ANSWER_SECONDS = MAX_SECONDS + 2  # for a response of PostgreSQL, which stops a query by itself unless it is frozen
+WRITE_SECONDS = 60  # for a response within a transaction that writes, which may wait for another program
 SECOND = 1_000_000  # microseconds, the unit of all times in the database
 DAY = 86_400 * SECOND
 WIDTHS = (DAY, DAY // 24, DAY // 96)  # of the periods in `counts`; a minute has few decisions of one group
@@ -207,6 +209,7 @@ class Database:
                 hide_parameters=True,
                 **_POOL,
             )
+            event.listen(engine, "do_connect", _connect_postgres)
         return cls(engine)
 
     def make_tables(self) -> None:
@@ -255,7 +258,7 @@ class Database:
         """
         with self._explained(), self._engine.connect() as db:
             db.execution_options(writes=True)
-            with db.begin():
+            with _patient(db), db.begin():
                 yield db
 
     @contextmanager
@@ -298,6 +301,26 @@ def _limited(db: Connection) -> Iterator[None]:
         yield
     finally:
         connection.set_progress_handler(None, 0)
+
+
+@contextmanager
+def _patient(db: Connection) -> Iterator[None]:
+    """Let PostgreSQL take longer for a response."""
+    connection: Any = db.connection.dbapi_connection
+    if is_sqlite(db.dialect.name):
+        yield
+        return
+    connection.answer_seconds = WRITE_SECONDS
+    try:
+        yield
+    finally:
+        del connection.answer_seconds
+
+
+def _connect_postgres(_dialect: Dialect, _record: object, arguments: Any, options: Any) -> Any:
+    from webhook.audit.postgres import LimitedConnection  # noqa: PLC0415  # SQLite does not need psycopg
+
+    return LimitedConnection.connect(*arguments, **options)
 
 
 def _is_timeout(error: object) -> bool:

@@ -48,6 +48,7 @@ class SharedStore:
     """A database that `vgpu-webhook audit ship` fills, from the logs of all replicas."""
 
     progress = 1.0
+    problem = None  # each use of the store reports its own
 
     def __init__(self, database: Database) -> None:
         """Take the database; nothing is read or written yet."""
@@ -55,15 +56,6 @@ class SharedStore:
         self.path: str | None = None
         self.caught_up = True
         self.skipped = Skipped()
-
-    @property
-    def problem(self) -> str | None:
-        """Why the database cannot be used; None if it can."""
-        try:
-            self.store.extent()
-        except StoreError as error:
-            return str(error)
-        return None
 
 
 class LogFollower:
