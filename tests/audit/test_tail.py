@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.audit.test_reader import line
-from webhook.audit.reader import LogTail, Skipped
+from webhook.audit.reader import Skipped
+from webhook.audit.tail import LogTail, parse_position, spell_position
 
 
 def look(tail: LogTail) -> list[str]:
@@ -65,3 +66,27 @@ def test_all_of_it_begins_with_what_was_rotated_away(tmp_path: Path):
         file.write(line("d"))
     assert look(tail) == ["d"]
     tail.close()
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_each_decision_comes_once_wherever_reading_is_resumed(tmp_path: Path, at_once: int):
+    log = tmp_path / "log"
+    log.write_bytes(line("a"))
+    tail = LogTail(str(log))
+    found = look(tail)
+    with log.open("ab") as file:
+        file.write(line("b"))
+    for number, kept in enumerate(["c", "d", "e"]):
+        log.rename(tmp_path / f"log.{3 - number}")
+        log.write_bytes(line(kept))
+    position = tail.position
+    while found[-1] != "e":
+        tail.close()
+        tail, end = LogTail(str(log), start=parse_position(spell_position(position))), len(found) + at_once
+        for batch in tail.look():
+            position = tail.position
+            found += [decision.uid for _, decision in batch]
+            if len(found) >= end:
+                break
+    tail.close()
+    assert found == ["a", "b", "c", "d", "e"]

@@ -6,8 +6,9 @@ import time
 from typing import Protocol
 
 from webhook.audit.database import Database
-from webhook.audit.reader import POLL, Batch, LogTail, Skipped
+from webhook.audit.reader import Batch, Skipped
 from webhook.audit.store import DecisionStore, Retention
+from webhook.audit.tail import POLL, LogTail
 from webhook.errors import StoreError
 
 REST = 50e-6  # seconds after each batch, in which other threads run

@@ -1,4 +1,4 @@
-"""Decisions out of audit logs: from files and their rotated predecessors, read once (`LogReader`) or followed (`LogTail`)."""
+"""Decisions out of audit logs: from files and their rotated predecessors, which are read once."""
 
 import bz2
 import gzip
@@ -6,16 +6,11 @@ import io
 import lzma
 import os
 import re
-import stat
 import time
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-
-import orjson
 
 from webhook.audit.decision import Decision, parse_decision
 from webhook.errors import ConfigError
@@ -25,12 +20,7 @@ STANDARD_INPUT = "-"
 CHUNK = 64 << 10  # bytes; larger ones make the allocator ask the kernel for each
 MAX_LINE = 1 << 20  # bytes; the webhook writes at most a tenth of it
 GIVE_UP = 16 << 20  # bytes without one decision: the file is no audit log
-POLL = 0.25  # seconds between two looks at a log that is followed
-LINGER = 10.0  # seconds that a renamed file is still read: another process may finish a line in it
-MAX_KNOWN = 1100  # files; a log has at most 1,000
-MARK = 8 << 10  # bytes before the place where reading continues: a file that was rewritten has others there
 
-_LINE = b'\n{"time":'  # the beginning of a line, as the webhook writes it
 _TRIES = 50
 _PAUSE = 0.002  # seconds
 _MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zst"}
@@ -39,10 +29,6 @@ _NUMBERED = re.compile(r"\.[1-9]\d{0,2}(\.(?:gz|bz2|xz|zst))?$")
 
 Batch = list[tuple[bytes, Decision]]  # decisions with their lines
 Complain = Callable[[str], None]
-Key = tuple[
-    object, ...
-]  # identifies the content of a file, whose name and inode change when it is rotated or compressed
-Position = tuple[tuple[Key, int], ...]  # up to where files are read, the oldest first: see LogTail.position
 
 
 @dataclass(slots=True)
@@ -70,15 +56,20 @@ class Lines:
 
     Attributes:
         rest: what follows the last line break so far.
-        length: of what was read, in bytes.
+        length: where reading continues, in bytes from the beginning of the stream.
         skipped: counts the lines that are no decisions.
     """
 
-    def __init__(self, skipped: Skipped | None = None) -> None:
+    def __init__(self, skipped: Skipped | None = None, length: int = 0) -> None:
         self.rest = b""
-        self.length = 0
+        self.length = length
         self.skipped = skipped or Skipped()
         self._dropping = False
+
+    @property
+    def place(self) -> int:
+        """How many bytes are read as whole lines."""
+        return self.length - len(self.rest)
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that a chunk completes, without their line breaks."""
@@ -223,9 +214,18 @@ def chunks(log: LogFile) -> Iterator[bytes]:
         raise ConfigError(f"{log.name}: {reason}") from error
 
 
-def _decompressed(buffered: io.BufferedReader, name: str) -> io.BufferedIOBase:
+def is_compressed(log: LogFile) -> bool:
+    """Whether a file of which nothing is read yet is compressed."""
+    return _compression(log.file) is not None
+
+
+def _compression(buffered: io.BufferedReader) -> str | None:
     head = buffered.peek(6)
-    kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+    return next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
+
+
+def _decompressed(buffered: io.BufferedReader, name: str) -> io.BufferedIOBase:
+    kind = _compression(buffered)
     if kind == "gz":
         return gzip.GzipFile(fileobj=buffered)
     if kind == "bz2":
@@ -308,357 +308,3 @@ class LogReader:
                         yield decision
             except ConfigError as error:
                 self.complain(str(error))
-
-
-# --- a log that is followed -------------------------------------------------------------------------------------------
-
-
-class LiveFile:
-    """The file that the webhook writes to.
-
-    Attributes:
-        file: open.
-        key: of its content.
-        position: where reading continues.
-        lines: cut from what is read.
-        idle: bytes since the last decision.
-        mark: the bytes before that place.
-    """
-
-    def __init__(self, file: io.BufferedReader, key: Key, skipped: Skipped) -> None:
-        self.file, self.key, self._skipped = file, key, skipped
-        self.begin(file.tell())
-
-    def begin(self, position: int) -> None:
-        """Continue from a place."""
-        self.position, self.idle, self.mark, self.lines = position, 0, b"", Lines(self._skipped)
-
-    @property
-    def place(self) -> int:
-        """How many of its bytes are read as whole lines."""
-        return self.position - len(self.lines.rest)
-
-    def begin_at_end(self) -> None:
-        """Read only what comes now."""
-        self.begin(os.fstat(self.file.fileno()).st_size)
-
-    def read(self) -> bytes:
-        """What comes next; empty at the end for now."""
-        chunk = os.pread(self.file.fileno(), CHUNK, self.position)
-        self.position += len(chunk)
-        self.mark = (self.mark + chunk)[-MARK:]
-        return chunk
-
-    def is_rewritten(self) -> bool:
-        """Whether the file no longer holds what was read."""
-        length = len(self.mark)
-        return os.fstat(self.file.fileno()).st_size < self.position or (
-            os.pread(self.file.fileno(), length, self.position - length) != self.mark
-        )
-
-    def continue_from(self, before: "LiveFile") -> None:
-        """Continue where reading stopped in another copy of the file; at the end if it is no copy."""
-        self.position, self.lines, self.mark = before.position, before.lines, before.mark
-        if self.is_rewritten():
-            self.begin_at_end()
-
-    def close(self) -> None:
-        """Close the file, after which nothing of it is read."""
-        self.lines.end()
-        self.file.close()
-
-
-class LogTail:
-    """Reads a log and its rotated files, oldest first, then what is written to it: each decision once.
-
-    A file that is renamed is read to its end, then its successors, however many; one that is truncated or rewritten, from
-    its beginning. What cannot be read is tried again at each look.
-
-    Attributes:
-        problem: what keeps the log from being read, and what to do about it; None if nothing does.
-        missing: whether that is because it is not there yet.
-        complaints: about rotated files that could not be read, or not to their end.
-        skipped: counts the lines that are no decisions.
-        share: of what there was at the beginning, how much is read, from 0 to 1.
-    """
-
-    def __init__(self, path: str, most: int | None = None, start: Position = ()) -> None:
-        """Take the log's name.
-
-        Args:
-            path: the file.
-            most: how many of the latest lines are wanted of those that are there; None is all.
-            start: up to where it has been read before, as `position`; what follows is wanted.
-        """
-        self.problem: str | None = None
-        self.missing = False
-        self.complaints: deque[str] = deque(maxlen=10)
-        self.skipped = Skipped()
-        self.share = 0.0
-        self._path, self._most = path, most
-        self._known: deque[Key] = deque(maxlen=MAX_KNOWN)
-        self._live: LiveFile | None = None
-        self._former: LiveFile | None = None
-        self._linger = 0.0
-        self._start = dict(start)
-        self._done: tuple[Key, int] | None = None
-
-    @property
-    def position(self) -> Position:
-        """Up to where the log is read: what another tail needs to continue with the next decision.
-
-        That is the file that is read now, and the one before as long as another process may finish a line in it. A file
-        without a decision cannot be recognized; then it is the one before.
-        """
-        found = dict(self._start)  # until all that follows it is read
-        found |= {each.key: each.place for each in (self._former, self._live) if each and each.key[0] is not None}
-        if self._done is not None and (self._live is None or self._live.key[0] is None):
-            found |= dict([self._done])
-        return tuple(found.items())
-
-    def look(self) -> Iterator[Batch]:
-        """What came since the last look, part by part; a part may be empty."""
-        try:
-            if self._former and time.monotonic() > self._linger:
-                self._close_former()
-            # Asked before reading: what is written before the renaming is read after it.
-            replaced = self._live is None or self._is_replaced(self._live)
-            for live in (self._former, self._live):
-                if live is not None:
-                    yield from self._read_live(live)
-            if replaced:
-                yield from self._read_successors()
-            self.problem, self.missing = None, False
-        except OSError as error:
-            self.problem, self.missing = _advice(self._path, error), isinstance(error, FileNotFoundError)
-        except ConfigError as error:
-            self.problem, self.missing = str(error), False
-
-    def close(self) -> None:
-        """Close the files."""
-        for live in (self._former, self._live):
-            if live is not None:
-                live.file.close()
-
-    def _is_replaced(self, live: LiveFile) -> bool:
-        try:
-            found = Path(self._path).stat()
-        except FileNotFoundError:
-            return False  # its successor is still to come; lines may still be written here
-        own = os.fstat(live.file.fileno())
-        return (found.st_dev, found.st_ino) != (own.st_dev, own.st_ino)
-
-    def _read_live(self, live: LiveFile) -> Iterator[Batch]:
-        if live.is_rewritten():
-            self._known.append(live.key)
-            self._note(live.key, live.place)
-            live.lines.end()
-            live.key = _content_key(live.file)
-            live.begin(0)
-        while chunk := live.read():
-            live.idle += len(chunk)
-            batch = live.lines.decisions(chunk)
-            if batch:
-                live.idle = 0
-                live.key = _decision_key(batch[0][1]) if live.key[0] is None else live.key
-            yield batch
-            if live.idle > GIVE_UP:
-                live.begin_at_end()
-                self._complain(f"{self._path}: no audit line in {GIVE_UP >> 20} MiB, so only what comes now is read")
-
-    def _read_successors(self) -> Iterator[Batch]:
-        """Read what came after the file that was live, up to the one that is."""
-        refused = _refusal(self._path)
-        if isinstance(refused, ConfigError):  # to open a pipe could take for ever
-            raise refused
-        complaints: list[str] = []
-        logs = open_files([self._path], complaints.append)
-        try:
-            fresh = self._unread(logs)
-            if self._start and logs and not any(key in self._start for _, key in fresh):
-                complaints.append(
-                    f"what was read last of {self._path} is no longer there: decisions may be missing after it"
-                )
-                self._done, self._start = [*self._start.items()][-1], {}
-            if self._live is None and not self._known and self._most is not None:
-                fresh = _latest(fresh, self._most)
-                self._most = self._most or None  # all that comes after the first look is new
-            self._complain(*[text for text in complaints if not text.startswith(f"{self._path}: ")])
-            if logs and logs[-1].name == self._path and logs[-1] not in [log for log, _ in fresh]:
-                self._take_over(logs[-1].file)
-            elif fresh and self._live is not None:
-                yield self._leave(self._live)
-            yield from self._read_all(fresh)
-            if fresh:
-                self._start = {}
-        finally:
-            for log in logs:
-                if self._live is None or log.file is not self._live.file:
-                    log.file.close()
-        if refused is not None:
-            raise refused
-
-    def _unread(self, logs: list[LogFile]) -> list[tuple[LogFile, Key]]:
-        """The files that came after what is read, oldest first; of a file and its copy, the newer one."""
-        fresh: dict[Key, LogFile] = {}
-        known = {*self._known, *([self._live.key] if self._live else [])}
-        before = next(iter(self._start), None)
-        for log in reversed(logs):
-            key = _content_key(log.file)
-            if key in known:
-                break
-            if before is not None and key[0] is not None and key < before:
-                break  # an older file; the one that was read last is gone
-            fresh.setdefault(key, log)
-            if key == before:
-                break
-        return [(log, key) for key, log in reversed(fresh.items())]
-
-    def _read_all(self, fresh: list[tuple[LogFile, Key]]) -> Iterator[Batch]:
-        total, done = sum(log.size for log, _ in fresh) or 1, 0
-        for log, key in fresh:
-            place: LiveFile | LogFile = log
-            lines, start = Lines(self.skipped), self._start.get(key, 0)
-            if log.name == self._path:
-                place = self._live = LiveFile(log.file, key, self.skipped)
-                self._live.begin(max(min(start, log.size), self._live.position))
-                batches = self._read_live(self._live)
-            else:
-                self._known.append(key)
-                batches = read_file(log, lines, start)
-            try:
-                for batch in batches:
-                    if place is log:
-                        self._note(key, lines.length - len(lines.rest))
-                    yield batch
-                    self.share = max(self.share, min((done + place.position) / total, 1.0))
-            except ConfigError as error:
-                self._complain(str(error))
-            done += log.size
-
-    def _take_over(self, file: io.BufferedReader) -> None:
-        """Continue in a file that is a copy of what was read."""
-        before, self._live = self._live, LiveFile(file, _content_key(file), self.skipped)
-        if before is not None and before.key == self._live.key:
-            self._live.continue_from(before)
-        else:
-            self._live.begin_at_end()
-        if before is not None:
-            before.file.close()
-
-    def _leave(self, live: LiveFile) -> Batch:
-        self._close_former()
-        if live.key[0] is not None:
-            self._done = None
-        self._known.append(live.key)
-        self._former, self._live, self._linger = live, None, time.monotonic() + LINGER
-        return live.lines.last_decision()
-
-    def _close_former(self) -> None:
-        if self._former is not None:
-            if self._done is None:
-                self._note(self._former.key, self._former.place)
-            self._former.close()
-            self._former = None
-
-    def _note(self, key: Key, place: int) -> None:
-        """Remember how far a file is read that is not, or no longer, followed."""
-        if key[0] is not None:
-            self._done = key, place
-
-    def _complain(self, *texts: str) -> None:
-        self.complaints.extend(text for text in texts if text not in self.complaints)
-
-
-def _content_key(file: io.BufferedReader) -> Key:
-    """Identifies a file, whatever its name and compression, by its first decision; else by its inode."""
-    lines, length = Lines(), 0
-    copy = LogFile("", io.BufferedReader(io.FileIO(os.dup(file.fileno()))), 0)
-    place = os.lseek(file.fileno(), 0, os.SEEK_CUR)  # both share it, and the file's own buffer relies on it
-    copy.file.seek(0)
-    try:
-        for chunk in chunks(copy):
-            batch = lines.decisions(chunk)
-            if batch:
-                return _decision_key(batch[0][1])
-            length += len(chunk)
-            if length > MAX_LINE + CHUNK:
-                break
-    except ConfigError:  # reported when the file is read
-        pass
-    finally:
-        copy.file.close()
-        os.lseek(file.fileno(), place, os.SEEK_SET)
-    status = os.fstat(file.fileno())
-    return None, status.st_dev, status.st_ino
-
-
-def spell_position(position: Position) -> str:
-    """A position as text."""
-    return orjson.dumps([[*key, place] for key, place in position]).decode()
-
-
-def parse_position(spelled: str) -> Position:
-    """The position of such a text."""
-    return tuple([((datetime.fromisoformat(at), *key), place) for at, *key, place in orjson.loads(spelled)])
-
-
-def _decision_key(decision: Decision) -> Key:
-    return decision.time, decision.id, decision.uid
-
-
-def _latest(fresh: list[tuple[LogFile, Key]], most: int) -> list[tuple[LogFile, Key]]:
-    """The files with the latest lines, the oldest of them placed where these begin; compressed ones are read whole."""
-    for index in range(len(fresh) - 1, -1, -1):
-        most -= _seek_last(fresh[index][0], most)
-        if most <= 0:
-            for log, _ in fresh[:index]:
-                log.file.close()
-            return fresh[index:]
-    return fresh
-
-
-def _seek_last(log: LogFile, most: int) -> int:
-    """Place a file where the latest lines begin.
-
-    Args:
-        log: nothing is read of it yet; a compressed one stays where it is, unless none of its lines is wanted.
-        most: how many lines are wanted.
-
-    Returns:
-        How many follow that place, at least; 0 if that is not known.
-    """
-    if most and any(log.file.peek(6).startswith(magic) for magic in _MAGIC):
-        return 0
-    found, position, idle = 0, os.fstat(log.file.fileno()).st_size, 0
-    while position > 0 and found < most and idle < GIVE_UP // MAX_LINE:
-        end, position = position, max(position - MAX_LINE, 0)
-        chunk = os.pread(log.file.fileno(), end - position, position)
-        here = chunk.count(_LINE)
-        found, idle = found + here, 0 if here else idle + 1
-        if found >= most:
-            position += chunk.find(b"\n") + 1
-    log.file.seek(position)
-    return found
-
-
-def _refusal(path: str) -> OSError | ConfigError | None:
-    """Why a file cannot be read."""
-    try:
-        if not stat.S_ISREG(Path(path).stat().st_mode):
-            return ConfigError(f"{path} is not a regular file: name the file that the webhook writes its audit log to")
-        Path(path).open("rb").close()
-    except OSError as error:
-        return error
-    return None
-
-
-def _advice(path: str, error: OSError) -> str:
-    """What keeps a file from being read, and what to do about it."""
-    if isinstance(error, FileNotFoundError):
-        return f"{path} is not there yet: the webhook makes it with its first decision if --audit-log names it"
-    if isinstance(error, PermissionError):
-        return (
-            f"{path} may not be read by user {os.getuid()}: add the user to the group of the file, as its mode allows"
-        )
-    return f"{path}: {error.strerror or error}; it is tried again until it can be read"

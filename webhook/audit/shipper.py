@@ -14,8 +14,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from webhook.audit.database import Database
-from webhook.audit.reader import Batch, LogTail, parse_position, spell_position
+from webhook.audit.reader import Batch
 from webhook.audit.store import DecisionStore, Retention, Shipped
+from webhook.audit.tail import LogTail, parse_position, spell_position
 from webhook.errors import StoreError
 from webhook.names import METRIC_PREFIX as PREFIX
 

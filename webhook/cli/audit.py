@@ -21,8 +21,9 @@ import click
 from webhook.audit.decision import ENDPOINTS, Decision, to_record
 from webhook.audit.filters import EVERY, Filter
 from webhook.audit.pairs import Lookup, is_id
-from webhook.audit.reader import POLL, STANDARD_INPUT, LogReader, LogTail
+from webhook.audit.reader import STANDARD_INPUT, LogReader
 from webhook.audit.summary import Summary
+from webhook.audit.tail import POLL, LogTail
 from webhook.cli.options import (
     BYTE_SIZE,
     POINT_IN_TIME,
