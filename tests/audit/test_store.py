@@ -22,7 +22,7 @@ from tests.postgres import Postgres
 from webhook.audit.database import Database
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
-from webhook.audit.follower import SharedStore
+from webhook.audit.follower import DecisionSource
 from webhook.audit.postgres import LimitedConnection
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
@@ -202,7 +202,7 @@ def test_a_frozen_database_is_reported_in_time(postgres: Postgres, monkeypatch: 
     store = DecisionStore(database=database)
     database.make_tables()
     store.add([(LINES[0], SAMPLE[0])])
-    client = browse(SharedStore(database))
+    client = browse(DecisionSource(store))
     with pytest.raises(StoreError, match="it has not responded for 1 s"), database.reading() as db, postgres.frozen():
         db.scalar(select(1))
     assert store.extent().count == 1  # and open, for the next

@@ -8,7 +8,7 @@ from tests.audit import sample
 from tests.console.audit_lines import ask, browse, look
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
-from webhook.audit.follower import SharedStore
+from webhook.audit.follower import DecisionSource
 from webhook.audit.store import DecisionStore
 from webhook.errors import ConfigError
 
@@ -17,7 +17,7 @@ LINES = [(line, decision) for line in sample.lines() if (decision := parse_decis
 
 def test_it_shows_what_is_added_meanwhile_and_keeps_it(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/decisions.db"
-    client = browse(SharedStore(Database.at(url)))
+    client = browse(DecisionSource(DecisionStore(database=Database.at(url))))
     assert "makes the tables when it starts" in ask(client, status=503)["message"]
     database = Database.at(url)
     database.make_tables()
@@ -26,14 +26,15 @@ def test_it_shows_what_is_added_meanwhile_and_keeps_it(tmp_path: Path):
         store.add(LINES[done : done + 4])
         assert ask(client)["newest"] == min(done + 4, len(LINES))
     store.close()
-    again = browse(SharedStore(Database.at(url)))
+    again = browse(DecisionSource(DecisionStore(database=Database.at(url))))
     assert ask(again)["entries"] == ask(client)["entries"]
     assert ask(again, "/summary")["decisions"] == len(LINES)
     assert ask(again, "/1")["id"] == LINES[0][1].id
 
 
 def test_a_database_that_is_away_is_named_without_its_password():
-    client = browse(SharedStore(Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")))
+    database = Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")
+    client = browse(DecisionSource(DecisionStore(database=database)))
     message = ask(client, status=503)["message"]
     assert message.startswith("the store 127.0.0.1:1/decisions: ")
     assert "Connection refused" in message

@@ -3,9 +3,7 @@
 import logging
 import threading
 import time
-from typing import Protocol
 
-from webhook.audit.database import Database
 from webhook.audit.reader import Batch, Skipped
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.tail import POLL, LogTail
@@ -16,57 +14,36 @@ REST = 50e-6  # seconds after each batch, in which other threads run
 log = logging.getLogger(__name__)
 
 
-class DecisionSource(Protocol):
-    """Where pages read decisions: from a store, and what fills it.
+class DecisionSource:
+    """Where pages read decisions: a store, which `vgpu-webhook audit ship` fills, or a subclass.
 
     Attributes:
         store: holds the decisions.
         path: the log that they are from; None if there are several.
         caught_up: whether all is read that there was at the start.
-        progress: how much of that, from 0 to 1.
-        problem: why no more can be read now, and what to do about it; None while it can.
-        skipped: how many lines are not decisions.
     """
 
-    store: DecisionStore
-    path: str | None
-    caught_up: bool
+    def __init__(self, store: DecisionStore, path: str | None = None, *, caught_up: bool = True) -> None:
+        self.store, self.path, self.caught_up = store, path, caught_up
 
     @property
     def progress(self) -> float:
-        """See above."""
+        """How much is read of what there was at the start, from 0 to 1."""
+        return 1.0
 
     @property
     def problem(self) -> str | None:
-        """See above."""
+        """Why no more can be read now, and what to do about it; None while it can. The store reports its own problems."""
+        return None
 
     @property
     def skipped(self) -> Skipped:
-        """See above."""
+        """How many lines are not decisions."""
+        return Skipped()
 
 
-class SharedStore:
-    """A database that `vgpu-webhook audit ship` fills, from the logs of all replicas."""
-
-    progress = 1.0
-    problem = None  # each use of the store reports its own
-
-    def __init__(self, database: Database) -> None:
-        """Take the database; nothing is read or written yet."""
-        self.store = DecisionStore(database=database)
-        self.path: str | None = None
-        self.caught_up = True
-        self.skipped = Skipped()
-
-
-class LogFollower:
-    """Keeps the store up to date with a log, in a thread of its own.
-
-    Attributes:
-        store: the latest decisions of the log.
-        caught_up: whether it has read what there was at the start.
-        path: the log's name.
-    """
+class LogFollower(DecisionSource):
+    """Keeps a store of the latest decisions up to date with a log, in a thread of its own."""
 
     def __init__(self, path: str, keep: Retention | None = None) -> None:
         """Take the log's name; `start` reads it.
@@ -75,10 +52,8 @@ class LogFollower:
             path: a file; those that were rotated away, FILE.1, FILE.2.gz and so on, belong to it.
             keep: which decisions the store keeps.
         """
-        self.caught_up = False
-        self.path: str | None = path
         keep = keep or Retention()
-        self.store = DecisionStore(keep)
+        super().__init__(DecisionStore(keep), path, caught_up=False)
         self._tail = LogTail(path, keep.decisions)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -125,7 +100,7 @@ class LogFollower:
 
     @property
     def progress(self) -> float:
-        """How much it has read of what there was at the start, from 0 to 1."""
+        """How much is read of what there was at the start, from 0 to 1."""
         return 1.0 if self.caught_up else self._tail.share
 
     @property

@@ -10,7 +10,8 @@ import click
 from gunicorn.util import parse_address
 
 from webhook.audit.database import Database
-from webhook.audit.follower import DecisionSource, LogFollower, SharedStore
+from webhook.audit.follower import DecisionSource, LogFollower
+from webhook.audit.store import DecisionStore
 from webhook.cli.options import FILE, SettingsOptions, pods_option, refuse_url, settings_option, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
@@ -93,7 +94,7 @@ def command(
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
         SettingsThread(watcher).start(FIRST_READ_SECONDS if cluster else 0.0)
-        journal: DecisionSource | None = SharedStore(Database.at(store)) if store else None
+        journal = DecisionSource(DecisionStore(database=Database.at(store))) if store else None
         if audit_log:
             journal = follower = LogFollower(audit_log)
             follower.start()
