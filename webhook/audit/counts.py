@@ -26,11 +26,12 @@ from sqlalchemy import (
     union_all,
 )
 
-from webhook.audit.database import DAY, SECOND, WIDTHS, among, counts, decisions, groups, names, read_list, unindexed
 from webhook.audit.decision import ENFORCEMENTS, DecisionGroup
+from webhook.audit.dialects import among, read_list, unindexed
 from webhook.audit.filters import Filter
 from webhook.audit.matching import any_name, matching, matching_groups, to_micros, to_moment
 from webhook.audit.summary import Summary, Trend
+from webhook.audit.tables import DAY, SECOND, WIDTHS, counts, decisions, groups, names
 from webhook.rules.base import Level
 
 MAX_GROUPS, MAX_GROUP_TEXT = 16_384, 512  # in memory: how many, and the characters of one

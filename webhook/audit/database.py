@@ -1,7 +1,6 @@
-"""The database of decisions: its tables, its connections, and what SQLite and PostgreSQL write differently.
+"""The database of decisions: its connections, and how long its queries may take.
 
-All SQL is in this module, `matching`, `counts` and `store`. Both databases have the same tables. Texts that a user chooses may
-be long, so digests are unique, not the texts.
+All SQL is in this module, `dialects`, `matching`, `counts` and `store`; the tables are in `tables`.
 """
 
 import shutil
@@ -9,65 +8,25 @@ import sqlite3
 import tempfile
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
-from functools import lru_cache, partial, reduce
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-import orjson
-from sqlalchemy import (
-    JSON,
-    URL,
-    BigInteger,
-    Boolean,
-    Column,
-    ColumnElement,
-    Connection,
-    Dialect,
-    Engine,
-    FromClause,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    QueuePool,
-    String,
-    Table,
-    Text,
-    UnaryExpression,
-    any_,
-    bindparam,
-    cast,
-    column,
-    create_engine,
-    event,
-    false,
-    func,
-    literal,
-    make_url,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import URL, Connection, Dialect, Engine, QueuePool, create_engine, event, func, make_url, select, text
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.sql.operators import custom_op
-from sqlalchemy.types import UserDefinedType
 
+from webhook.audit.dialects import add_functions, is_sqlite
+from webhook.audit.tables import VERSION, blocks, decisions, meta, metadata
 from webhook.errors import ConfigError, RequestError, StoreError
 
 READERS = 4  # queries that run at the same time, beside a transaction that writes; others wait
 MAX_SECONDS = 5.0  # for one query
 ANSWER_SECONDS = MAX_SECONDS + 2  # for a response of PostgreSQL, which stops a query by itself unless it is frozen
 WRITE_SECONDS = 60  # for a response within a transaction that writes, which may wait for another program
-SECOND = 1_000_000  # microseconds, the unit of all times in the database
-DAY = 86_400 * SECOND
-WIDTHS = (DAY, DAY // 24, DAY // 96)  # of the periods in `counts`; a minute has few decisions of one group
-
 _STEPS = 20_000  # of SQLite's virtual machine between two looks at the clock
 CONNECT_SECONDS = 5
 ROW_BYTES = 200  # of a decision or a block in PostgreSQL, with its part of the indexes
@@ -75,72 +34,6 @@ MAX_PROBLEM = 300  # characters of a message of the database
 _POOL: dict[str, Any] = {"max_overflow": 0, "pool_timeout": 20}  # seconds to wait for a connection
 _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 _LOCK = 0x7667_7075  # PostgreSQL's advisory locks are numbers
-_BIG = BigInteger().with_variant(Integer, "sqlite")  # SQLite numbers rows by itself only if their type is INTEGER
-
-_metadata = MetaData()
-meta = Table(
-    "meta",
-    _metadata,
-    Column("version", Integer, primary_key=True, autoincrement=False),  # of this schema
-    Column("last", BigInteger, nullable=False),  # the number of the newest decision; who writes locks this row
-)
-groups = Table(
-    "groups",
-    _metadata,
-    Column("id", _BIG, primary_key=True),
-    Column("digest", String(32), nullable=False, unique=True),
-    Column("endpoint", Text, nullable=False),
-    Column("dry_run", Boolean, nullable=False),
-    Column("namespace", Text, nullable=False),
-    Column("user", Text, nullable=False),
-    Column("allowed", Boolean, nullable=False),
-    Column("enforcement", Text, nullable=False),
-    Column("word", Text, nullable=False),
-    Column("levels", Text, nullable=False),
-    sqlite_autoincrement=True,  # no id is used twice
-)
-names = Table(
-    "names",
-    _metadata,
-    Column("id", _BIG, primary_key=True),
-    Column("digest", String(32), nullable=False, unique=True),
-    Column("name", Text, nullable=False),
-)
-decisions = Table(
-    "decisions",
-    _metadata,
-    Column("number", _BIG, primary_key=True, autoincrement=False),
-    Column("at", BigInteger, nullable=False),
-    Column("id", Text, nullable=False),
-    Column("name_id", BigInteger, nullable=False),
-    Column("group_id", BigInteger, nullable=False),
-)
-Index("decisions_by_time", decisions.c.at, decisions.c.group_id)
-Index("decisions_by_group", decisions.c.group_id, decisions.c.number)
-Index("decisions_by_name", decisions.c.name_id, decisions.c.group_id, decisions.c.at)
-blocks = Table(
-    "blocks",
-    _metadata,
-    Column("first", _BIG, primary_key=True, autoincrement=False),
-    Column("lines", LargeBinary, nullable=False),
-)
-counts = Table(
-    "counts",
-    _metadata,
-    Column("width", BigInteger, primary_key=True),
-    Column("period", BigInteger, primary_key=True),
-    Column("group_id", BigInteger, primary_key=True),
-    Column("decisions", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-sources = Table(
-    "sources",
-    _metadata,
-    Column("name", Text, primary_key=True),  # of an audit log that is shipped
-    Column("position", Text, nullable=False),  # up to which it is stored
-    Column("at", BigInteger, nullable=False),  # when that was written
-)
-VERSION = 1
 
 
 class Database:
@@ -224,7 +117,7 @@ class Database:
                 encoding = db.scalar(text("SHOW server_encoding"))
                 if encoding != "UTF8":
                     raise StoreError(f"{self.name} has the encoding {encoding}; make the database with ENCODING 'UTF8'")
-            _metadata.create_all(db)
+            metadata.create_all(db)
             version = db.scalar(select(meta.c.version))
             if version is None:
                 db.execute(meta.insert().values(version=VERSION, last=0))
@@ -383,157 +276,9 @@ def _prepare_sqlite(db: sqlite3.Connection, _: object, *, kept: bool = False) ->
     synchronous = "NORMAL" if kept else "OFF"
     for setting in ("journal_mode=WAL", f"synchronous={synchronous}", "temp_store=MEMORY", "cache_size=-8000"):
         db.execute(f"PRAGMA {setting}")
-    db.create_function("matches", 2, fnmatchcase, deterministic=True)
-    db.create_function("finds", 2, _finds, deterministic=True)
+    add_functions(db)
 
 
 def _begin_sqlite(db: Connection) -> None:
     # A transaction that reads first and then writes would fail if another one wrote meanwhile.
     db.exec_driver_sql("BEGIN IMMEDIATE" if db.get_execution_options().get("writes") else "BEGIN")
-
-
-def _finds(levels: str, glob: str) -> bool:
-    """Whether a rule of some findings matches."""
-    return any(fnmatchcase(rule, glob) for rule in _rules(levels))
-
-
-@lru_cache(maxsize=1024)
-def _rules(levels: str) -> tuple[str, ...]:
-    return tuple([rule for rule, _ in orjson.loads(levels)])
-
-
-# --- what both write differently --------------------------------------------------------------------------------------
-
-
-def is_sqlite(dialect: str) -> bool:
-    """Whether it is SQLite's dialect; else it is PostgreSQL's."""
-    return dialect == "sqlite"
-
-
-def insert_into(dialect: str, table: Table) -> Any:
-    """An insert that can do something else where a row is there already."""
-    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
-
-
-def among(db: Connection, column: ColumnElement[int], ids: Iterable[int]) -> ColumnElement[bool]:
-    """Whether a number is one of many."""
-    if is_sqlite(db.dialect.name):
-        each = func.json_each(orjson.dumps([*ids]).decode()).table_valued("value")
-        return column.in_(select(each.c.value))
-    return column == any_(literal(f"{{{','.join(map(str, ids))}}}", _SpelledArray()))
-
-
-class _SpelledArray(UserDefinedType[str]):
-    """Numbers as PostgreSQL spells an array; the driver would take 10 ms to spell some thousands."""
-
-    cache_ok = render_bind_cast = True
-
-    def get_col_spec(self, **_: Any) -> str:
-        """The name of the type."""
-        return "BIGINT[]"
-
-    def literal_processor(self, dialect: Dialect) -> Callable[[str], str]:  # noqa: ARG002
-        """Spells a value where a statement cannot have parameters."""
-        return lambda spelled: f"'{spelled}'::BIGINT[]"
-
-
-ROWS = "rows"
-
-
-def rows(dialect: str, *columns: Column[Any]) -> FromClause:
-    """The parameter `ROWS` as a table, so that one statement reads or inserts many rows.
-
-    Python hands over to other threads at each statement, and may wait for them.
-    """
-    found = bindparam(ROWS, type_=Text)
-    if is_sqlite(dialect):
-        each = func.json_each(found).table_valued("value")
-        fields = [func.json_extract(each.c.value, f"$.{c.name}", type_=c.type).label(c.name) for c in columns]
-        return select(*fields).subquery()
-    typed = [column(c.name, c.type) for c in columns]
-    return func.json_to_recordset(cast(found, JSON)).table_valued(*typed).render_derived(with_types=True)
-
-
-def to_rows(found: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as that parameter."""
-    return orjson.dumps(found).decode()
-
-
-def read_list(db: Connection, *columns: ColumnElement[Any]) -> list[Any]:
-    """What some columns of a query have in each row, one row after the other, read by one step for the same reason."""
-    quoted = func.json_quote if is_sqlite(db.dialect.name) else func.to_json
-    spelled: list[ColumnElement[str]] = [
-        cast(c if isinstance(c.type, BigInteger | Boolean) else quoted(c), String) for c in columns
-    ]
-    row = reduce(lambda before, value: before + "," + value, spelled[1:], spelled[0])
-    found: list[Any] = orjson.loads(f"[{db.scalar(select(func.aggregate_strings(row, ','))) or ''}]")
-    return found
-
-
-def any_glob(db: Connection, value: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
-    """Whether a text matches one of some globs."""
-    return or_(false(), *[_matches(db, value, storable(glob)) for glob in globs])
-
-
-def _matches(db: Connection, value: ColumnElement[str], glob: str) -> ColumnElement[bool]:
-    """Whether a text matches a glob; without brackets, the databases have faster ways."""
-    if is_sqlite(db.dialect.name):
-        return func.matches(value, glob, type_=Boolean) if "[" in glob else value.bool_op("GLOB")(glob)
-    return value.regexp_match(_regex(glob)) if "[" in glob else value.like(_like(glob))
-
-
-def any_rule(db: Connection, levels: ColumnElement[str], globs: Sequence[str]) -> ColumnElement[bool]:
-    """Whether the rule of a finding matches one of some globs."""
-    if is_sqlite(db.dialect.name):
-        return or_(false(), *[func.finds(levels, storable(glob), type_=Boolean) for glob in globs])
-    each = func.json_array_elements(cast(levels, JSON)).table_valued(column("value", JSON))
-    rule = each.c.value.op("->>", return_type=Text)(0)
-    return select(each.c.value).where(any_glob(db, rule, globs)).exists()
-
-
-def _like(glob: str) -> str:
-    """A glob without brackets as a pattern for LIKE."""
-    return "".join([{"*": "%", "?": "_", "%": "\\%", "_": "\\_", "\\": "\\\\"}.get(c, c) for c in glob])
-
-
-def _regex(glob: str) -> str:
-    """A glob as a regular expression of PostgreSQL, with the meaning of `fnmatch`."""
-    found, place = "^", 0
-    while place < len(glob):
-        letter, place = glob[place], place + 1
-        negated = glob.startswith("!", place)
-        end = glob.find("]", place + negated + 1) if letter == "[" else -1
-        if end >= 0:
-            found += _bracket(glob[place + negated : end], negated=negated)
-            place = end + 1
-        else:
-            found += {"*": ".*", "?": "."}.get(letter) or _escaped(letter)
-    return found + "$"
-
-
-def _bracket(letters: str, *, negated: bool) -> str:
-    """One character of a set such as `a-z_`; a range that begins behind its end is empty."""
-    parts, place = list[str](), 0
-    while place < len(letters):
-        first = last = letters[place]
-        if letters[place + 1 : place + 2] == "-" and place + 2 < len(letters):
-            last, place = letters[place + 2], place + 2
-        parts += [f"{_escaped(first)}-{_escaped(last)}"] if first <= last else []
-        place += 1
-    if not parts:
-        return "." if negated else "(?!)"
-    return f"[{'^' if negated else ''}{''.join(parts)}]"
-
-
-def _escaped(letter: str) -> str:
-    return f"\\U{ord(letter):08x}"
-
-
-def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """The same number, for which no index is used."""
-    return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
-
-
-def storable(value: str) -> str:
-    """A text as both databases can hold it."""
-    return value.replace("\0", "\u2400")

@@ -6,8 +6,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, select, true
 
-from webhook.audit.database import among, any_glob, any_rule, decisions, groups, names, read_list, storable, unindexed
+from webhook.audit.dialects import among, any_glob, any_rule, read_list, storable, unindexed
 from webhook.audit.filters import Filter
+from webhook.audit.tables import decisions, groups, names
 
 # Up to so many, decisions are looked up by the index of their names, groups or time, and sorted. Of more, the newest are found
 # sooner by reading one after the other.

@@ -35,28 +35,13 @@ from sqlalchemy import (
 )
 
 from webhook.audit.counts import summarise
-from webhook.audit.database import (
-    DAY,
-    ROWS,
-    WIDTHS,
-    Database,
-    blocks,
-    counts,
-    decisions,
-    groups,
-    insert_into,
-    meta,
-    names,
-    rows,
-    size,
-    sources,
-    storable,
-    to_rows,
-)
+from webhook.audit.database import Database, size
 from webhook.audit.decision import Decision, DecisionGroup, parse_decision
+from webhook.audit.dialects import ROWS, insert_into, rows, storable, to_rows
 from webhook.audit.filters import EVERY, Filter
 from webhook.audit.matching import matching, to_micros, to_moment
 from webhook.audit.summary import Summary
+from webhook.audit.tables import DAY, WIDTHS, blocks, counts, decisions, groups, meta, names, sources
 from webhook.errors import StoreError
 
 SLACK = 32  # a full store forgets this part of itself at once
