@@ -58,6 +58,14 @@ class Trend:
         cells = self._cells.get(name, {})
         return [cells.get(step, 0) for step in range(self._first, self._last + 1)]
 
+    def cells(self, *names: str) -> dict[int, int]:
+        """The counts of some names together, by the second since 1970 at which their step begins."""
+        found = Counter[int]()
+        for name in names:
+            for step, count in self._cells.get(name, {}).items():
+                found[step * self.step] += count
+        return found
+
     def times(self) -> Iterator[datetime]:
         """When each step begins."""
         for step in range(self._first, self._last + 1):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -92,7 +91,16 @@ class DecisionSummary(ResponseModel):
 @operation("GET", "/decisions/summary")
 def decisions_summary(state: ConsoleState, wanted: FilterRequest) -> DecisionSummary:
     """Decisions summed up."""
-    found = state.journal.store.summary(wanted.filter()) if state.journal else Summary()
+    return to_decision_summary(sum_up(state, wanted))
+
+
+def sum_up(state: ConsoleState, wanted: FilterRequest) -> Summary:
+    """The decisions that match, summed up."""
+    return state.journal.store.summary(wanted.filter()) if state.journal else Summary()
+
+
+def to_decision_summary(found: Summary) -> DecisionSummary:
+    """A summary with bounded tables."""
     tables: dict[str, Mapping[str, Count]] = {
         "rules": found.rules,
         "namespaces": found.namespaces,
@@ -162,26 +170,25 @@ class TitledChart(NamedTuple):
     zooms: Sequence[Query]
 
 
-def history(found: DecisionSummary, wanted: FilterRequest) -> list[TitledChart]:
+def history(found: Summary, wanted: FilterRequest) -> list[TitledChart]:
     """The charts of the page, outcomes and denials over the same time; none if no decision matched."""
-    outcomes, denials = found.outcomes_over_time, found.denials_by_rule
-    if outcomes.begin is None:
+    outcomes, denials = found.outcomes, found.denials_of
+    times = [int(at.timestamp()) for at in outcomes.times()]
+    if not times:
         return []
-    begin, step = _seconds(outcomes.begin), max(outcomes.step_seconds, denials.step_seconds)
-    steps = max([len(counts) for counts in outcomes.counts.values()], default=1)
-    time = axis(begin, begin + (steps - 1) * outcomes.step_seconds, step)
-    words = [word for word in WORDS if word in outcomes.counts]
-    first = chart([Series(word, _cells(outcomes, [word])) for word in words], time)
+    time = axis(times[0], times[-1], max(outcomes.step, denials.step))
+    words = [word for word in WORDS if word in found.words]
+    first = chart([Series(word, outcomes.cells(word)) for word in words], time)
     by_word = [
         LegendEntry(f"s-{word}", word, count, wanted.query(outcome=[word]), wanted.outcome == (word,))
         for word, count in zip(words, first.totals, strict=True)
     ]
     titled = [_titled("Outcomes", first, by_word, wanted)]
-    if denials.begin is None or not denials.counts:
+    rules = sorted(_refused_names(found.rules), key=lambda rule: (-sum(denials.counts(rule)), rule))
+    if not rules:
         return titled
-    rules = sorted(denials.counts, key=lambda rule: (-sum(denials.counts[rule]), rule))
-    series = [Series(rule, _cells(denials, [rule])) for rule in rules[:TOP_RULES]]
-    series += [Series(OTHER_RULES, _cells(denials, rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
+    series = [Series(rule, denials.cells(rule)) for rule in rules[:TOP_RULES]]
+    series += [Series(OTHER_RULES, denials.cells(*rules[TOP_RULES:]))] if len(rules) > TOP_RULES else []
     second = chart(series, time)
     by_rule = [
         LegendEntry(f"r-{place}", rule, count, wanted.only(rule=rule), wanted.rule == (exactly(rule),))
@@ -195,18 +202,3 @@ def history(found: DecisionSummary, wanted: FilterRequest) -> list[TitledChart]:
 def _titled(title: str, made: Chart, legend: list[LegendEntry], wanted: FilterRequest) -> TitledChart:
     zooms = [wanted.query(since=bar.begin, until=bar.end) for bar in made.bars]
     return TitledChart(title, made, legend, [entry.style for entry in legend], zooms)
-
-
-def _cells(found: CountsOverTime, names: list[str]) -> dict[int, int]:
-    """The counts of some names together, by the second at which their step begins."""
-    begin = _seconds(found.begin or "")
-    cells: dict[int, int] = {}
-    for name in names:
-        for place, count in enumerate(found.counts[name]):
-            at = begin + place * found.step_seconds
-            cells[at] = cells.get(at, 0) + count
-    return cells
-
-
-def _seconds(spelled: str) -> int:
-    return int(datetime.fromisoformat(spelled).timestamp())

@@ -16,7 +16,7 @@ from webhook.audit.reader import Skipped
 from webhook.audit.store import NumberedDecision
 from webhook.audit.summary import OTHERS
 from webhook.console.api import RequestModel, ResponseModel, operation
-from webhook.console.decision_summary import decisions_summary, history
+from webhook.console.decision_summary import history, sum_up, to_decision_summary
 from webhook.console.parameters import FilterRequest, wider
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_TEXT, Name, brief, shallow
@@ -281,14 +281,14 @@ def page(state: ConsoleState) -> str:
     """The list with its filters, charts and counts."""
     wanted = decisions.parse_query(request.args)
     found = decisions.run(state, wanted)
-    summed = decisions_summary.run(state, FilterRequest.model_validate(wanted.model_dump(include=_FILTERS)))
+    summary = sum_up(state, wanted)
     return render_template(
         "decisions.html",
         found=found,
         objects=object_rows(found.entries),
         presets=PRESETS,
-        summed=summed,
-        drawn=history(summed, wanted),
+        summed=to_decision_summary(summary),
+        drawn=history(summary, wanted),
         max_split=MAX_SPLIT,
         asked=wanted,
         wider=wider(wanted, ("rule", "namespace", "name", "user")),
@@ -297,6 +297,3 @@ def page(state: ConsoleState) -> str:
         top=REFUSED,
         others=OTHERS,
     )
-
-
-_FILTERS = set(FilterRequest.model_fields)
