@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from webhook.console.api import ResponseModel
+from webhook.console.texts import MAX_NAME
 from webhook.doctor.check import CheckResult, Status, broken
 from webhook.doctor.checks.certificates import MAX_BYTES, RENEW, check_validity, hosts, load
 from webhook.errors import ConfigError
@@ -14,7 +15,6 @@ from webhook.settings.files import read_bytes
 from webhook.texts import shorten
 
 MAX_NAMES = 20
-MAX_NAME = 253
 MAX_FILE = 120
 
 

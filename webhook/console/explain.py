@@ -8,7 +8,7 @@ from pydantic import PlainSerializer, WithJsonSchema
 from webhook.console.api import ResponseModel, operation
 from webhook.console.review import ReviewedManifest, ReviewRequest, UnreadableDocument, review_manifest
 from webhook.console.state import ConsoleState
-from webhook.console.texts import brief
+from webhook.console.texts import MAX_NAME, brief
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.fleet import Fleet
 from webhook.devices.vgpu.explain_gang import GangExplanation
@@ -20,7 +20,6 @@ MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
 MAX_SHAPES = 200  # of all documents together
 MAX_SKIPPED = 50
-MAX_NAME = 253
 MAX_TEXT = 1000  # characters: a node may register any text as the model of its cards
 MAX_ITEMS = 100  # of a list: containers, sentences, kinds of cards
 

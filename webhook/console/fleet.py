@@ -2,10 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import translate
-from typing import Annotated
+from typing import Annotated, Any
 
 from flask import render_template
 from pydantic import AfterValidator, Field, WithJsonSchema
@@ -17,7 +17,7 @@ from webhook.console.parameters import wider
 from webhook.console.pictures.node import svg
 from webhook.console.sources import SettingSource, sources
 from webhook.console.state import ConsoleState
-from webhook.console.texts import ago, mebibytes
+from webhook.console.texts import MAX_NAME, ago, mebibytes
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import DrawnNode
@@ -32,7 +32,6 @@ MAX_DRAWN = 24  # shapes of a family: a drawing may take 60 kB
 MAX_TYPES = 50
 MAX_NAMES = 10
 MAX_KINDS = 64  # of devices on one node
-MAX_NAME = 253  # characters of a node's name; a file may hold longer ones
 FILTERS = ("family", "name", "type")
 EMPTY = "empty"  # the view of the page that shows empty nodes
 _ALL = -1  # all nodes, as bits
@@ -51,21 +50,28 @@ _IDS = WithJsonSchema({"type": "string", "enum": [str(family.id) for family in r
 FamilyId = Annotated[str, AfterValidator(_known), _IDS]
 
 
-class FleetRequest(RequestModel):
-    """Which nodes to return."""
+def glob_field(what: str) -> Any:
+    """A parameter that is a glob, which `matcher` understands."""
+    return Field(max_length=MAX_NAME, description=f"only {what}, in any case; `*` and `?` stand for anything")
+
+
+def matcher(glob: str) -> Callable[[str], object]:
+    """Matches the texts of a glob, in any case."""
+    match = re.compile(translate(glob.lower())).match
+    return lambda text: match(text.lower())
+
+
+class NodeFilter(RequestModel):
+    """Which nodes to return. All filters have to match."""
 
     family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
-    name: Annotated[
-        str,
-        Field(max_length=MAX_NAME, description="only nodes of this name, in any case; `*` and `?` stand for anything"),
-    ] = ""
-    type: Annotated[
-        str,
-        Field(
-            max_length=100,
-            description="only nodes with a device of this model, in any case; `*` and `?` stand for anything",
-        ),
-    ] = ""
+    name: Annotated[str, glob_field("nodes of this name")] = ""
+    type: Annotated[str, glob_field("nodes with a device of this model")] = ""
+
+
+class FleetRequest(NodeFilter):
+    """Which nodes to return."""
+
     limit: Annotated[int, Field(ge=1, le=1000, description="how many shapes of each family at most")] = MAX_SHAPES
 
 
@@ -203,8 +209,7 @@ class _Search:
 
     def __init__(self, found: Fleet, config: DeviceConfig, wanted: FleetRequest) -> None:
         self._fleet, self._config, self._wanted = found, config, wanted
-        self._matches_name = re.compile(translate(wanted.name.lower() or "*")).match
-        self._matches_type = re.compile(translate(wanted.type.lower() or "*")).match
+        self._matches_name, self._matches_type = matcher(wanted.name or "*"), matcher(wanted.type or "*")
         names = found.index.names
         self._chosen = bits([at for at, each in enumerate(names) if self._is_named(each)]) if wanted.name else _ALL
 
@@ -256,9 +261,7 @@ class _Search:
 
     def _nodes(self, shape: NodeShape, family: DeviceFamily) -> int:
         """How many nodes of a shape match."""
-        if self._wanted.type and not any(
-            self._matches_type(each.type.lower()) for each in self._devices(shape, family)
-        ):
+        if self._wanted.type and not any(self._matches_type(each.type) for each in self._devices(shape, family)):
             return 0
         if shape.declared:
             return shape.nodes if any(map(self._is_named, shape.names)) else 0
@@ -276,7 +279,7 @@ class _Search:
             left &= left - 1
 
     def _is_named(self, name: str) -> bool:
-        return self._matches_name(name[:MAX_NAME].lower()) is not None
+        return self._matches_name(name[:MAX_NAME]) is not None
 
     def _skipped(self, family: DeviceFamily) -> tuple[SkippedNodes, ...]:
         lacking: dict[str, list[str]] = {}

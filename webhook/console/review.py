@@ -11,6 +11,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from webhook.console.api import MAX_MESSAGE, ResponseModel, operation
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
+from webhook.console.texts import MAX_NAME
 from webhook.doctor.setup import SUFFIX
 from webhook.errors import WebhookError
 from webhook.offline.documents import parse_documents
@@ -40,7 +41,7 @@ class ReviewRequest(TriedSettings):
         ),
     ]
     namespace: Annotated[
-        str, Field(max_length=253, description="for objects that name no namespace; without it `default`")
+        str, Field(max_length=MAX_NAME, description="for objects that name no namespace; without it `default`")
     ] = ""
     policy: Annotated[
         str,
@@ -174,7 +175,7 @@ def review_manifest(state: ConsoleState, wanted: ReviewRequest) -> ReviewedManif
     snapshot = state.tried(wanted.settings, wanted.split, wanted.policy)
     found = parse_documents(data, SOURCE)
     documents: list[Reviewed] = []
-    problems: list[tuple[str, str]] = []
+    problems: list[UnreadableDocument] = []
     left = MAX_EXPANDED
     for document in found[:MAX_DOCUMENTS]:
         left -= len(orjson.dumps(document.value))
@@ -186,12 +187,11 @@ def review_manifest(state: ConsoleState, wanted: ReviewRequest) -> ReviewedManif
         try:
             documents.append(review_document(document, snapshot, wanted.namespace))
         except WebhookError as error:
-            problems.append((document.place, str(error)[:MAX_MESSAGE]))
+            problems.append(UnreadableDocument(place=document.place, message=str(error)[:MAX_MESSAGE]))
     if len(found) > MAX_DOCUMENTS:
         only = f"only the first {MAX_DOCUMENTS} are reviewed here; `vgpu-webhook review FILE` reviews all of them"
-        problems.append((f"{SOURCE}: {len(found):,} documents", only))
-    unreadable = [UnreadableDocument(place=place, message=message) for place, message in problems]
-    return ReviewedManifest(documents, unreadable, snapshot)
+        problems.append(UnreadableDocument(place=f"{SOURCE}: {len(found):,} documents", message=only))
+    return ReviewedManifest(documents, problems, snapshot)
 
 
 @operation("POST", "/review", heavy=True)

@@ -8,6 +8,7 @@ from werkzeug.exceptions import NotFound
 
 from webhook.console.api import RequestModel, ResponseModel, operation
 from webhook.console.state import ConsoleState
+from webhook.console.texts import MAX_NAME
 from webhook.offline.rulebook import REPAIR, RuleEntry, rows
 from webhook.render.yaml import difference
 from webhook.rules.base import Level
@@ -18,7 +19,8 @@ class RulesRequest(RequestModel):
     """Which levels to return."""
 
     namespace: Annotated[
-        str, Field(max_length=253, description="whose levels; without it those of a namespace that no entry matches")
+        str,
+        Field(max_length=MAX_NAME, description="whose levels; without it those of a namespace that no entry matches"),
     ] = ""
 
 

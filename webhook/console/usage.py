@@ -1,8 +1,7 @@
 """What pods hold of each node now: the operation `usage`, and the first view of the fleet page."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from fnmatch import translate
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from flask import render_template, request
@@ -11,15 +10,16 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest
 
 from webhook.console import fleet
-from webhook.console.api import RequestModel, ResponseModel, operation
-from webhook.console.fleet import MAX_NAME, FamilyId
+from webhook.console.api import ResponseModel, operation
+from webhook.console.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.console.parameters import wider
 from webhook.console.pictures.held import bar
 from webhook.console.state import ConsoleState
-from webhook.console.texts import mebibytes
+from webhook.console.texts import MAX_NAME, mebibytes
 from webhook.console.usage_watcher import CurrentUsage, NodeUsage
 from webhook.devices import registry
 from webhook.devices.ledger import LedgerFinding, OccupiedNode
+from webhook.devices.usage import total
 from webhook.texts import shorten
 
 NODES = 30  # of a page
@@ -30,21 +30,12 @@ MAX_HOLDERS = 200  # listed of one node on the page
 VIEW = "view"  # a key of the page's address
 COLOURS = 8  # namespaces with a colour of their own
 
-_Glob = Callable[[str], Any]
 
-
-def _glob(what: str) -> Any:
-    return Field(max_length=MAX_NAME, description=f"only {what}, in any case; `*` and `?` stand for anything")
-
-
-class UsageRequest(RequestModel):
+class UsageRequest(NodeFilter):
     """Which nodes to return. All filters have to match."""
 
-    family: Annotated[FamilyId | None, Field(description="only one family of devices")] = None
-    name: Annotated[str, _glob("nodes of this name")] = ""
-    type: Annotated[str, _glob("nodes with a device of this model")] = ""
-    namespace: Annotated[str, _glob("nodes with a pod of this namespace")] = ""
-    pod: Annotated[str, _glob("nodes with a pod of this name")] = ""
+    namespace: Annotated[str, glob_field("nodes with a pod of this namespace")] = ""
+    pod: Annotated[str, glob_field("nodes with a pod of this name")] = ""
     findings: Annotated[bool, Field(description="only nodes where something is wrong with an assignment")] = False
     sort: Annotated[
         Literal["name", "fullest", "emptiest", "pods"], Field(description="the order of the nodes; equal ones by name")
@@ -160,30 +151,30 @@ def _tests(wanted: UsageRequest) -> Iterator[Callable[[NodeUsage], bool]]:
     if wanted.findings:
         yield lambda each: bool(each.findings)
     if wanted.name:
-        name = _matcher(wanted.name)
-        yield lambda each: bool(name(each.node.name.lower()))
+        name = matcher(wanted.name)
+        yield lambda each: bool(name(each.node.name))
     if wanted.type:
-        kind = _matcher(wanted.type)
-        yield lambda each: any(kind(model.lower()) for model in {card.type for card in each.node.cards})
+        kind = matcher(wanted.type)
+        yield lambda each: any(map(kind, {card.type for card in each.node.cards}))
     if wanted.namespace:
-        namespace = _matcher(wanted.namespace)
-        yield lambda each: any(namespace(one.lower()) for one in each.namespaces)
+        namespace = matcher(wanted.namespace)
+        yield lambda each: any(map(namespace, each.namespaces))
     if wanted.pod:
-        pod = _matcher(wanted.pod)
-        yield lambda each: any(pod(holder.name.lower()) for card in each.node.cards for holder in card.pods)
-
-
-def _matcher(glob: str) -> _Glob:
-    return re.compile(translate(glob.lower())).match
+        pod = matcher(wanted.pod)
+        yield lambda each: any(pod(holder.name) for card in each.node.cards for holder in card.pods)
 
 
 def _totals(matching: Sequence[NodeUsage]) -> Iterator[HeldTotal]:
     for family in dict.fromkeys(each.node.family for each in matching):
         own = [each for each in matching if each.node.family == family]
-        sums = {name: sum(getattr(each.capacity, name) for each in own) for name in ("memory", "cores", "slices")} | {
-            f"held_{name}": sum(getattr(each.promised, name) for each in own) for name in ("memory", "cores", "slices")
-        }
-        yield HeldTotal(family=family, nodes=len(own), devices=sum(len(each.node.cards) for each in own), **sums)
+        most, held = total(each.capacity for each in own), total(each.promised for each in own)
+        yield HeldTotal(
+            family=family,
+            nodes=len(own),
+            devices=sum(len(each.node.cards) for each in own),
+            **asdict(most),
+            **{f"held_{name}": amount for name, amount in asdict(held).items()},
+        )
 
 
 # --- the page -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from webhook.console.api import RequestModel, ResponseModel, describe_error, ope
 from webhook.console.pictures.node import svg
 from webhook.console.review import MAX_MANIFEST, SOURCE
 from webhook.console.state import ConsoleState
-from webhook.console.texts import brief
+from webhook.console.texts import MAX_NAME, brief
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, parse_documents
 from webhook.offline.live import Key
@@ -25,7 +25,6 @@ MAX_LISTED = 500  # waiting pods
 MAX_DOCUMENTS = 5  # of a manifest
 MAX_REASONS = 50  # of an answer, on the page
 MAX_DRAWINGS = 12  # on the page
-MAX_NAME = 253
 MAX_TEXT = 2000  # characters: the scheduler's and the author's texts
 MAX_ITEMS = 100  # of a list
 NO_PODS = (
