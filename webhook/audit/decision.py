@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -121,9 +122,10 @@ class Decision:
 
 
 _SPELLED = {"dry_run": "dryRun", "duration_us": "durationUs", "client_verified": "clientVerified"}
-KEYS = {
-    field.name: _SPELLED.get(field.name, field.name) for field in fields(Decision)
-}  # of the audit line, by attribute
+# Of the audit line, by attribute.
+KEYS = {field.name: _SPELLED.get(field.name, field.name) for field in fields(Decision)}
+_VALUES = itemgetter(*KEYS.values())
+_ADDED_LATER = {"clientVerified": False, "enforcement": Enforcement.ENFORCE.value}
 _TYPES = [(field.name, field.type) for field in fields(Decision) if field.type in (str, bool, int)] + [
     ("patch", list),
     ("request", dict),
@@ -155,27 +157,12 @@ def parse_decision(line: bytes) -> Decision | None:
 def read_decision(record: Any) -> Decision | None:
     """Read a parsed line; None if it is not one of the audit log."""
     try:
+        record = _ADDED_LATER | record
         found = record["findings"]
-        decision = Decision(
-            datetime.fromisoformat(record["time"]),
-            record["id"],
-            record["uid"],
-            record["endpoint"],
-            record["operation"],
-            record["dryRun"],
-            record["user"],
-            record["namespace"],
-            record["kind"],
-            record["name"],
-            record["allowed"],
-            tuple([_violation(each) for each in found]) if found else (),
-            record["patch"],
-            record["request"],
-            record["digests"],
-            record["durationUs"],
-            record.get("clientVerified", False),
-            ENFORCEMENTS[record.get("enforcement", Enforcement.ENFORCE)],
-        )
+        record["time"] = datetime.fromisoformat(record["time"])
+        record["findings"] = tuple([_violation(each) for each in found]) if found else ()
+        record["enforcement"] = ENFORCEMENTS[record["enforcement"]]
+        decision = Decision(*_VALUES(record))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     right = (
