@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check check-style check-types check-layers docs bench manifests e2e proof screenshots lock image-lock clean
+.PHONY: help run test check check-style check-types check-layers compile-tests docs bench manifests e2e proof screenshots lock image-lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -15,8 +15,10 @@ run: $(READY) ## start a standalone webhook and its console, send three pods, sh
 	@$(BIN)/vgpu-webhook demo
 
 # Without bytecode each of the hundreds of processes that the tests start would compile all modules.
-test: check ## everything that CI runs: checks, then tests
-	@PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n auto --dist worksteal
+test: export PYTHONDONTWRITEBYTECODE =
+test: $(READY) ## everything that CI runs: checks, then tests
+	@$(MAKE) --no-print-directory --jobs=4 check-style check-types check-layers compile-tests
+	@$(BIN)/pytest -n auto --dist worksteal
 
 check: $(READY) ## style, types, import layers, at the same time
 	@$(MAKE) --no-print-directory --jobs=3 check-style check-types check-layers
@@ -30,6 +32,10 @@ check-types:
 
 check-layers:
 	@$(BIN)/lint-imports --no-cache
+
+# Done while mypy keeps one core busy: otherwise each of pytest's processes compiles all tests itself.
+compile-tests: $(READY)
+	@$(BIN)/pytest --collect-only -p no:xdist >/dev/null || true # what is wrong, the tests report
 
 bench: $(READY) ## measure engine, throughput, latency, memory
 	@$(BIN)/python -m tests.bench
