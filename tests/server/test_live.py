@@ -36,11 +36,12 @@ def test_the_page_says_where_everything_comes_from(live: Live):
     assert ready == "ready"
     assert fleet.startswith("fleet: 1 nodes with devices")
     assert lines[:2] == [
-        "device-config: ConfigMap kube-system/volcano-vgpu-device-config",
+        "device config: ConfigMap kube-system/volcano-vgpu-device-config",
         "policy: the default policy (there is no ConfigMap vgpu-webhook/vgpu-webhook-policy)",
     ]
-    assert lines[2].startswith("scheduler-conf: unknown (there is no ConfigMap volcano-system/")
-    assert lines[3].startswith("nodes: last news ")
+    assert lines[2].startswith("scheduler configuration: unknown (there is no ConfigMap volcano-system/")
+    assert lines[3:5] == ["list of queues: the API server", "list of quotas: the API server"]
+    assert lines[5].startswith("fleet: the API server, last news ")
     assert live.program.metric("fleet_nodes", family="vgpu") == 1
     assert 0 <= live.program.metric("fleet_age_seconds") < 60
 
@@ -89,7 +90,7 @@ def test_the_policy_is_followed_and_a_bad_one_refused(live: Live, api: ApiServer
     assert live.refused(5) != ["card-count"]
     line = next(line for line in live.page().splitlines() if line.startswith("policy: "))
     assert "did you mean 'card-count'?" in line
-    assert line.endswith("ConfigMap vgpu-webhook/vgpu-webhook-policy stays in use")
+    assert line.startswith("policy: ConfigMap vgpu-webhook/vgpu-webhook-policy; problem: ")
     api.delete(config_maps(OWN), POLICY)
     until(lambda: "was deleted" in live.page())
     assert live.refused(5) != ["card-count"], "the last good one stays"
@@ -112,9 +113,9 @@ def test_the_device_config_is_followed_with_what_it_wants_of_the_nodes(live: Liv
     api.delete(config_maps("kube-system"), DEVICE_CONFIG)
     until(lambda: "Volcano's built-in defaults (there is no ConfigMap kube-system/" in live.page())
     put_device_config(api, NVIDIA, "volcano-system")
-    until(lambda: "device-config: ConfigMap volcano-system/volcano-vgpu-device-config" in live.page())
+    until(lambda: "device config: ConfigMap volcano-system/volcano-vgpu-device-config" in live.page())
     put_device_config(api, NVIDIA)
-    until(lambda: "device-config: ConfigMap kube-system/volcano-vgpu-device-config" in live.page())
+    until(lambda: "device config: ConfigMap kube-system/volcano-vgpu-device-config" in live.page())
     assert live.refused(5) == ["card-count"]
 
 
@@ -139,9 +140,9 @@ def test_a_file_for_the_fleet_alone_is_read_with_the_clusters_device_config(
     start: Start, api: ApiServer, tmp_path: Path
 ):
     live = Live(start, api, tmp_path / "kubeconfig", "--fleet", str(DATA / "fleets" / "mixed.yaml"))
-    until(lambda: "device-config: ConfigMap kube-system/" in live.page())
+    until(lambda: "device config: ConfigMap kube-system/" in live.page())
     assert live.program.metric("fleet_nodes", family="vgpu") == 4
-    assert "nodes: " not in live.page().replace("fleet: 4 nodes", "")
+    assert "fleet: the API server" not in live.page()
     assert live.refused(9) == ["card-count"]
 
 

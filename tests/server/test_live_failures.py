@@ -30,8 +30,8 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
     until(lambda: "Connection refused" in live.page())
     page = live.page().splitlines()
     assert page[:2] == ["ready", "fleet: unknown, so nothing is refused because of it"]
-    assert "device-config: not read yet; Volcano's built-in defaults until then" in page
-    assert "nodes: not listed yet" in page
+    assert any(line.startswith("device config: Volcano's built-in defaults; problem: not read yet; ") for line in page)
+    assert any(line.startswith("fleet: the API server; problem: not listed yet") for line in page)
     assert live.program.metric("fleet_age_seconds") > 0
     api.start()
     until(lambda: live.refused(5) == ["card-count"])

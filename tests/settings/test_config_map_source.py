@@ -69,11 +69,11 @@ def test_nothing_is_settled_before_the_first_place_is_known(device_config: Said)
     setting = device_config.setting
     assert not setting.settled
     assert setting.value == default_device_config()
-    assert setting.line() == "device-config: not read yet; Volcano's built-in defaults until then"
+    assert setting.status() == ("Volcano's built-in defaults", "not read yet", None)
     assert device_config.says(None, GOOD)
     assert setting.settled
     assert memory(device_config) == 7
-    assert setting.line() == "device-config: ConfigMap volcano-system/config"
+    assert setting.status() == ("ConfigMap volcano-system/config", None, None)
 
 
 def test_the_first_place_wins(device_config: Said):
@@ -92,7 +92,7 @@ def test_without_a_config_map_the_defaults_hold_and_say_so(device_config: Said, 
     absent = (
         "Volcano's built-in defaults (there is no ConfigMap kube-system/config and no ConfigMap volcano-system/config)"
     )
-    assert device_config.setting.line() == f"device-config: {absent}"
+    assert device_config.setting.status().text == absent
     assert caplog.messages == [f"device-config: {absent} is in use"]
     assert device_config.setting.settled
 
@@ -102,7 +102,7 @@ def test_a_deleted_device_config_is_volcanos_default_again(device_config: Said):
     assert device_config.says(None, None)
     assert device_config.setting.value == default_device_config()
     assert device_config.setting.problem is None
-    assert "Volcano's built-in defaults (there is no" in device_config.setting.line()
+    assert "Volcano's built-in defaults (there is no" in device_config.setting.status().text
 
 
 def test_a_deleted_policy_is_refused(policy: Said):
@@ -113,7 +113,7 @@ def test_a_deleted_policy_is_refused(policy: Said):
     assert good.digest != default_policy().digest
     assert policy.says(None)
     assert policy.setting.value is good
-    assert policy.setting.line() == ("policy: ConfigMap own/policy was deleted; ConfigMap own/policy stays in use")
+    assert policy.setting.status().text == "ConfigMap own/policy; problem: ConfigMap own/policy was deleted"
 
 
 BAD_POLICIES = {
@@ -131,7 +131,7 @@ def test_a_policy_that_cannot_be_used(policy: Said, name: str, caplog: pytest.Lo
     text, complaint = BAD_POLICIES[name]
     assert policy.says({"policy.yaml": text})
     assert policy.setting.value.digest == default_policy().digest
-    assert policy.setting.line().endswith("the default policy stays in use")
+    assert policy.setting.status().text.startswith("the default policy; problem: ")
     policy.says({"policy.yaml": "schedulerNames: [volcano, other]"})
     good = policy.setting.value
     caplog.clear()

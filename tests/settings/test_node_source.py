@@ -31,7 +31,7 @@ def known(nodes: NodeSource) -> list[str]:
 
 def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
-    assert nodes.line(600) == "not listed yet"
+    assert nodes.status(600).problem == "not listed yet"
     assert not nodes.known(600)
     nodes.follow(CONFIG, 600)
     until(lambda: nodes.switch() or nodes.known(600))

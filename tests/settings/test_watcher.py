@@ -320,8 +320,8 @@ def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterO
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is None
-        # The ConfigMaps and the queues.
-        until(lambda: len([line for line in watcher.lines() if "Connection refused" in line]) == 5)
+        # The device config, in two places, the policy, the scheduler's configuration and the queues.
+        until(lambda: "".join(watcher.lines()).count("Connection refused") == 5)
         config, fleet = source(watcher, "device config"), source(watcher, "fleet")
         assert config.source.origin == "Volcano's built-in defaults"
         assert config.source.problem.startswith("not read yet; ConfigMap kube-system/")

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -115,21 +115,13 @@ class ConfigMapSource(Generic[Setting]):
         log.info("%s: %s is in use", self.kind.source, self._origin)
         return not first or found[1] is not None
 
-    def line(self) -> str:
-        """What is in use, and why the newest ConfigMap is not; for people."""
-        if not self.settled:
-            return f"{self.kind.source}: not read yet; {self._origin} until then"
-        if self.problem:
-            return f"{self.kind.source}: {self.problem}; {self._origin} stays in use"
-        return f"{self.kind.source}: {self._origin}"
-
     @property
     def unreachable(self) -> bool:
         """Whether a ConfigMap cannot be read at the moment."""
         return any(reflector.problem for reflector in self.reflectors)
 
     def status(self) -> SourceStatus:
-        """The same as a value, with the problems of the connection. Safe in any thread."""
+        """What is in use, why the newest ConfigMap is not, and the problems of the connection. Safe in any thread."""
         problems = [] if self.settled else ["not read yet"]
         problems += [self.problem] if self.problem else []
         problems += [
@@ -260,19 +252,16 @@ class NodeSource:
         newest = self._next or self._current
         return newest.reflector.problem if newest else None
 
-    def line(self, stale_after: float) -> str:
-        """The age of the copy and its problem; for people."""
-        problem = f": {self.problem}" if self.problem else ""
-        if self._current is None:
-            return f"not listed yet{problem}"
-        limit = f"more than the {stale_after:.0f} s after which they count as unknown"
-        stale = "" if self.known(stale_after) else f", {limit}"
-        return f"last news {self.age():.0f} s ago{stale}{problem}"
-
     def status(self, stale_after: float) -> SourceStatus:
-        """The same as a value. Safe in any thread."""
-        healthy = self.known(stale_after) and not self.problem
-        return SourceStatus("the API server", None if healthy else self.line(stale_after), self.age())
+        """The age of the copy, and its problem. Safe in any thread."""
+        known, age = self.known(stale_after), self.age()
+        problem = None
+        if not known or self.problem:
+            news = "not listed yet" if self._current is None else f"last news {age:.0f} s ago"
+            if self._current is not None and not known:
+                news += f", more than the {stale_after:.0f} s after which they count as unknown"
+            problem = f"{news}: {self.problem}" if self.problem else news
+        return SourceStatus("the API server", problem, age)
 
     def stop(self) -> None:
         """Stop the reflectors; returns at once."""
@@ -417,16 +406,6 @@ class ClusterSources:
         collections = files.collections._replace(**found)
         scheduler = files.scheduler or self._scheduler.value
         return SnapshotInputs(config, policy, nodes, scheduler, collections), reloaded
-
-    def lines(self) -> Iterator[str]:
-        """The origin of each setting, and the age of the nodes; for people."""
-        for source in self._config_maps:
-            yield source.line()
-        for reflector in self._reflectors():
-            if problem := reflector.problem:
-                yield f"{reflector.name}: {problem}"
-        if self.files.raw_nodes is None:
-            yield f"nodes: {self._nodes.line(self._policy_in_use.stale_after)}"
 
     def statuses(self) -> dict[str, SourceStatus]:
         """The status of each setting that no file gives, by its key in `Snapshot.digests`."""

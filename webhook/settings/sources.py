@@ -20,6 +20,7 @@ from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
 
+PROBLEM = "; problem: "  # in `SourceStatus.text`; the doctor looks for it in what /readyz responds
 DEVICE_CONFIG_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in its order
 
 Setting = TypeVar("Setting")
@@ -190,6 +191,13 @@ class SourceStatus(NamedTuple):
     origin: str
     problem: str | None = None
     age: float | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it in one line, for people."""
+        if self.problem is not None:
+            return f"{self.origin}{PROBLEM}{self.problem}"
+        return self.origin if self.age is None else f"{self.origin}, last news {self.age:.0f} s ago"
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,8 @@ class SettingsWatcher:
 
     def lines(self) -> Iterable[str]:
         """Of each setting of the cluster: its origin, age and problem; for people."""
-        return self._cluster.lines() if self._cluster is not None else ()
+        found = self._cluster.statuses() if self._cluster is not None else {}
+        return [f"{PART_NAMES[part]}: {status.text}" for part, status in found.items()]
 
     def age(self) -> float | None:
         """Seconds since the nodes were last confirmed to be up to date; None if they do not come from the API server."""

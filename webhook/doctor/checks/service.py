@@ -6,9 +6,11 @@ from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, wa
 from webhook.doctor.facts import ObjectKind, listed, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
 from webhook.lenient import at, tables, text, texts
+from webhook.settings.sources import PROBLEM
 
 _PLACE = "apply deploy/ again, with the namespace in a kustomization; or give the right -n and --name"
 _LABEL = "kubernetes.io/service-name"
+_TROUBLES = (PROBLEM, "the last good one is in use", "unknown")  # in a line of /readyz
 
 
 def webhook_service(setup: Setup) -> Iterator[CheckResult]:
@@ -64,7 +66,7 @@ def readiness(setup: Setup) -> Iterator[CheckResult]:
     """The webhook is ready, and uses the newest version of all its settings."""
     response = known(setup.facts.readiness)
     first, *details = response.body.splitlines() or [""]
-    troubled = [line for line in details if "the last good one is in use" in line or "unknown" in line]
+    troubled = [line for line in details if any(word in line for word in _TROUBLES)]
     if response.status != 200:
         yield broken(f"/readyz: {response.status} {first[:200]}", "see the logs of the webhook")
     elif troubled:
