@@ -1,13 +1,12 @@
 """All checks in the order of their results: Volcano's settings, then the nodes, then this webhook itself."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from webhook.doctor.check import Check, CheckResult, NotRead, unchecked
 from webhook.doctor.checks import (
     access,
     ascend,
-    assignments,
     certificates,
     configurations,
     device_config,
@@ -23,22 +22,48 @@ from webhook.doctor.checks import (
 from webhook.doctor.facts import Facts
 from webhook.doctor.setup import Render, Setup, put_together
 
-CHECKS = (
-    *versions.CHECKS,
-    *scheduler.CHECKS,
-    *queues.CHECKS,
-    *device_config.CHECKS,
-    *device_plugin.CHECKS,
-    *ascend.CHECKS,
-    *nodes.CHECKS,
-    *assignments.CHECKS,
-    *configurations.CHECKS,
-    *net.CHECKS,
-    *certificates.CHECKS,
-    *service.CHECKS,
-    *others.CHECKS,
-    *access.CHECKS,
-)
+# By their ids, which are kebab-case and stable.
+CHECKS: Mapping[str, Check] = {
+    "policy": versions.policy,
+    "volcano-version": versions.volcano_version,
+    "plugin-version": versions.plugin_version,
+    "scheduler-config": scheduler.scheduler_config,
+    "predicates": scheduler.predicates,
+    "deviceshare-switches": scheduler.switches,
+    "deviceshare-families": scheduler.families,
+    "queues": queues.queues,
+    "queue-hierarchy": queues.hierarchy,
+    "device-config": device_config.device_config,
+    "device-names": device_config.device_names,
+    "device-settings": device_config.device_settings,
+    "plugin-config": device_plugin.plugin_config,
+    "plugin-names": device_plugin.plugin_names,
+    "plugin-flags": device_plugin.plugin_flags,
+    "ascend-config": ascend.ascend_config,
+    "ascend-registers": ascend.ascend_registers,
+    "node-registers": nodes.node_registers,
+    "node-resources": nodes.node_resources,
+    "node-labels": nodes.node_labels,
+    "node-taints": nodes.node_taints,
+    "mig-models": nodes.mig_models,
+    "assignments": nodes.assignments,
+    "webhook-configurations": configurations.exist,
+    "webhook-matches": configurations.match,
+    "webhook-settings": configurations.settings,
+    "hide-devices": configurations.hiding,
+    "net": net.net,
+    "ca-bundle": certificates.ca_bundle,
+    "serving-certificate": certificates.serving_certificate,
+    "webhook-service": service.webhook_service,
+    "webhook-endpoints": service.webhook_endpoints,
+    "webhook-ready": service.readiness,
+    "other-webhooks": others.other_webhooks,
+    "undone-repairs": others.undone_repairs,
+    "failed-open": others.failed_open,
+    "configuration-writers": access.configuration_writers,
+    "secret-readers": access.secret_readers,
+    "pod-creators": access.pod_creators,
+}
 
 
 def examine(facts: Facts, render: Render) -> list[CheckResult]:
@@ -49,11 +74,11 @@ def examine(facts: Facts, render: Render) -> list[CheckResult]:
         render: makes the webhook configurations for a device config and a policy.
     """
     setup = put_together(facts, render)
-    return [replace(result, check=check.id) for check in CHECKS for result in _results(check, setup)]
+    return [replace(result, check=name) for name, check in CHECKS.items() for result in _results(check, setup)]
 
 
 def _results(check: Check, setup: Setup) -> Iterator[CheckResult]:
     try:
-        yield from check.run(setup)
+        yield from check(setup)
     except NotRead as missing:
         yield unchecked(missing.unread)

@@ -3,11 +3,11 @@
 https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from webhook import names
-from webhook.doctor.check import CheckResult, NotRead, Status, need
+from webhook.doctor.check import Check, NotRead, Status, need
 from webhook.doctor.checks import access, certificates, configurations, others, service
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Render, Setup, entries, put_together
@@ -48,28 +48,19 @@ class Score:
     practice: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Practice:
-    """A good practice, and how to score it.
-
-    Attributes:
-        id: kebab-case, stable.
-        assess: gives the score; raises NotRead when it misses something.
-    """
-
-    id: str
-    assess: Callable[[Setup], Score]
+# Scores a good practice; raises NotRead when it misses something.
+Practice = Callable[[Setup], Score]
 
 
 def score(facts: Facts, render: Render) -> list[Score]:
     """Score every practice; `render` is that of `examine`."""
     setup = put_together(facts, render)
-    return [replace(_assessed(practice, setup), practice=practice.id) for practice in PRACTICES]
+    return [replace(_assessed(practice, setup), practice=name) for name, practice in PRACTICES.items()]
 
 
 def _assessed(practice: Practice, setup: Setup) -> Score:
     try:
-        return practice.assess(setup)
+        return practice(setup)
     except NotRead as missing:
         unread = missing.unread
         return Score(None, f"{unread.what}: {unread.why}", f"needs {unread.needs}")
@@ -83,7 +74,7 @@ def _entries(setup: Setup) -> dict[str, Object]:
     return found
 
 
-def _each(entry_is: Callable[[Object], int], good: str, bad: str, remedy: str) -> Callable[[Setup], Score]:
+def _each(entry_is: Callable[[Object], int], good: str, bad: str) -> Practice:
     """A practice whose points are those of the worst entry."""
 
     def assess(setup: Setup) -> Score:
@@ -93,7 +84,9 @@ def _each(entry_is: Callable[[Object], int], good: str, bad: str, remedy: str) -
         worst = min(points.values())
         if worst == MOST:
             return Score(MOST, f"{good}: {counted(len(points), 'webhook')}")
-        return Score(worst, f"{listed([name for name, found in points.items() if found == worst])}: {bad}", remedy)
+        return Score(
+            worst, f"{listed([name for name, found in points.items() if found == worst])}: {bad}", configurations.APPLY
+        )
 
     return assess
 
@@ -196,79 +189,56 @@ def _reinvoked(setup: Setup) -> Score:
     return Score(int(alone), f"{listed(never)}: reinvocationPolicy is Never", configurations.APPLY)
 
 
-def _by_check(run: Callable[[Setup], Iterator[CheckResult]]) -> Callable[[Setup], Score]:
+def _by_check(check: Check) -> Practice:
     """A practice that a check of the doctor covers: ok gives 2, a warning 1, broken 0."""
     points = {Status.OK: 2, Status.WARNING: 1, Status.BROKEN: 0}
 
     def assess(setup: Setup) -> Score:
-        results = [result for result in run(setup) if result.status in points]
+        results = [result for result in check(setup) if result.status in points]
         worst = min(results, key=lambda result: points[result.status])
         return Score(points[worst.status], worst.message, worst.remedy)
 
     return assess
 
 
-_APPLY = configurations.APPLY
-PRACTICES: Sequence[Practice] = (
-    Practice("small-timeout", _each(_timeout, "at most 5 s", "the timeout is longer than 5 s", _APPLY)),
-    Practice("high-availability", _by_check(service.webhook_endpoints)),
-    Practice("limited-scope", _each(_scope, "rules name every resource", "rules have wildcards", _APPLY)),
-    Practice(
-        "match-conditions",
-        _each(lambda e: 2 if tables(e, "matchConditions") else 0, "all have matchConditions", "none", _APPLY),
+# By their ids, which are kebab-case and stable.
+PRACTICES: Mapping[str, Practice] = {
+    "small-timeout": _each(_timeout, "at most 5 s", "the timeout is longer than 5 s"),
+    "high-availability": _by_check(service.webhook_endpoints),
+    "limited-scope": _each(_scope, "rules name every resource", "rules have wildcards"),
+    "match-conditions": _each(lambda e: 2 if tables(e, "matchConditions") else 0, "all have matchConditions", "none"),
+    "all-versions": _each(
+        lambda e: 2 if text(e, "matchPolicy") == "Equivalent" else 0,
+        "matchPolicy is Equivalent",
+        "matchPolicy is Exact, so another version of the API passes unseen",
     ),
-    Practice(
-        "all-versions",
-        _each(
-            lambda e: 2 if text(e, "matchPolicy") == "Equivalent" else 0,
-            "matchPolicy is Equivalent",
-            "matchPolicy is Exact, so another version of the API passes unseen",
-            _APPLY,
-        ),
+    "no-side-effects": _each(
+        lambda e: {"None": 2, "NoneOnDryRun": 1}.get(text(e, "sideEffects"), 0),
+        "sideEffects is None",
+        "it declares side effects",
     ),
-    Practice(
-        "no-side-effects",
-        _each(
-            lambda e: {"None": 2, "NoneOnDryRun": 1}.get(text(e, "sideEffects"), 0),
-            "sideEffects is None",
-            "it declares side effects",
-            _APPLY,
-        ),
+    "control-plane-excluded": _each(
+        _control_plane,
+        "none is called for leases or authorization",
+        "it takes what the control plane needs",
     ),
-    Practice(
-        "control-plane-excluded",
-        _each(
-            _control_plane,
-            "none is called for leases or authorization",
-            "it takes what the control plane needs",
-            _APPLY,
-        ),
+    "system-namespaces-excluded": _each(
+        _system_namespaces, "kube-system is left out", "it is called for kube-system, too"
     ),
-    Practice(
-        "system-namespaces-excluded",
-        _each(_system_namespaces, "kube-system is left out", "it is called for kube-system, too", _APPLY),
+    "no-opt-out": _each(_opt_out, "no label lets a pod's author opt out", "a label that authors may write decides"),
+    "fail-closed-narrowly": _each(
+        _failure_policy,
+        "failurePolicy Fail only with matchConditions",
+        "failurePolicy Fail for every request: a dead webhook stops them all",
     ),
-    Practice(
-        "no-opt-out",
-        _each(_opt_out, "no label lets a pod's author opt out", "a label that authors may write decides", _APPLY),
-    ),
-    Practice(
-        "fail-closed-narrowly",
-        _each(
-            _failure_policy,
-            "failurePolicy Fail only with matchConditions",
-            "failurePolicy Fail for every request: a dead webhook stops them all",
-            _APPLY,
-        ),
-    ),
-    Practice("final-state-validated", _validates),
-    Practice("order-independent", _reinvoked),
-    Practice("repairs-stay", _by_check(others.undone_repairs)),
-    Practice("rules-as-rendered", _by_check(configurations.match)),
-    Practice("trusted-certificate", _by_check(certificates.ca_bundle)),
-    Practice("certificate-renewed", _by_check(certificates.serving_certificate)),
-    Practice("configurations-protected", _by_check(access.configuration_writers)),
-    Practice("keys-protected", _by_check(access.secret_readers)),
-    Practice("namespace-protected", _by_check(access.pod_creators)),
-    Practice("failures-counted", _by_check(others.failed_open)),
-)
+    "final-state-validated": _validates,
+    "order-independent": _reinvoked,
+    "repairs-stay": _by_check(others.undone_repairs),
+    "rules-as-rendered": _by_check(configurations.match),
+    "trusted-certificate": _by_check(certificates.ca_bundle),
+    "certificate-renewed": _by_check(certificates.serving_certificate),
+    "configurations-protected": _by_check(access.configuration_writers),
+    "keys-protected": _by_check(access.secret_readers),
+    "namespace-protected": _by_check(access.pod_creators),
+    "failures-counted": _by_check(others.failed_open),
+}

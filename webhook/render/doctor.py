@@ -17,7 +17,7 @@ _STYLES = {
 }
 _WORDS = {Status.UNCHECKED: "?"}
 _STATUS_WIDTH = max(len(_WORDS.get(status, status)) for status in Status)
-_CHECK_WIDTH = max(len(check.id) for check in CHECKS)
+_CHECK_WIDTH = max(map(len, CHECKS))
 _HANGING = " " * (_STATUS_WIDTH + _CHECK_WIDTH + 4)
 
 
@@ -53,7 +53,7 @@ def as_json(found: Sequence[CheckResult]) -> str:
 
 
 _POINT_STYLES = {2: Style.GOOD, 1: Style.WARNING, 0: Style.REFUSED, None: Style.DIM}
-_PRACTICE_WIDTH = max(len(practice.id) for practice in PRACTICES)
+_PRACTICE_WIDTH = max(map(len, PRACTICES))
 _SCORE_HANGING = " " * (_PRACTICE_WIDTH + 5)
 
 

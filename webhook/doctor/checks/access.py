@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, NAME, SECRET, Setup, own_configurations, service
 from webhook.doctor.volcano import PLUGIN_NAMESPACES
@@ -114,10 +114,3 @@ def _subject(subject: Object) -> str:
         return f"{text(subject, 'namespace')}/{name}"
     prefix = "system:serviceaccount:"
     return name.removeprefix(prefix).replace(":", "/") if name.startswith(prefix) else name
-
-
-CHECKS = (
-    Check("configuration-writers", configuration_writers),
-    Check("secret-readers", secret_readers),
-    Check("pod-creators", pod_creators),
-)

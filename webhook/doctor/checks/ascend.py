@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import ASCEND, SchedulerConfigMap, npu_registers
@@ -67,9 +67,3 @@ def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
         yield broken(f"{listed(empty)}: NPUs are registered with no memory or a split count of 0", _RESTART)
     if not unread and not empty:
         yield ok(f"all NPUs that are registered can be read: {counted(len({name for name, _, _ in found}), 'node')}")
-
-
-CHECKS = (
-    Check("ascend-config", ascend_config),
-    Check("ascend-registers", ascend_registers),
-)

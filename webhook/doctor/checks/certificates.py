@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Facts, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, SECRET, Setup, entries, service
 from webhook.lenient import at, table
@@ -162,9 +162,3 @@ def _issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     except _UNREADABLE:
         return False
     return True
-
-
-CHECKS = (
-    Check("ca-bundle", ca_bundle),
-    Check("serving-certificate", serving_certificate),
-)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from webhook.doctor.check import Check, CheckResult, broken, need, ok, unchecked, warning
+from webhook.doctor.check import CheckResult, broken, need, ok, unchecked, warning
 from webhook.doctor.facts import Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Setup, entries
 from webhook.lenient import at, tables, text, texts
@@ -147,11 +147,3 @@ def _conditions(entry: Object) -> set[tuple[str, str]]:
     """Name and expression of each; line breaks do not matter."""
     found = tables(entry, "matchConditions")
     return {(text(condition, "name"), " ".join(text(condition, "expression").split())) for condition in found}
-
-
-CHECKS = (
-    Check("webhook-configurations", exist),
-    Check("webhook-matches", match),
-    Check("webhook-settings", settings),
-    Check("hide-devices", hiding),
-)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.doctor.check import Check, CheckResult, broken, known, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, ok, warning
 from webhook.doctor.facts import listed
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
@@ -114,10 +114,3 @@ def device_settings(setup: Setup) -> Iterator[CheckResult]:
         )
     else:
         yield ok("every setting has an effect")
-
-
-CHECKS = (
-    Check("device-config", device_config),
-    Check("device-names", device_names),
-    Check("device-settings", device_settings),
-)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.doctor.check import Check, CheckResult, broken, known, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, ok, warning
 from webhook.doctor.facts import listed
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import CONFIG_NAMESPACE, DeviceConfigMap, ImageWorkload, read_by_plugin
@@ -146,10 +146,3 @@ def plugin_flags(setup: Setup) -> Iterator[CheckResult]:
 
 def _reads_config(setup: Setup) -> bool:
     return setup.target.device_plugin >= READS_CONFIG
-
-
-CHECKS = (
-    Check("plugin-config", plugin_config),
-    Check("plugin-names", plugin_names),
-    Check("plugin-flags", plugin_flags),
-)

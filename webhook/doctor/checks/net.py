@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.doctor.check import Check, CheckResult, broken, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, name_of
 from webhook.doctor.setup import Setup
 from webhook.lenient import at, tables, text, texts
@@ -122,6 +122,3 @@ def _same(installed: Any, meant: Any) -> bool:
     if isinstance(meant, str) and isinstance(installed, str):
         return installed.split() == meant.split()
     return bool(installed == meant)
-
-
-CHECKS = (Check("net", net),)

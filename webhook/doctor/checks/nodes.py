@@ -1,12 +1,15 @@
-"""Nodes: what they register and advertise, their taints, and their MIG geometries."""
+"""Nodes: what they register and advertise, their taints, their MIG geometries, and what is assigned of their devices."""
 
 from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.devices.nodes import GATE_NAMES
+from webhook.devices.fleet import build_fleet
+from webhook.devices.ledger import LedgerFinding, LedgerRule
+from webhook.devices.nodes import GATE_NAMES, read_node
+from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import vgpu_nodes, vgpu_register
@@ -200,10 +203,24 @@ def _unused_models(setup: Setup, types: set[str], unknown: set[str], in_use: boo
         )
 
 
-CHECKS = (
-    Check("node-registers", node_registers),
-    Check("node-resources", node_resources),
-    Check("node-labels", node_labels),
-    Check("node-taints", node_taints),
-    Check("mig-models", mig_models),
-)
+# Because of these, pods fail, or read each other's memory, or the scheduler stops.
+_BROKEN = (LedgerRule.UNASSIGNED, LedgerRule.INSTANCE_SHARED, LedgerRule.UNREADABLE)
+
+
+def assignments(setup: Setup) -> Iterator[CheckResult]:
+    """Nothing is wrong with what live pods hold of the devices."""
+    pods = known(setup.facts.bound_pods)
+    need(setup.facts.gap(ObjectKind.NODE) if not setup.facts.all(ObjectKind.NODE) else None)
+    read = [read_node(raw, setup.config) for raw in setup.facts.all(ObjectKind.NODE)]
+    nodes = [node for node in read if node is not None]
+    fleet = build_fleet(nodes, setup.config, setup.target)
+    found: dict[LedgerRule, list[LedgerFinding]] = {}
+    for finding in occupancy(nodes, pods, fleet, setup.config, setup.target).findings:
+        found.setdefault(finding.rule, []).append(finding)
+    for rule, some in sorted(found.items()):
+        first = some[0]
+        places = listed([one.pod or one.node for one in some])
+        result = broken if rule in _BROKEN else warning
+        yield result(f"{rule}: {places}: {first.message}", first.remedy)
+    if not found:
+        yield ok(f"the devices of {counted(len(pods), 'pod')} exist and suffice")

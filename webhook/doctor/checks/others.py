@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from webhook import names
-from webhook.doctor.check import Check, CheckResult, known, need, ok, warning
+from webhook.doctor.check import CheckResult, known, need, ok, warning
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed, namespace_of, place_of
 from webhook.doctor.setup import SUFFIX, Setup, own_configurations
 from webhook.errors import WebhookError
@@ -128,10 +128,3 @@ def _number(count: str) -> float:
         return min(float(count), 1e15)
     except ValueError:
         return 0.0
-
-
-CHECKS = (
-    Check("other-webhooks", other_webhooks),
-    Check("undone-repairs", undone_repairs),
-    Check("failed-open", failed_open),
-)

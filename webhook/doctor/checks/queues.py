@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from webhook.devices.queues import DEFAULT, ROOT, Queue, Queues, read_queue
 from webhook.devices.target import Target
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, place_of
 from webhook.doctor.setup import Setup
 from webhook.lenient import tables, text
@@ -114,9 +114,3 @@ def _owner(group: Object) -> str:
 def _queues(setup: Setup) -> Queues:
     need(setup.facts.gap(ObjectKind.QUEUE))
     return Queues([queue for raw in setup.facts.all(ObjectKind.QUEUE) if (queue := read_queue(raw)) is not None])
-
-
-CHECKS = (
-    Check("queues", queues),
-    Check("queue-hierarchy", hierarchy),
-)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.devices.scheduler import DEVICESHARE
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok
+from webhook.doctor.check import CheckResult, broken, known, need, ok
 from webhook.doctor.facts import ObjectKind, Unread, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
@@ -98,11 +98,3 @@ def _with_deviceshare(setup: Setup) -> SchedulerConfigMap:
     if conf.conf.plugin(DEVICESHARE) is None:
         need(Unread(f"{conf.place}, arguments of {DEVICESHARE}", "there are none", "scheduler-config to be ok"))
     return conf
-
-
-CHECKS = (
-    Check("scheduler-config", scheduler_config),
-    Check("predicates", predicates),
-    Check("deviceshare-switches", switches),
-    Check("deviceshare-families", families),
-)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import ObjectKind, listed, namespace_of
 from webhook.doctor.setup import CONFIGURATIONS, Setup, called_service, entries, port, service
 from webhook.lenient import at, tables, text, texts
@@ -73,10 +73,3 @@ def readiness(setup: Setup) -> Iterator[CheckResult]:
         yield warning(f"/readyz: {'; '.join(troubled)[:300]}", "correct what it names")
     else:
         yield ok("/readyz: " + "; ".join([first, *details])[:200])
-
-
-CHECKS = (
-    Check("webhook-service", webhook_service),
-    Check("webhook-endpoints", webhook_endpoints),
-    Check("webhook-ready", readiness),
-)

@@ -1,11 +1,10 @@
 """The policy, and the versions in it compared with those that run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
-from webhook.devices.target import Target, Version
-from webhook.doctor.check import Check, CheckResult, broken, known, need, ok, unchecked, warning
+from webhook.doctor.check import CheckResult, broken, known, need, ok, unchecked, warning
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.setup import Setup, service
 from webhook.doctor.volcano import ImageWorkload
@@ -43,31 +42,28 @@ def policy(setup: Setup) -> Iterator[CheckResult]:
 
 def volcano_version(setup: Setup) -> Iterator[CheckResult]:
     """The scheduler is the one that the policy names."""
-    meant = setup.policy.settings.target
-    need(setup.policy_gap)
-    yield _compared(known(setup.scheduler), "target.volcano", meant, lambda version: replace(meant, volcano=version))
+    yield _compared(setup, setup.scheduler, "volcano", "target.volcano")
 
 
 def plugin_version(setup: Setup) -> Iterator[CheckResult]:
     """The device plugin is the one that the policy names."""
-    meant = setup.policy.settings.target
+    yield _compared(setup, setup.plugin, "device_plugin", "target.devicePlugin")
+
+
+def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: str) -> CheckResult:
+    """Compare the version that runs with the policy's: `field` of its target, which `key` sets."""
     need(setup.policy_gap)
-    yield _compared(
-        known(setup.plugin), "target.devicePlugin", meant, lambda version: replace(meant, device_plugin=version)
-    )
-
-
-def _compared(workload: ImageWorkload, key: str, meant: Target, running: Callable[[Version], Target]) -> CheckResult:
+    workload, meant = known(running), setup.policy.settings.target
     version = workload.version
     if version is None:
         return unchecked(
             Unread(f"version of {workload.place}", f"its image {workload.image} has none", "a tag like v1.15.1")
         )
-    runs = running(version)
+    runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
     running_version = ".".join(map(str, version))
     if runs == meant:
         return ok(f"{workload.place} runs {running_version}, as the policy expects")
-    named = ".".join(map(str, meant.volcano if runs.volcano != meant.volcano else meant.device_plugin))
+    named = ".".join(map(str, getattr(meant, field)))
     differ = [words for name, words in _BEHAVIOURS.items() if getattr(runs, name) != getattr(meant, name)]
     if not differ:
         return ok(f"{workload.place} runs {running_version}, which decides as the policy's {named} does")
@@ -75,10 +71,3 @@ def _compared(workload: ImageWorkload, key: str, meant: Target, running: Callabl
         f"{workload.place} runs {running_version}, the policy expects {named}: pods are judged wrongly in {', '.join(differ)}",
         f'set {key}: "{running_version}" in the policy',
     )
-
-
-CHECKS = (
-    Check("policy", policy),
-    Check("volcano-version", volcano_version),
-    Check("plugin-version", plugin_version),
-)
