@@ -20,8 +20,8 @@ from certs.errors import Absent, CertsError, Conflict, Uncalled, explained
 from certs.pki import CLOCK_SKEW
 from certs.plan import AUTHORITY, SERVING, Action, apply
 from certs.state import ClusterState, Configuration, Observed, Secret
+from webhook import names
 from webhook.kube.client import APPLY_PATCH, JSON_PATCH, Client, Object
-from webhook.names import PROBE_MAP
 
 _FIELD_MANAGER = "vgpu-webhook-certs"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -39,10 +39,10 @@ _CERT_MANAGER = "cert-manager.io/"
 class Names:
     """The names of the objects."""
 
-    namespace: str = "vgpu-webhook"
-    serving: str = "vgpu-webhook-tls"
-    authority: str = "vgpu-webhook-ca"
-    webhooks: str = "vgpu-webhook"
+    namespace: str = names.WEBHOOK
+    serving: str = names.TLS_SECRET
+    authority: str = names.CA_SECRET
+    webhooks: str = names.WEBHOOK
 
     def describe(self, target: str) -> str:
         """The kind and name of a target of a plan, for people."""
@@ -167,7 +167,7 @@ class Cluster:
         namespace, name, kind = self.names.namespace, self.names.serving, "kubernetes.io/tls"
         if target == AUTHORITY:
             name, kind = self.names.authority, "Opaque"
-        metadata = {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": "vgpu-webhook"}}
+        metadata = {"name": name, "namespace": namespace, "labels": {"app.kubernetes.io/name": names.WEBHOOK}}
         secret = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": metadata, "data": data}
         collection = self._path(target).rpartition("/")[0]
         absent = CertsError(
@@ -189,14 +189,14 @@ class Cluster:
     def _probe(self) -> None:
         """Make the API server call the webhook: through the Service, trusting only the caBundle."""
         namespace = self.names.namespace
-        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": PROBE_MAP}}
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": names.PROBE_MAP}}
         query = {"dryRun": "All", "fieldManager": _FIELD_MANAGER, "force": "true"}
-        with explained(f"apply ConfigMap {namespace}/{PROBE_MAP} as a dry run"):
-            path = f"/api/v1/namespaces/{namespace}/configmaps/{PROBE_MAP}"
+        with explained(f"apply ConfigMap {namespace}/{names.PROBE_MAP} as a dry run"):
+            path = f"/api/v1/namespaces/{namespace}/configmaps/{names.PROBE_MAP}"
             warnings = self._client.patch(path, document, APPLY_PATCH, query)
-        if not any(f"{PROBE_MAP}: " in warning for warning in warnings):
+        if not any(f"{names.PROBE_MAP}: " in warning for warning in warnings):
             raise Uncalled(
-                f"it did not call the webhook for ConfigMap {namespace}/{PROBE_MAP}: apply the manifests again"
+                f"it did not call the webhook for ConfigMap {namespace}/{names.PROBE_MAP}: apply the manifests again"
             )
 
     def _path(self, target: str) -> str:

@@ -148,16 +148,21 @@ NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 
 METRIC_PREFIX = "vgpu_webhook_"
 
+# --- the webhook's own objects, as they are installed by default ----------------------------------------------------
+
+WEBHOOK = "vgpu-webhook"  # the Service, its namespace, and the webhook configurations
+TLS_SECRET = f"{WEBHOOK}-tls"  # for the pods
+CA_SECRET = f"{WEBHOOK}-ca"  # with the keys of the CAs
+
 # --- the ConfigMaps of the device config and of the policy ----------------------------------------------------------
 
 DEVICE_CONFIG_MAP = "volcano-vgpu-device-config"
 DEVICE_CONFIG_KEY = "device-config.yaml"
 SCHEDULER_CONF_MAP = "volcano-scheduler-configmap"
 SCHEDULER_CONF_KEY = "volcano-scheduler.conf"
-POLICY_MAP = "vgpu-webhook-policy"
+POLICY_MAP = f"{WEBHOOK}-policy"
 POLICY_KEY = "policy.yaml"
 RULES_ANNOTATION = "rules.vgpu-webhook/"  # of a webhook configuration; the name of an entry follows
 
-PROBE_MAP = (
-    "vgpu-webhook-probe"  # never stored: creating it in a dry run tests whether the API server calls the webhook
-)
+# Never stored: creating it in a dry run tests whether the API server calls the webhook.
+PROBE_MAP = f"{WEBHOOK}-probe"

@@ -36,6 +36,7 @@ from certs.cluster import Cluster, Names
 from certs.errors import CertsError
 from certs.show import inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
+from webhook import names
 from webhook.cli.options import FILE, Parsed, combined, duration, output_option
 from webhook.cli.program import ExitCode, Group, report_error
 from webhook.durations import format_duration
@@ -43,7 +44,6 @@ from webhook.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 
-NAME = "vgpu-webhook"
 CALL_TIMEOUT = timedelta(seconds=10)
 
 _DURATION = duration(least=timedelta(milliseconds=100), most=timedelta(days=7))
@@ -91,18 +91,16 @@ cluster_options = combined(
         "--webhook-namespace",
         "namespace",
         type=_object_name(_LABEL),
-        help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {NAME}.",
+        help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {names.WEBHOOK}.",
     ),
     click.option(
         "--name",
         type=_object_name(_LABEL),
-        default=NAME,
+        default=names.WEBHOOK,
         help="The name of the Service and of both webhook configurations.",
     ),
-    click.option("--tls-secret", type=_object_name(_NAME), default="vgpu-webhook-tls", help="The Secret for the pods."),
-    click.option(
-        "--ca-secret", type=_object_name(_NAME), default="vgpu-webhook-ca", help="The Secret with the CA keys."
-    ),
+    click.option("--tls-secret", type=_object_name(_NAME), default=names.TLS_SECRET, help="The Secret for the pods."),
+    click.option("--ca-secret", type=_object_name(_NAME), default=names.CA_SECRET, help="The Secret with the CA keys."),
     click.option(
         "--kubeconfig",
         type=FILE,
@@ -205,7 +203,7 @@ def _desired(cluster: Cluster) -> Desired:
 def service_hosts(service: str, namespace: str) -> tuple[str, ...]:
     """The names of the Service; API servers use the first. The ServiceMonitor always uses the last, the default name."""
     full = f"{service}.{namespace}.svc"
-    return tuple(dict.fromkeys([full, f"{full}.cluster.local", f"{service}.{namespace}", service, NAME]))
+    return tuple(dict.fromkeys([full, f"{full}.cluster.local", f"{service}.{namespace}", service, names.WEBHOOK]))
 
 
 _print = partial(print, flush=True)

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from webhook import names
 from webhook.cli.options import device_config_option, output_option, policy_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.devices.config_file import as_read_by
-from webhook.manifests.configurations import NAME, Installation, Object, as_json, as_yaml, configurations
+from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
 from webhook.settings.files import SettingsPaths
@@ -30,10 +31,10 @@ it again.
     "--namespace",
     "--webhook-namespace",
     "namespace",
-    default=NAME,
+    default=names.WEBHOOK,
     help="The namespace of the webhook's Service.",
 )
-@click.option("--name", default=NAME, help="The name of the Service, the two configurations and the net.")
+@click.option("--name", default=names.WEBHOOK, help="The name of the Service, the two configurations and the net.")
 @click.option("--all-pods", is_flag=True, help="Send every new pod to be repaired, as overwriteEnv: true requires.")
 @click.option(
     "--net",

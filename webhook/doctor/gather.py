@@ -23,9 +23,8 @@ from webhook.doctor.facts import (
     name_of,
     namespace_of,
 )
-from webhook.doctor.setup import SECRET, device_config_in, entries, port, service
+from webhook.doctor.setup import device_config_in, entries, port, service
 from webhook.doctor.volcano import (
-    PLUGIN_NAMESPACES,
     SCHEDULER,
     ImageWorkload,
     SchedulerConfigMap,
@@ -36,6 +35,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.offline.manifests import manifest_files, parse_manifests
 from webhook.policy.policy import Policy
 from webhook.settings.files import read_input, source_name
+from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client  # loading the Kubernetes client takes a second
@@ -234,7 +234,7 @@ class _Gathering:
         self._list(ObjectKind.ROLE, namespace)
         self._list(ObjectKind.ROLE_BINDING, namespace)
         self._list(ObjectKind.POD, query=_PENDING)
-        self._get(ObjectKind.SECRET, namespace, SECRET)
+        self._get(ObjectKind.SECRET, namespace, names.TLS_SECRET)
         looked: set[str] = set()
         while fresh := _config_namespaces(self._facts) - looked:
             for wanted in sorted(fresh):
@@ -310,7 +310,7 @@ def _why(error: ClusterError) -> str:
 def _config_namespaces(facts: Facts) -> set[str]:
     """Where to look for ConfigMaps; the scheduler's may name another namespace."""
     scheduler = workload_of(facts, ObjectKind.DEPLOYMENT, SCHEDULER)
-    found = {*PLUGIN_NAMESPACES, service(facts)[0]}
+    found = {*DEVICE_CONFIG_NAMESPACES, service(facts)[0]}
     if isinstance(scheduler, ImageWorkload):
         found.add(namespace_of(scheduler.raw))
     conf = scheduler_conf(facts, scheduler)

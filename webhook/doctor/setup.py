@@ -20,16 +20,14 @@ from webhook.doctor.volcano import (
 )
 from webhook.errors import ConfigError
 from webhook.lenient import at, table, tables, text
+from webhook.manifests.configurations import DOMAIN
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
 from webhook.settings.snapshot import default_device_config
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
 
-NAME = "vgpu-webhook"
-NAMESPACE = "vgpu-webhook"
-SUFFIX = f".{NAME}.svc"  # of the names of our entries, in every installation
-SECRET = f"{NAME}-tls"
+SUFFIX = f".{DOMAIN}"  # of the names of our entries, in every installation
 
 CONFIGURATIONS = (ObjectKind.MUTATING, ObjectKind.VALIDATING)
 
@@ -49,7 +47,7 @@ def own_configurations(facts: Facts, kind: ObjectKind) -> list[Object]:
 
 def service(facts: Facts) -> tuple[str, str]:
     """Namespace and name of our Service: as the operator gave them, else as our configurations call it."""
-    called = (NAMESPACE, NAME)
+    called = (names.WEBHOOK, names.WEBHOOK)
     services = (table(e, "clientConfig", "service") for kind in CONFIGURATIONS for e in entries(facts, kind).values())
     for named in services:
         if text(named, "namespace") and text(named, "name"):

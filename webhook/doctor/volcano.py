@@ -16,11 +16,11 @@ from webhook.doctor.facts import Facts, Object, ObjectKind, Unread, name_of, pla
 from webhook.errors import ConfigError
 from webhook.lenient import table, tables, text, texts
 from webhook.settings.documents import parse_documents
+from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
 
 SCHEDULER = "vc-scheduler"  # the names of images
 VGPU_PLUGIN = "volcano-vgpu-device-plugin"
 
-SCHEDULER_CONF_KEY = names.SCHEDULER_CONF_KEY
 VGPU = f"{DEVICESHARE}.VGPUEnable"
 SHARING = f"{DEVICESHARE}.GPUSharingEnable"
 NUMBER = f"{DEVICESHARE}.GPUNumberEnable"
@@ -32,7 +32,6 @@ CONFIG_NAMESPACE = f"{DEVICESHARE}.KnownGeometriesCMNamespace"
 SWITCHES = (VGPU, SHARING, NUMBER, ASCEND, MINDCLUSTER, NODE_LOCK)
 
 DEFAULT_CONFIG_NAMESPACE = "kube-system"
-PLUGIN_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks for its config, in this order
 USUAL_NAMESPACE = "volcano-system"  # of the scheduler
 
 READS_TEXT = (1, 15, 0)  # the first version that reads the string "true" as true
@@ -157,17 +156,17 @@ def scheduler_conf(facts: Facts, scheduler: ImageWorkload | Unread) -> Scheduler
     gap = facts.gap(ObjectKind.CONFIG_MAP, USUAL_NAMESPACE)
     if isinstance(scheduler, ImageWorkload):
         namespace = text(scheduler.raw, "metadata", "namespace")
-        key = (scheduler.flag("scheduler-conf") or SCHEDULER_CONF_KEY).rpartition("/")[2]
+        key = (scheduler.flag("scheduler-conf") or names.SCHEDULER_CONF_KEY).rpartition("/")[2]
         gap = facts.gap(ObjectKind.CONFIG_MAP, namespace)
         mounted = [facts.find(ObjectKind.CONFIG_MAP, namespace, name) for name in scheduler.config_maps]
         found = [(raw, key) for raw in mounted if isinstance(raw, dict) and key in table(raw, "data")]
     if not found:
-        usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if SCHEDULER_CONF_KEY in table(raw, "data")]
-        found = [(raw, SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
+        usual = [raw for raw in facts.all(ObjectKind.CONFIG_MAP) if names.SCHEDULER_CONF_KEY in table(raw, "data")]
+        found = [(raw, names.SCHEDULER_CONF_KEY) for raw in sorted(usual, key=place_of)]
     if found:
         raw, key = found[0]
         return _parse_conf(text(raw, "data", key), place_of(raw))
-    what = f"ConfigMap of the scheduler with the key {SCHEDULER_CONF_KEY}"
+    what = f"ConfigMap of the scheduler with the key {names.SCHEDULER_CONF_KEY}"
     if gap is None:
         return Unread(what, "there is none where it was looked for", "the ConfigMap that the scheduler mounts")
     return Unread(what, gap.why, gap.needs)
@@ -221,7 +220,7 @@ def read_by_scheduler(facts: Facts, conf: SchedulerConfigMap | Unread) -> Device
 
 def read_by_plugin(facts: Facts) -> DeviceConfigMap | Unread | None:
     """The device config that the device plugin reads, from 1.12.0 on; None if there is none."""
-    found = (_find(facts, namespace, names.DEVICE_CONFIG_MAP) for namespace in PLUGIN_NAMESPACES)
+    found = (_find(facts, namespace, names.DEVICE_CONFIG_MAP) for namespace in DEVICE_CONFIG_NAMESPACES)
     return next((one for one in found if one is not None), None)
 
 

@@ -11,12 +11,12 @@ from kubernetes.client import Configuration
 from kubernetes.config import ConfigException, list_kube_config_contexts, load_kube_config
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME, InClusterConfigLoader
 
+from webhook import names
 from webhook.errors import ConfigError
 from webhook.mistakes import mistake_in_file
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 DEFAULT_NAMESPACE = "default"
-WEBHOOK_NAMESPACE = "vgpu-webhook"  # where the webhook is installed by default
 
 _MISSING = re.compile(r"File does not exist: (.+)")  # as the library writes it
 
@@ -78,7 +78,7 @@ class Credentials:
         Raises:
             ConfigError: as `load`.
         """
-        return self.namespace if self.in_cluster else WEBHOOK_NAMESPACE
+        return self.namespace if self.in_cluster else names.WEBHOOK
 
     @property
     def in_cluster(self) -> bool:

@@ -18,14 +18,13 @@ from webhook.pod.workload_kinds import WorkloadKinds
 from webhook.policy.policy import Policy
 from webhook.rules.base import Level
 
-NAME = "vgpu-webhook"
-DOMAIN = f"{NAME}.svc"  # of the entries; they have the same names wherever the webhook is installed
+DOMAIN = f"{names.WEBHOOK}.svc"  # of the entries; they have the same names wherever the webhook is installed
 TIMEOUT_SECONDS = 5
 
 PROBE = f"probe.{DOMAIN}"  # called from the start, for dry runs of a ConfigMap that is never stored
 
 _API = "admissionregistration.k8s.io/v1"
-LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": NAME}
+LABELS = {"app.kubernetes.io/name": names.WEBHOOK, "app.kubernetes.io/part-of": names.WEBHOOK}
 
 _NET_HEADER = """\
 # Printed by `vgpu-webhook manifests --net`. Print it again when the device config changes, or the policy: the API server
@@ -44,8 +43,8 @@ Object = dict[str, Any]
 class Installation(NamedTuple):
     """The name of the webhook's Service and configurations, and the namespace of the Service."""
 
-    namespace: str = NAME
-    name: str = NAME
+    namespace: str = names.WEBHOOK
+    name: str = names.WEBHOOK
 
 
 DEFAULT_INSTALLATION = Installation()

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from webhook import names
 from webhook.doctor.check import CheckResult, broken, need, ok, warning
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed, name_of, namespace_of
-from webhook.doctor.setup import CONFIGURATIONS, NAME, SECRET, Setup, own_configurations, service
-from webhook.doctor.volcano import PLUGIN_NAMESPACES
+from webhook.doctor.setup import CONFIGURATIONS, Setup, own_configurations, service
 from webhook.lenient import table, tables, text, texts
 from webhook.pod.workload_kinds import KUBERNETES_GROUPS, VCJOB_GROUP, WORKLOAD_KINDS
+from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
 
-CA_SECRET = f"{NAME}-ca"
 ADMINS = "cluster-admin"
 
 _EVERYONE = ("system:authenticated", "system:unauthenticated", "system:anonymous", "system:serviceaccounts")
@@ -40,14 +40,14 @@ class Right(NamedTuple):
 def configuration_writers(setup: Setup) -> Iterator[CheckResult]:
     """Only administrators may change the webhook configurations."""
     ours = own_configurations(setup.facts, ObjectKind.VALIDATING)
-    name = name_of(ours[0]) if ours else NAME
+    name = name_of(ours[0]) if ours else names.WEBHOOK
     rights = [Right(_WRITE - {"create"}, _ADMISSION, kind.plural, name) for kind in CONFIGURATIONS]
     yield _judged(setup, rights, "change the webhook configurations", "switch the webhook off")
 
 
 def secret_readers(setup: Setup) -> Iterator[CheckResult]:
     """Only administrators may read the private keys of the webhook and its CA."""
-    rights = [Right(_READ, "", "secrets", name) for name in (SECRET, CA_SECRET)]
+    rights = [Right(_READ, "", "secrets", name) for name in (names.TLS_SECRET, names.CA_SECRET)]
     yield _judged(setup, rights, f"read the Secrets of {service(setup.facts)[0]}", "answer in the webhook's name")
 
 
@@ -73,7 +73,7 @@ def _judged(setup: Setup, rights: Iterable[Right], what: str, so: str) -> CheckR
         if (role := text(binding, "roleRef", "name")) != ADMINS or name in _EVERYONE
     }
     everyone = [f"{name} (by {role})" for name, role in holders.items() if name.startswith(_EVERYONE)]
-    trusted = (f"{namespace}/", *(f"{own}/" for own in PLUGIN_NAMESPACES), "system:")
+    trusted = (f"{namespace}/", *(f"{own}/" for own in DEVICE_CONFIG_NAMESPACES), "system:")
     others = [f"{name} (by {role})" for name, role in sorted(holders.items()) if not name.startswith(trusted)]
     if everyone:
         return broken(f"{listed(everyone)} may {what}, and so {so}", "remove the binding")

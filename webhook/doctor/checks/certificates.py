@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
+from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Facts, ObjectKind, listed
-from webhook.doctor.setup import CONFIGURATIONS, SECRET, Setup, entries, service
+from webhook.doctor.setup import CONFIGURATIONS, Setup, entries, service
 from webhook.lenient import at, table
 from webhook.texts import counted
 
@@ -87,11 +88,11 @@ def serving_certificate(setup: Setup) -> Iterator[CheckResult]:
 
 def _served(facts: Facts) -> Certificates | CheckResult:
     namespace, _ = service(facts)
-    secret = known(facts.find(ObjectKind.SECRET, namespace, SECRET))
+    secret = known(facts.find(ObjectKind.SECRET, namespace, names.TLS_SECRET))
     if secret is None:
-        return broken(f"there is no Secret {namespace}/{SECRET}: the webhook cannot start", RENEW)
+        return broken(f"there is no Secret {namespace}/{names.TLS_SECRET}: the webhook cannot start", RENEW)
     chain = load(table(secret, "data").get("tls.crt"))
-    return broken(f"Secret {namespace}/{SECRET}: tls.crt {chain}", RENEW) if isinstance(chain, str) else chain
+    return broken(f"Secret {namespace}/{names.TLS_SECRET}: tls.crt {chain}", RENEW) if isinstance(chain, str) else chain
 
 
 def check_validity(certificate: x509.Certificate, now: datetime) -> CheckResult:

@@ -11,6 +11,7 @@ from webhook.manifests.configurations import LABELS, Installation
 from webhook.manifests.net.isolation import ISOLATION
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
+from webhook.names import WEBHOOK
 from webhook.texts import counted
 
 POLICIES = (ObjectKind.VALIDATING_POLICY, ObjectKind.MUTATING_POLICY)
@@ -53,7 +54,7 @@ def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> 
     command = "vgpu-webhook manifests"
     if refusing:
         kind = _kind(list(refusing.values()))
-        name = next((name.removesuffix("-pods") for name in refusing if name.endswith("-pods")), "vgpu-webhook")
+        name = next((name.removesuffix("-pods") for name in refusing if name.endswith("-pods")), WEBHOOK)
         fails = _failure_policy(refusing)
         found += admission_policies(config, policy, kind, failure_policy=fails, installation=Installation(name, name))
         command += f" --net {kind}"
