@@ -9,9 +9,9 @@ CertsError
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 
 from webhook.errors import ClusterError
-from webhook.kube.client import NOT_FOUND
 
 RIGHTS = "`python -m certs --help` lists the rights that are needed"
 _RETRIED = (429, 500, 502, 503, 504)
@@ -48,7 +48,7 @@ def explained(what: str, absent: CertsError | None = None) -> Iterator[None]:
     try:
         yield
     except ClusterError as error:
-        raise (absent if absent and error.status == NOT_FOUND else _explanation(what, error)) from error
+        raise (absent if absent and error.status == HTTPStatus.NOT_FOUND else _explanation(what, error)) from error
 
 
 def _explanation(what: str, error: ClusterError) -> CertsError:

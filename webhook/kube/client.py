@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
@@ -32,17 +33,12 @@ MAX_BYTES = 256 << 20  # of one response, and of one line
 MAX_STATUS_BYTES = 64 << 10
 PAGE = 50  # objects: parsing a page stops all other threads, and takes ten times its size of memory
 
-OK = 200
-FORBIDDEN = 403
-NOT_FOUND = 404
-GONE = 410
 JSON_PATCH, APPLY_PATCH = "application/json-patch+json", "application/apply-patch+yaml"
 
-_SUCCESS = (OK, 201, 202)
+_SUCCESS = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
 # Names are parts of paths, and users and the authors of pods choose them: none may lead to another object.
 _PATH = re.compile(r"(?:/[A-Za-z0-9][\w.:~%-]*)+", re.ASCII)
-_UNAUTHORIZED = 401
 _JSON = "application/json"
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -323,9 +319,9 @@ class Client:
         try:
             found = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise self._error(path, "the response is not JSON", OK) from error
+            raise self._error(path, "the response is not JSON", HTTPStatus.OK) from error
         if not isinstance(found, dict):
-            raise self._error(path, "the response is not an object", OK)
+            raise self._error(path, "the response is not an object", HTTPStatus.OK)
         return found
 
     def _http_error(self, path: str, response: BaseHTTPResponse) -> ClusterError:
@@ -333,7 +329,7 @@ class Client:
         with suppress(HTTPError, ClusterError, orjson.JSONDecodeError):  # the code alone is enough
             status = orjson.loads(self._body(path, response, MAX_STATUS_BYTES))
         error = self._status_error(path, status, response.status, _seconds(response.headers.get("Retry-After", "")))
-        if response.status == _UNAUTHORIZED:
+        if response.status == HTTPStatus.UNAUTHORIZED:
             self._rest = None  # reads all credentials anew: they may have been replaced at any time
         return error
 

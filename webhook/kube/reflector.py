@@ -5,10 +5,11 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any, Generic, TypeVar
 
 from webhook.errors import ClusterError, WebhookError
-from webhook.kube.client import FORBIDDEN, GONE, NOT_FOUND, Client
+from webhook.kube.client import Client
 
 WATCH_SECONDS = 300.0  # after which the server should end a watch, and the next one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon counts as failed
@@ -20,6 +21,10 @@ GATHER_SECONDS = 0.1
 
 FIRST_DELAY = 0.8  # seconds; doubled with each further failure, as client-go's reflectors do
 MAX_DELAY = 30.0
+ABSENT = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.FORBIDDEN,
+)  # of a collection that the API server does not have or does not show
 ABSENT_SECONDS = 300.0  # between two attempts to list what the API server does not have
 RESET_SECONDS = 120.0  # without a failure, after which the delays start again
 
@@ -126,7 +131,7 @@ class Reflector(Generic[Kept]):
             try:
                 self._list_and_watch()
             except WebhookError as caught:
-                if self.optional and isinstance(caught, ClusterError) and caught.status in (NOT_FOUND, FORBIDDEN):
+                if self.optional and isinstance(caught, ClusterError) and caught.status in ABSENT:
                     self._note_absence(caught)
                     self._stopped.wait(ABSENT_SECONDS * random.uniform(0.5, 1.0))  # noqa: S311  # not all replicas at once
                     continue
@@ -218,7 +223,7 @@ class Reflector(Generic[Kept]):
         self.absent = str(error)
 
     def _note_problem(self, error: WebhookError) -> None:
-        if isinstance(error, ClusterError) and error.status == GONE:
+        if isinstance(error, ClusterError) and error.status == HTTPStatus.GONE:
             self._from = ""  # happens after a long silence; a new list is all that it takes
         elif not self._stopped.is_set() and self.problem != str(error):
             self.problem = str(error)

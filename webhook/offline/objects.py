@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from http import HTTPStatus
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, Protocol
 import orjson
 
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.client import Client
 from webhook.mistakes import mistake_in_file
 from webhook.offline.manifests import read_manifests, with_kind
 from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
@@ -257,7 +258,7 @@ class ClusterObjects:
             try:
                 yield from self._objects(f"{prefix}{below}/{kind.plural}")
             except ClusterError as error:
-                if error.status == NOT_FOUND:
+                if error.status == HTTPStatus.NOT_FOUND:
                     raise _NotServed from error
                 self._complain(str(error))
 

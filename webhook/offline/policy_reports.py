@@ -4,10 +4,11 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from webhook.errors import ClusterError
-from webhook.kube.client import NOT_FOUND, Client
+from webhook.kube.client import Client
 from webhook.offline.scan import ScanRow, Subject
 from webhook.rules.base import Level
 from webhook.texts import shorten
@@ -149,7 +150,7 @@ def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Rep
         try:
             reports = list(client.list(path, _SELECTOR))
         except ClusterError as error:
-            if error.status == NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 raise ClusterError(
                     f"the cluster has no PolicyReports ({API_VERSION}): install their CRD, or print them with "
                     "--report -o yaml",

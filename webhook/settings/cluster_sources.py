@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -12,9 +13,9 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.scheduler import SchedulerConf
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.client import FORBIDDEN, NOT_FOUND, Client
+from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
-from webhook.kube.reflector import WATCH_SECONDS, Reflector
+from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
 from webhook.policy.policy import Policy
 from webhook.settings.files import FileSettings, parse_document
 from webhook.settings.snapshot import SnapshotInputs
@@ -455,7 +456,7 @@ def _read_collection(client: Client, collection: Collection[Any]) -> Any:
     try:
         return collection.index(collection.kept(client.list(collection.path)))
     except ClusterError as error:
-        if error.status in (FORBIDDEN, NOT_FOUND):
+        if error.status in ABSENT:
             return None
         raise
 
@@ -467,7 +468,7 @@ def _read_scheduler(client: Client, options: ClusterOptions) -> SchedulerConf | 
     except ConfigError:
         return None
     except ClusterError as error:
-        if error.status == FORBIDDEN:
+        if error.status == HTTPStatus.FORBIDDEN:
             return None
         raise
 
@@ -478,7 +479,7 @@ def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple
         try:
             found = client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
         except ClusterError as error:
-            if error.status == NOT_FOUND:
+            if error.status == HTTPStatus.NOT_FOUND:
                 continue
             raise
         return _parse(kind, found.get("data"), f"ConfigMap {namespace}/{name}")
