@@ -1,7 +1,7 @@
 """Plain sentences for mistakes that JSON, pydantic or the operating system report."""
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from json import JSONDecodeError
 from typing import Any, get_args
@@ -28,6 +28,13 @@ def mistake_in_json(error: JSONDecodeError) -> str:
     found = error.doc[error.pos : error.pos + 1]
     what = f"{found!r} is not allowed here" if found else "it ends too early"
     return f"{what} (line {error.lineno}, column {error.colno})"
+
+
+def unknown_rule(rule: str, known: Iterable[str], what: str = "rule") -> str:
+    """That there is no rule of this name, and the nearest one that there is."""
+    near = get_close_matches(rule, list(known), 1)
+    hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
+    return f"no {what} is called {rule!r}; {hint}"
 
 
 def mistake_in_file(error: OSError) -> str:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from threading import Event, Timer
@@ -37,6 +36,7 @@ from webhook.cli.options import (
 from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import ConfigError
+from webhook.mistakes import unknown_rule
 from webhook.outcome import WORDS
 from webhook.render.audit import JsonLines, Listing, json_summary, show_decision, show_summary, skipped_text
 from webhook.render.terminal import Terminal
@@ -75,9 +75,7 @@ class RuleGlob(click.ParamType[str]):
         """Check it."""
         known = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], POD_TOO_LARGE]
         if not any(fnmatchcase(rule, value) for rule in known):
-            near = get_close_matches(value, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-            self.fail(f"no rule is called {value!r}; {hint}", param, ctx)
+            self.fail(unknown_rule(value, known), param, ctx)
         return str(value)
 
 

@@ -1,13 +1,13 @@
 """`vgpu-webhook rules`: every rule in one table, or one in full; also the findings of the engine itself."""
 
 from dataclasses import asdict
-from difflib import get_close_matches
 
 import click
 
 from webhook.cli.options import output_option
 from webhook.cli.program import Command
 from webhook.errors import WebhookError
+from webhook.mistakes import unknown_rule
 from webhook.offline.rulebook import ENGINE_FINDINGS, EngineFinding, rows
 from webhook.render.rules import explain_finding, in_full, markdown, markdown_in_full, table, to_value
 from webhook.render.terminal import Terminal
@@ -25,7 +25,8 @@ def command(rule: str | None, output: str) -> None:
         return
     chosen = [row for row in rows() if rule in (None, row.id)]
     if not chosen:
-        raise WebhookError(_unknown(rule or ""))
+        known = [row.id for row in rows()] + [finding.id for finding in ENGINE_FINDINGS]
+        raise WebhookError(unknown_rule(rule or "", known))
     if output == "json":
         values = [to_value(row) | ({} if rule is None else {"text": row.text}) for row in chosen]
         print("[" + ",\n ".join(to_json(value) for value in values) + "]")
@@ -42,10 +43,3 @@ def _print_finding(finding: EngineFinding, output: str) -> None:
         print("\n".join(markdown([finding])))
     else:
         explain_finding(finding, Terminal())
-
-
-def _unknown(rule: str) -> str:
-    known = [row.id for row in rows()] + [finding.id for finding in ENGINE_FINDINGS]
-    near = get_close_matches(rule, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-    return f"no rule is called {rule!r}; {hint}"

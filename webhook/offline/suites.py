@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated, Any, TypeVar
@@ -19,7 +18,7 @@ from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.errors import ConfigError, Mistakes, RequestError
-from webhook.mistakes import mistake_in_model
+from webhook.mistakes import mistake_in_model, unknown_rule
 from webhook.offline.documents import Document, read_documents
 from webhook.offline.manifests import manifest_files, parse_manifests
 from webhook.offline.positions import SourceText
@@ -56,9 +55,7 @@ _RULES = [*[rule.id for rule in MUTATIONS], *[rule.id for rule in VALIDATIONS], 
 
 def _known_rule(rule: str) -> str:
     if rule not in _RULES:
-        near = get_close_matches(rule, _RULES, 1)
-        hint = f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
-        raise ValueError(f"no rule is called {rule!r}; {hint}")
+        raise ValueError(unknown_rule(rule, _RULES))
     return rule
 
 

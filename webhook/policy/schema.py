@@ -5,8 +5,6 @@ Unknown keys are refused: a misspelt setting must not silently be the default.
 """
 
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -23,6 +21,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook import names
 from webhook.devices.target import parse_version
+from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.base import Enforcement, Level, MemoryAboveCard, MixedCards
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
@@ -60,7 +59,7 @@ def _known_rule(rule: str) -> str:
         return rule
     if rule in _REPAIRS:
         raise ValueError(f"{rule!r} is a repair, which has no level; switch it on or off under `repairs`")
-    raise ValueError(f"no rule is called {rule!r}; {_nearest(rule, DEFAULT_LEVELS)}")
+    raise ValueError(unknown_rule(rule, DEFAULT_LEVELS))
 
 
 def _known_repair(rule: str) -> str:
@@ -68,12 +67,7 @@ def _known_repair(rule: str) -> str:
         return rule
     if rule in DEFAULT_LEVELS:
         raise ValueError(f"{rule!r} is a check, not a repair; set its level under `rules`")
-    raise ValueError(f"no repair is called {rule!r}; {_nearest(rule, _REPAIRS)}")
-
-
-def _nearest(rule: str, known: Iterable[str]) -> str:
-    near = get_close_matches(rule, list(known), 1)
-    return f"did you mean {near[0]!r}?" if near else "`vgpu-webhook rules` lists them"
+    raise ValueError(unknown_rule(rule, _REPAIRS, "repair"))
 
 
 def _off(value: Any) -> Any:
