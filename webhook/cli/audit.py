@@ -30,10 +30,11 @@ from webhook.cli.options import (
     combined,
     duration,
     output_option,
+    refuse_both,
     refuse_url,
     store_option,
 )
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
+from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import ConfigError
 from webhook.mistakes import unknown_rule
@@ -129,8 +130,7 @@ def _filter(
     dry_run: bool | None,
     endpoint: str | None,
 ) -> Filter:
-    if namespace and all_namespaces:
-        raise bad_usage("--namespace and --all-namespaces exclude each other: leave out one")
+    refuse_both(namespace, all_namespaces)
     return Filter(since, until, denied, rule, namespace, user, dry_run, endpoint, outcome, name)
 
 
@@ -345,7 +345,7 @@ def command(
         if not log.found and not log.complaints:
             report_warning("no decision matches")
     log.report_skipped()
-    return ExitCode.BAD_INPUT if log.complaints else ExitCode.OK
+    return exit_code(unread=log.complaints > 0)
 
 
 def _look_up(decision_id: str, log: LogReading, terminal: Terminal, *, as_json: bool) -> int:
@@ -359,9 +359,7 @@ def _look_up(decision_id: str, log: LogReading, terminal: Terminal, *, as_json: 
     log.report_skipped()
     if not lookup.found:
         report_error(f"no decision has the id {decision_id}; {_ELSEWHERE}")
-    if log.complaints:
-        return ExitCode.BAD_INPUT
-    return ExitCode.OK if lookup.found else ExitCode.FOUND
+    return exit_code(unread=log.complaints > 0, found=not lookup.found)
 
 
 def _sum_up(log: LogReading, terminal: Terminal, *, as_json: bool) -> None:

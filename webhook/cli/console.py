@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,19 +11,17 @@ from gunicorn.util import parse_address
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
-from webhook.cli.options import FILE, SettingsOptions, pods_option, refuse_url, settings_option, store_option
+from webhook.cli.options import FILE, SettingsOptions, pods_option, settings_option, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
-from webhook.doctor.facts import Facts
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
-from webhook.settings.cluster_sources import NODES
-from webhook.settings.files import SettingsPaths, load_raw_nodes
+from webhook.settings.files import SettingsPaths
 from webhook.settings.pods import FollowedPods
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
@@ -89,7 +86,7 @@ def command(
     files, cluster = settings
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     watcher = SettingsWatcher(files, cluster, keep_inputs=True)
-    doctor = _doctor(doctor_from, cluster)
+    doctor = _doctor(doctor_from, settings)
 
     def state() -> ConsoleState:
         """Start the threads, in the process that serves."""
@@ -130,14 +127,9 @@ def _pods(
     watcher: SettingsWatcher, settings: SettingsOptions, pod_files: tuple[Path, ...]
 ) -> tuple[WaitingSource | None, UsageWatcher | None]:
     """The pods that wait, and what the others hold: from files, else from the cluster; None if there is neither."""
-    fleet = settings.files.fleet
     pod_files = settings.or_sample_pods(pod_files)
     if pod_files:
-
-        def nodes() -> Iterable[object]:
-            return load_raw_nodes(fleet) if fleet is not None else settings.client().list(NODES)
-
-        files = FileSource([Path(refuse_url(str(path))) for path in pod_files], lambda: watcher.current, nodes)
+        files = FileSource(pod_files, lambda: watcher.current, settings.raw_nodes)
         return files, UsageWatcher(lambda: watcher.current, files)
     if settings.cluster is None:
         return None, None
@@ -146,17 +138,9 @@ def _pods(
     return ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning), usage
 
 
-def _doctor(directory: Path | None, cluster: ClusterOptions | None) -> Examiner | None:
+def _doctor(directory: Path | None, settings: SettingsOptions) -> Examiner | None:
     if directory is not None:
         return Examiner(str(directory), lambda: facts_from_files([directory], datetime.now(UTC), None))
-    if cluster is None:
+    if settings.cluster is None:
         return None
-
-    def examine() -> tuple[Facts, list[str]]:
-        from webhook.kube.client import Client  # noqa: PLC0415  # the Kubernetes client takes some MiB
-        from webhook.kube.credentials import Credentials  # noqa: PLC0415
-
-        client = Client(Credentials(cluster.kubeconfig, cluster.context))
-        return facts_from_cluster(client, datetime.now(UTC), None), []
-
-    return Examiner("the cluster", examine)
+    return Examiner("the cluster", lambda: (facts_from_cluster(settings.client(), datetime.now(UTC), None), []))

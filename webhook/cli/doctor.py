@@ -16,8 +16,8 @@ from webhook.cli.options import (
     output_option,
     warnings_as_errors_option,
 )
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error
-from webhook.doctor.check import CheckResult, Status
+from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error
+from webhook.doctor.check import Status
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.doctor.registry import examine
 from webhook.doctor.score import Score, score
@@ -114,7 +114,12 @@ def command(
         print(as_json(found))
     else:
         show(found, Terminal())
-    return _exit_code(found, unread=bool(complaints), strict=warnings_as_errors)
+    statuses = {result.status for result in found}
+    return exit_code(
+        unread=bool(complaints) or statuses == {Status.UNCHECKED},
+        found=Status.BROKEN in statuses,
+        warned=warnings_as_errors and Status.WARNING in statuses,
+    )
 
 
 def _print_score(found: Sequence[Score], output: str, *, unread: bool, strict: bool) -> ExitCode:
@@ -123,17 +128,4 @@ def _print_score(found: Sequence[Score], output: str, *, unread: bool, strict: b
     else:
         show_score(found, Terminal())
     points = {each.points for each in found}
-    if unread or points == {None}:
-        return ExitCode.BAD_INPUT
-    if 0 in points:
-        return ExitCode.FOUND
-    return ExitCode.WARNED if strict and 1 in points else ExitCode.OK
-
-
-def _exit_code(found: Sequence[CheckResult], *, unread: bool, strict: bool) -> ExitCode:
-    statuses = {result.status for result in found}
-    if unread or statuses == {Status.UNCHECKED}:
-        return ExitCode.BAD_INPUT
-    if Status.BROKEN in statuses:
-        return ExitCode.FOUND
-    return ExitCode.WARNED if strict and Status.WARNING in statuses else ExitCode.OK
+    return exit_code(unread=unread or points == {None}, found=0 in points, warned=strict and 1 in points)

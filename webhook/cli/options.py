@@ -17,7 +17,7 @@ from webhook.durations import format_duration, parse_duration
 from webhook.errors import ConfigError
 from webhook.offline.label_selector import parse_label_selector
 from webhook.offline.manifests import manifest_files
-from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths
+from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, ClusterOptions
 
@@ -37,6 +37,12 @@ def refuse_url(path: str) -> str:
     if _URL.match(path):
         raise ConfigError(f"{path}: URLs are not read; download it first: curl -LO {path}")
     return path
+
+
+def refuse_both(namespaces: tuple[str, ...], all_namespaces: bool) -> None:
+    """Refuse -n together with -A."""
+    if namespaces and all_namespaces:
+        raise bad_usage("--namespace and --all-namespaces exclude each other: leave out one")
 
 
 class File(click.Path):
@@ -270,6 +276,14 @@ class SettingsOptions(NamedTuple):
         from webhook.kube.credentials import Credentials  # noqa: PLC0415
 
         return Client(Credentials(self.cluster.kubeconfig, self.cluster.context))
+
+    def raw_nodes(self) -> Iterable[object]:
+        """The nodes as they are, of the file or of the cluster."""
+        if self.files.fleet is not None:
+            return load_raw_nodes(self.files.fleet)
+        from webhook.settings.cluster_sources import NODES  # noqa: PLC0415  # the Kubernetes client takes a second to load
+
+        return self.client().list(NODES)
 
     def read(self) -> SnapshotInputs:
         """Read them once.

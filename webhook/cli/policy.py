@@ -5,7 +5,7 @@ import json
 import click
 
 from webhook.cli.options import FileArguments, files_option, output_option, warnings_as_errors_option
-from webhook.cli.program import ExitCode, Group, bad_usage, report_error
+from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_error
 from webhook.errors import Mistakes
 from webhook.policy.effective import effective_policy
 from webhook.render.policy import commented_default, json_schema, show
@@ -57,7 +57,7 @@ def check(given: FileArguments, namespace: str | None, changed: bool, output: st
         print(to_json(found.json()))
     else:
         show(found, Terminal(), changed=changed)
-    return ExitCode.WARNED if found.warnings and warnings_as_errors else ExitCode.OK
+    return exit_code(warned=bool(found.warnings) and warnings_as_errors)
 
 
 @command.command("default")

@@ -25,6 +25,37 @@ class ExitCode(IntEnum):
     BROKEN_PIPE = 141  # as a shell reports SIGPIPE
 
 
+def exit_code(*, unread: bool = False, found: bool = False, warned: bool = False) -> ExitCode:
+    """How a command ends: by the worst of what happened.
+
+    Args:
+        unread: something could not be read or written.
+        found: the command found what it looks for.
+        warned: there are warnings, and --warnings-as-errors is given.
+    """
+    if unread:
+        return ExitCode.BAD_INPUT
+    if found:
+        return ExitCode.FOUND
+    return ExitCode.WARNED if warned else ExitCode.OK
+
+
+class Complaints:
+    """Reports what could not be read or written.
+
+    Attributes:
+        count: how often it did.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, text: str) -> None:
+        """Report one error."""
+        self.count += 1
+        report_error(text)
+
+
 def report_error(text: str) -> None:
     """Write one line to standard error that begins with `error:`."""
     _report("error", text)

@@ -11,7 +11,7 @@ from webhook.audit.inputs import MAX_SPLIT, try_out
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.cli.audit import LogReading, filter_option, log_files_option
 from webhook.cli.options import Parsed, SettingsOptions, output_option, settings_option
-from webhook.cli.program import Command, ExitCode
+from webhook.cli.program import Command, exit_code
 from webhook.render.replay import json_change, json_changes, show_changes
 from webhook.render.terminal import Terminal
 
@@ -84,6 +84,4 @@ def command(
     else:
         show_changes(found, base.digests, Terminal())
     log.report_skipped()
-    if log.complaints:
-        return ExitCode.BAD_INPUT
-    return ExitCode.FOUND if found.any else ExitCode.OK
+    return exit_code(unread=log.complaints > 0, found=found.any)

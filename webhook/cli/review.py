@@ -16,7 +16,7 @@ from webhook.cli.options import (
     settings_option,
     warnings_as_errors_option,
 )
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error
+from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents
 from webhook.offline.label_selector import LabelSelector, selects
@@ -80,12 +80,7 @@ def command(
     snapshot = settings.read().snapshot()
     namespace = namespace or settings.namespace
     report: Report = TextReport(Terminal(), snapshot) if output == "text" else FORMATS[output](sys.stdout)
-    unread: list[str] = []
-
-    def complain(text: str) -> None:
-        unread.append(text)
-        report_error(text)
-
+    complain = Complaints()
     denied = warned = False
     for document in _documents(files, complain):
         try:
@@ -99,12 +94,8 @@ def command(
         denied |= not outcome.allowed or bool(outcome.pods_refused)
         warned |= bool(outcome.warnings)
         report.add(reviewed, explain_object(reviewed) if explain else None)
-    report.finish(len(unread))
-    if unread:
-        return ExitCode.BAD_INPUT
-    if denied:
-        return ExitCode.FOUND
-    return ExitCode.WARNED if warned and warnings_as_errors else ExitCode.OK
+    report.finish(complain.count)
+    return exit_code(unread=complain.count > 0, found=denied, warned=warned and warnings_as_errors)
 
 
 def _documents(files: Sequence[str], complain: Callable[[str], None]) -> Iterator[Document]:

@@ -12,15 +12,14 @@ from webhook.cli.options import (
     exempt_namespaces_option,
     files_option,
     output_option,
+    refuse_both,
     selector_option,
     settings_option,
     warnings_as_errors_option,
 )
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
+from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import WebhookError
-from webhook.kube.client import Client
-from webhook.kube.credentials import Credentials
 from webhook.offline.label_selector import LabelSelector, selects
 from webhook.offline.objects import ClusterObjects, ObjectFiles, ObjectSource
 from webhook.offline.policy_reports import existing_reports, policy_reports, write_reports
@@ -77,8 +76,7 @@ def command(
     """Show what the webhook would refuse, repair or warn about among existing pods and workloads."""
     if (settings.cluster is None) == (not given.paths):
         raise bad_usage("name files, or the cluster with --cluster, --kubeconfig or --context")
-    if namespaces and all_namespaces:
-        raise bad_usage("--namespace and --all-namespaces exclude each other: leave out one")
+    refuse_both(namespaces, all_namespaces)
     if output == "yaml" and not report:
         raise bad_usage("-o yaml prints PolicyReports: add --report")
     writes = report and output != "yaml"
@@ -90,9 +88,8 @@ def command(
         scan.read(ObjectFiles(given.files, scan.complain))
         scan.report(output)
         return scan.exit_code(strict=warnings_as_errors)
-    credentials = Credentials(settings.cluster.kubeconfig, settings.cluster.context)
-    client = Client(credentials)
-    places = [] if all_namespaces else namespaces or [credentials.namespace]
+    client = settings.client()
+    places = [] if all_namespaces else namespaces or [settings.namespace]
     before = existing_reports(client, places) if writes else {}  # first: without their CRD nothing need be read
     scan.read(ClusterObjects(client, places, inputs.snapshot().settings.workload_kinds, scan.complain))
     scan.report(output)
@@ -191,11 +188,12 @@ class Scan:
 
     def exit_code(self, *, strict: bool) -> ExitCode:
         """What the findings come to; `strict` makes warnings count."""
-        if self.complaints:
-            return ExitCode.BAD_INPUT
-        if self.tally.findings[Level.DENY]:
-            return ExitCode.FOUND
-        return ExitCode.WARNED if strict and self.tally.findings[Level.WARN] else ExitCode.OK
+        findings = self.tally.findings
+        return exit_code(
+            unread=self.complaints > 0,
+            found=findings[Level.DENY] > 0,
+            warned=strict and findings[Level.WARN] > 0,
+        )
 
     def complain(self, text: str) -> None:
         """Report what could not be read or written."""

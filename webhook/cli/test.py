@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from webhook.cli.options import FileArguments, files_option, output_option
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error
+from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.errors import ConfigError
 from webhook.offline.suites import CaseResult, Suite, suite_files
 from webhook.render.suites import FORMATS, TextResults
@@ -33,12 +33,7 @@ def command(given: FileArguments, output: str, update: bool) -> int:
     if update and STANDARD_INPUT in given.paths:
         raise bad_usage("--update cannot write to standard input; name a file")
     report = TextResults(Terminal()) if output == "text" else FORMATS[output](sys.stdout)
-    unread: list[str] = []
-
-    def complain(error: ConfigError) -> None:
-        unread.append(str(error))
-        report_error(str(error))
-
+    complain = Complaints()
     failed = False
     for file in [file for path in given.paths for file in suite_files(path, recursive=given.recursive)]:
         try:
@@ -47,21 +42,19 @@ def command(given: FileArguments, output: str, update: bool) -> int:
                 Path(file).write_text(suite.updated(changed), encoding="utf-8", newline="")
                 suite = Suite(file)
         except ConfigError as error:
-            complain(error)
+            complain(str(error))
             continue
         for result in _results(suite, complain):
             failed |= not result.passed
             report.add(result)
-    report.finish(len(unread))
-    if unread:
-        return ExitCode.BAD_INPUT
-    return ExitCode.FOUND if failed else ExitCode.OK
+    report.finish(complain.count)
+    return exit_code(unread=complain.count > 0, found=failed)
 
 
-def _results(suite: Suite, complain: Callable[[ConfigError], None] = lambda _: None) -> Iterator[CaseResult]:
+def _results(suite: Suite, complain: Callable[[str], None] = lambda _: None) -> Iterator[CaseResult]:
     """Run the cases; one that cannot be run is passed over with a complaint."""
     for case in suite.cases:
         try:
             yield suite.run(case)
         except ConfigError as error:
-            complain(error)
+            complain(str(error))

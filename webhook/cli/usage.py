@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import click
 
-from webhook.cli.options import SettingsOptions, output_option, pods_option, refuse_url, settings_option
-from webhook.cli.program import Command, ExitCode, bad_usage, report_error, report_warning
+from webhook.cli.options import SettingsOptions, output_option, pods_option, refuse_both, settings_option
+from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.devices.ledger import BoundPod
 from webhook.devices.occupancy import occupancy, read_bound_pod
@@ -82,8 +82,7 @@ def command(
     output: str,
 ) -> int:
     """Show who holds which slice of which device, what is free, and the largest pod that fits now."""
-    if namespaces and all_namespaces:
-        raise bad_usage("--namespace and --all-namespaces exclude each other: leave out one")
+    refuse_both(namespaces, all_namespaces)
     if watch and (pod_files or settings.files.fleet):
         raise bad_usage("--watch follows a cluster: leave out --fleet, --sample and --pods")
     pod_files = settings.or_sample_pods(pod_files)
@@ -97,7 +96,7 @@ def command(
         inputs = settings.read()
         pods = usage.read_files(pod_files, inputs) if pod_files else usage.read_cluster(settings, inputs)
     usage.show(inputs, pods)
-    return ExitCode.BAD_INPUT if usage.complaints else ExitCode.OK
+    return exit_code(unread=usage.complain.count > 0)
 
 
 @contextmanager
@@ -129,7 +128,7 @@ class UsageCommand:
     """Reads pods, and prints what they hold.
 
     Attributes:
-        complaints: how much could not be read.
+        complain: reports what could not be read.
     """
 
     def __init__(self, selection: UsageSelection, by: str, output: str) -> None:
@@ -138,12 +137,12 @@ class UsageCommand:
         self._by = by
         self._output = output
         self._terminal = Terminal()
-        self.complaints = 0
+        self.complain = Complaints()
 
     def read_files(self, paths: Sequence[Path], inputs: SnapshotInputs) -> list[BoundPod]:
         """Read the bound pods of files; whatever else they hold is left out."""
         config = inputs.snapshot().config
-        source = ObjectFiles([refuse_url(str(path)) for path in paths], self._complain)
+        source = ObjectFiles([str(path) for path in paths], self.complain)
         progress = Progress(sys.stderr, lambda: source.share)
         found, seen = [], 0
         for _, raw in source:
@@ -154,7 +153,7 @@ class UsageCommand:
                 if pod is not None:
                     found.append(pod)
         progress.clear()
-        if not seen and not self.complaints:
+        if not seen and not self.complain.count:
             raise ConfigError(f"{paths[0]}: there is no pod in it; write what `kubectl get pods -A -o json` prints")
         return found
 
@@ -242,7 +241,3 @@ class UsageCommand:
     def _clear(self) -> None:
         if self._terminal.interactive and self._output in ("table", "wide"):
             print(f"{CLEAR}{datetime.now(UTC):%H:%M:%S} UTC")
-
-    def _complain(self, text: str) -> None:
-        self.complaints += 1
-        report_error(text)

@@ -2,12 +2,12 @@
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from webhook.cli.options import FILE, SettingsOptions, output_option, pods_option, refuse_url, settings_option
+from webhook.cli.options import FILE, SettingsOptions, output_option, pods_option, settings_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand
@@ -18,8 +18,6 @@ from webhook.offline.waiting import ClusterSource, FileSource, WaitingState, Wan
 from webhook.offline.why import WaitingObject, explain_objects
 from webhook.render.terminal import Terminal
 from webhook.render.why import as_json, as_yaml, show
-from webhook.settings.cluster_sources import NODES
-from webhook.settings.files import load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
 
 MAX_ANSWERS = 100  # documents of a manifest
@@ -120,11 +118,7 @@ def _from_files(
 ) -> WaitingState:
     """Read the pods of files; the nodes may come from a cluster."""
     snapshot = inputs.snapshot()
-
-    def nodes() -> Iterable[object]:
-        return load_raw_nodes(settings.files.fleet) if settings.files.fleet else settings.client().list(NODES)
-
-    source = FileSource([Path(refuse_url(str(path))) for path in paths], lambda: (inputs, snapshot), nodes)
+    source = FileSource(paths, lambda: (inputs, snapshot), settings.raw_nodes)
     progress = Progress(sys.stderr, source.share)
     try:
         return source.read(wanted, progress.step)
