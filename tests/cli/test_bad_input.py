@@ -27,6 +27,8 @@ metadata:
 FILES = {
     "helm": HELM.encode(),
     "helm-if": b"{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
+    "helm-json": b'{\n"a": {{ .Values.on }}}',
+    "argo": b'a: "{{inputs.parameters.a}}"\nb: [\n',
     "binary": bytes(range(256)),
     "latin-1": "kind: Größe".encode("latin-1"),
     "gzip": b"\x1f\x8b\x08\x00rest",
@@ -95,6 +97,8 @@ def test_files_that_cannot_be_read(command, bad, run, write, monkeypatch):
     [
         ("helm", "a template expression ({{ … }}) in line 4; render it first, for example with `helm template`"),
         ("helm-if", "a template expression ({{ … }}) in line 1; render it first, for example with `helm template`"),
+        ("helm-json", "a template expression ({{ … }}) in line 2; render it first, for example with `helm template`"),
+        ("argo", "a value is missing, or a bracket is not closed (line 3, column 1)"),
         ("binary", "it is not text (control characters, or not UTF-8); give a YAML or JSON file"),
         ("latin-1", "it is not text (control characters, or not UTF-8); give a YAML or JSON file"),
         ("gzip", "it is compressed; unpack it first"),

@@ -185,8 +185,7 @@ def why_unreadable(data: bytes, error: Exception) -> str:
         return str(error)
     if isinstance(error, RefusedYaml):
         return f"{error.problem}{_place(error)}"
-    if _TEMPLATE in data:
-        line = data[: data.index(_TEMPLATE)].count(b"\n") + 1
+    if (line := _template_line(data, error)) is not None:
         return f"a template expression ({{{{ … }}}}) in line {line}; render it first, for example with `helm template`"
     if isinstance(error, JSONDecodeError):
         return mistake_in_json(error)
@@ -197,6 +196,22 @@ def why_unreadable(data: bytes, error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply"
     return "a value cannot be read, such as a number of too many digits; if it is text, put it in quotes"
+
+
+def _template_line(data: bytes, error: Exception) -> int | None:
+    """The line of the template expression that makes a text unreadable; None if another mistake does.
+
+    Workflows have expressions in quotes, which are YAML. So only one that is a line of its own, or is where the error was
+    found, counts.
+    """
+    marks = (error.problem_mark, error.context_mark) if isinstance(error, yaml.MarkedYAMLError) else ()
+    places = {mark.line for mark in marks if mark is not None}
+    if isinstance(error, JSONDecodeError):
+        places.add(error.lineno - 1)
+    for number, line in enumerate(data.split(b"\n")):
+        if line.lstrip().startswith(_TEMPLATE) or (_TEMPLATE in line and number in places):
+            return number + 1
+    return None
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
