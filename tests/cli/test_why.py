@@ -123,6 +123,12 @@ def test_objects_without_devices_take_no_answer_away(run, pods, write):
     assert "Service s: its pods request no devices" in done.err
 
 
+def test_what_is_no_object_is_named_with_its_file(run, write):
+    done = run("why", "-f", write("both.json", {"kind": "List", "items": [[]]}), "--sample")
+    assert done.code == 2
+    assert done.err.endswith("both.json: items[0]: this is a list, not a Kubernetes object\n")
+
+
 def test_the_samples(run, write):
     done = run("why", "-f", write("pod.json", waiting("new", 20000, 1)), "--sample")
     assert (done.code, "it would fit now, on gpu-a" in done.out) == (0, True)

@@ -169,6 +169,8 @@ def test_a_gate_comes_before_everything():
     answer = why(raw, [gpu_node("gpu-a")])
     assert answer.verdict is WaitVerdict.NOT_NOW
     assert "example.com/wait" in answer.summary
+    odd = why(pod(number=1, memory=1, spec={"schedulingGates": [{}, {"name": None}, "x"]}), [gpu_node("gpu-a")])
+    assert odd.summary.endswith("removed: (no name), (no name)")
 
 
 def test_a_gang_that_fits_one_by_one_but_not_together():

@@ -20,6 +20,7 @@ from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import NeverStarts, StartsTightly, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import ConfigError, Malformed, RequestError
+from webhook.lenient import at, table, tables, text
 from webhook.offline.documents import Document
 from webhook.offline.live import LiveCluster, PodGroup, key_of
 from webhook.offline.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
@@ -131,9 +132,12 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
         ConfigError: the nodes are not known, or none of its pods requests a device.
         RequestError: it is no object of Kubernetes.
     """
-    reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt=())
+    try:
+        reviewed = review_document(subject.document, live.snapshot, subject.namespace, exempt=())
+    except RequestError as error:
+        raise RequestError(f"{subject.document.place}: {error}") from error
     about = _about(reviewed)
-    status = _table(subject.document.value.get("status"))
+    status = table(subject.document.value, "status")
     if subject.exists and about["kind"] == "Pod" and (settled := _settled(subject.document.value, status)):
         return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled)
     if not subject.exists and (refused := _refused(reviewed)):
@@ -180,10 +184,10 @@ def _about(reviewed: Reviewed) -> dict[str, Any]:
 
 def _settled(raw: Mapping[str, Any], status: Mapping[str, Any]) -> str:
     """Why a pod does not wait, or no longer; empty if it does."""
-    phase, node = status.get("phase"), _table(raw.get("spec")).get("nodeName")
+    phase, node = status.get("phase"), at(raw, "spec", "nodeName")
     if phase in ("Succeeded", "Failed"):
-        reason = f" ({status['reason']})" if isinstance(status.get("reason"), str) else ""
-        return f"the pod does not wait: it has ended as {phase}{reason}"
+        reason = text(status, "reason")
+        return f"the pod does not wait: it has ended as {phase}{f' ({reason})' if reason else ''}"
     return f"the pod does not wait for devices: it is bound to node {node}" if node else ""
 
 
@@ -239,9 +243,9 @@ def _content(pod: ReviewedPod) -> object:
 
 
 def _gates(subject: WaitingObject) -> Iterator[WaitReason]:
-    gates = _table(subject.document.value.get("spec")).get("schedulingGates")
-    if subject.exists and isinstance(gates, list) and gates:
-        listed = ", ".join(shorten(str(_table(gate).get("name")), 63) for gate in gates[:MAX_NAMED])
+    gates = tables(subject.document.value, "spec", "schedulingGates")
+    if subject.exists and gates:
+        listed = ", ".join(shorten(text(gate, "name") or "(no name)", 63) for gate in gates[:MAX_NAMED])
         yield WaitReason(
             reason="scheduling gate",
             message=f"no scheduler looks at the pod before its scheduling gates are removed: {listed}",
@@ -282,11 +286,8 @@ def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluste
 
 def _condition(status: Mapping[str, Any]) -> str:
     """What the scheduler wrote on a pod."""
-    conditions = status.get("conditions")
-    for condition in conditions if isinstance(conditions, list) else ():
-        if _table(condition).get("type") == "PodScheduled" and isinstance(condition.get("message"), str):
-            return str(condition["message"])
-    return ""
+    found = (text(one, "message") for one in tables(status, "conditions") if one.get("type") == "PodScheduled")
+    return next(filter(None, found), "")
 
 
 def _findings(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> tuple[Violation, ...]:
@@ -424,7 +425,3 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
             verdict=verdict,
         )
         return
-
-
-def _table(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
