@@ -22,7 +22,7 @@ from webhook.errors import ConfigError
 from webhook.lenient import at, table, tables, text
 from webhook.manifests.configurations import DOMAIN
 from webhook.policy.policy import Policy, default_policy, parse_policy
-from webhook.settings.documents import parse_documents
+from webhook.settings.files import parse_document
 from webhook.settings.snapshot import default_device_config
 
 Render = Callable[[DeviceConfig, Policy], list[Object]]
@@ -159,7 +159,7 @@ def _policy(facts: Facts) -> tuple[Policy, Unread | None, str]:
     if not isinstance(found, dict):
         return default_policy(), found, ""
     try:
-        documents = parse_documents(text(found, "data", names.POLICY_KEY).encode(errors="replace"), names.POLICY_KEY)
-        return parse_policy(documents[0] if documents else None, names.POLICY_KEY), None, ""
+        content = text(found, "data", names.POLICY_KEY).encode(errors="replace")
+        return parse_policy(parse_document(content, names.POLICY_KEY), names.POLICY_KEY), None, ""
     except ConfigError as error:
         return default_policy(), None, str(error)
