@@ -1,6 +1,6 @@
 """Reads the facts: from the API server, or from files with what kubectl printed. Changes nothing."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from http import HTTPStatus
@@ -32,7 +32,7 @@ from webhook.doctor.volcano import (
     workload_of,
 )
 from webhook.errors import ClusterError, ConfigError
-from webhook.offline.manifests import manifest_files, parse_manifests
+from webhook.offline.manifests import flattened, manifest_files, parse_manifests
 from webhook.policy.policy import Policy
 from webhook.settings.files import read_input, source_name
 from webhook.settings.sources import DEVICE_CONFIG_NAMESPACES
@@ -126,13 +126,13 @@ class _Collection:
     def add(self, document: Any) -> None:
         """Add the objects of a document. A List holds all objects of its kind in its namespaces."""
         listed: dict[ObjectKind, set[str]] = {}
-        for raw, in_list in _flat(document):
-            if raw.get("kind") not in list(ObjectKind):
+        for inside, raw in flattened(document):
+            if not isinstance(raw, dict) or raw.get("kind") not in list(ObjectKind):
                 continue
             kind = ObjectKind(raw["kind"])
             key = (namespace_of(raw) if kind.namespaced else EVERYWHERE, name_of(raw))
             self.objects.setdefault(kind, {}).setdefault(key, kept(kind, raw))
-            if in_list:
+            if inside:
                 listed.setdefault(kind, set()).add(key[0])
         for kind, namespaces in listed.items():
             everywhere = len(namespaces) > 1  # kubectl prints several of them only with -A
@@ -163,22 +163,6 @@ def _command(kind: ObjectKind) -> str:
     if kind is ObjectKind.SECRET:
         return _WITHOUT_KEY
     return f"`kubectl get {kind.plural}{' -A' if kind.namespaced else ''} -o yaml`"
-
-
-def _flat(document: Any) -> Iterator[tuple[Object, bool]]:
-    """The objects of a document, and whether they are in a List; those of a NodeList have no kind of their own."""
-    stack = [(document, False)]
-    while stack:
-        value, in_list = stack.pop()
-        if not isinstance(value, dict):
-            continue
-        kind, items = value.get("kind"), value.get("items")
-        if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-            own = kind.removesuffix("List")
-            known = {"kind": own} if own else {}
-            stack += [(known | item, True) for item in reversed(items) if isinstance(item, dict)]
-        else:
-            yield value, in_list
 
 
 # --- from the API server ------------------------------------------------------------------------------------------

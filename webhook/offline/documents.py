@@ -7,7 +7,7 @@ from typing import Any
 
 from webhook.errors import ConfigError, Malformed, RequestError
 from webhook.lenient import table
-from webhook.offline.manifests import parse_manifests, with_kind
+from webhook.offline.manifests import flattened, parse_manifests
 from webhook.offline.positions import Position, SourceText, steps_of
 from webhook.settings.files import MAX_MANIFEST_BYTES, read_input, source_name
 from webhook.wire.codec import creation, to_request
@@ -114,31 +114,9 @@ def shown_name(request: Request) -> str:
 
 def _flat(document: Document) -> Iterator[Document]:
     """The items of lists, also of lists in lists."""
-    stack = [document]
-    while stack:
-        here = stack.pop()
-        items = _items(here.value)
-        if items is None:
-            yield here
-        else:
-            found = [
-                replace(
-                    here, place=f"{here.place}: items[{index}]", value=item, inside=(*here.inside, "items", str(index))
-                )
-                for index, item in enumerate(items)
-            ]
-            stack.extend(reversed(found))
-
-
-def _items(value: Any) -> list[Any] | None:
-    """The items of a List, with their kind: those of a PodList from the API have none."""
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if not isinstance(kind, str) or not kind.endswith("List"):
-        return None
-    items = value.get("items")
-    if not isinstance(items, list):
-        return [] if items is None else None
-    return [with_kind(item, value) for item in items]
+    for inside, value in flattened(document.value):
+        place = "".join([document.place, *(f": items[{index}]" for index in inside[1::2])])
+        yield replace(document, place=place, value=value, inside=inside)
 
 
 def _text(value: Mapping[str, Any], key: str) -> str:

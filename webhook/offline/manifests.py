@@ -3,7 +3,7 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +140,28 @@ def _refuse_half_characters(text: str, source: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ConfigError(f"{source}: a text holds half a character (a lone surrogate)") from error
+
+
+def flattened(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """The objects of a document, each with the way to it: the items of lists, also of lists in lists, in order."""
+    stack: list[tuple[tuple[str, ...], Any]] = [((), document)]
+    while stack:
+        inside, value = stack.pop()
+        items = _items(value)
+        if items is None:
+            yield inside, value
+        else:
+            found = [((*inside, "items", str(index)), with_kind(item, value)) for index, item in enumerate(items)]
+            stack += reversed(found)
+
+
+def _items(value: Any) -> list[Any] | None:
+    """The items of a List; None if it is none."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    items = value.get("items")
+    return [] if items is None else items if isinstance(items, list) else None
 
 
 def with_kind(item: Any, of: Mapping[str, Any]) -> Any:
