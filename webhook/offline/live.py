@@ -60,7 +60,7 @@ class NodeStatus:
             return "cordoned"
         own = [toleration for _, toleration in pod.tolerations()]
         for key, value, effect in self.taints:
-            if not any(_tolerates(toleration, key, value, effect) for toleration in own):
+            if not any(tolerates(toleration, key, value, effect) for toleration in own):
                 return f"taint {key}{f'={value}' if value else ''}:{effect} is not tolerated"
         return ""
 
@@ -82,7 +82,11 @@ def read_node_status(raw: Mapping[str, Any]) -> NodeStatus:
     return NodeStatus(all(ready), spec.get("unschedulable") is True, tuple(taints))
 
 
-def _tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:
+def tolerates(toleration: Mapping[str, Any], key: str, value: str, effect: str) -> bool:
+    """Whether a toleration tolerates a taint.
+
+    Source: kubernetes `staging/src/k8s.io/api/core/v1/toleration.go` (ToleratesTaint).
+    """
     own, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
     if toleration.get("effect") not in (None, "", effect) or (own and own != key):
         return False

@@ -14,6 +14,7 @@ from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
+from webhook.offline.live import tolerates
 from webhook.pod import quantity
 from webhook.rules.base import Toleration
 from webhook.texts import counted
@@ -152,12 +153,8 @@ def node_taints(setup: Setup) -> Iterator[CheckResult]:
 
 
 def _tolerates(toleration: Toleration | None, taint: Object) -> bool:
-    """Source: kubernetes `staging/src/k8s.io/api/core/v1/toleration.go` (ToleratesTaint)."""
-    if toleration is None or toleration.effect not in ("", text(taint, "effect")):
-        return False
-    if toleration.key != text(taint, "key"):
-        return False
-    return toleration.operator == "Exists" or toleration.value == text(taint, "value")
+    key, value, effect = (text(taint, field) for field in ("key", "value", "effect"))
+    return toleration is not None and tolerates(toleration.json(), key, value, effect)
 
 
 def _format_taint(taint: Object) -> str:
