@@ -3,7 +3,7 @@
 https://kubernetes.io/docs/concepts/cluster-administration/admission-webhooks-good-practices/
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from webhook import names
@@ -152,25 +152,23 @@ def _is_probe(entry: Object) -> bool:
 def _validates(setup: Setup) -> Score:
     """A mutation is only certain once something has validated the final object."""
     _entries(setup)
-    repairing = entries(setup.facts, ObjectKind.MUTATING)
-    checked = {
-        (group, resource)
-        for entry in entries(setup.facts, ObjectKind.VALIDATING).values()
-        if text(entry, "failurePolicy") == "Fail"
-        for rule in tables(entry, "rules")
-        for group in texts(rule, "apiGroups")
-        for resource in texts(rule, "resources")
-    }
-    changed = {
-        (group, resource)
-        for entry in repairing.values()
-        for rule in tables(entry, "rules")
-        for group in texts(rule, "apiGroups")
-        for resource in texts(rule, "resources")
-    }
+    validating = entries(setup.facts, ObjectKind.VALIDATING).values()
+    checked = _resources(entry for entry in validating if text(entry, "failurePolicy") == "Fail")
+    changed = _resources(entries(setup.facts, ObjectKind.MUTATING).values())
     if missing := sorted(resource for _, resource in changed - checked):
         return Score(0, f"{listed(missing)} are repaired, but nothing checks the result", configurations.APPLY)
     return Score(MOST, "everything that is repaired is checked afterwards, with failurePolicy Fail")
+
+
+def _resources(found: Iterable[Object]) -> set[tuple[str, str]]:
+    """Group and resource of what some entries are called for."""
+    return {
+        (group, resource)
+        for entry in found
+        for rule in tables(entry, "rules")
+        for group in texts(rule, "apiGroups")
+        for resource in texts(rule, "resources")
+    }
 
 
 def _reinvoked(setup: Setup) -> Score:

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
-
-from pydantic import ConfigDict, TypeAdapter
-from pydantic.alias_generators import to_camel
 
 from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
 from webhook.offline.reviewed import Reviewed
 from webhook.render.terminal import INDENT, Style, Terminal
+from webhook.render.yaml import as_value
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
@@ -31,7 +28,7 @@ _GANGS = {
     "unknown": "whether the empty nodes have room for them could not be computed",
 }
 _FOR_PEOPLE = ("devices", "sentences", "drawing")
-_DERIVED = {"shape", *_FOR_PEOPLE}  # not part of the JSON
+_DERIVED = frozenset({"shape", *_FOR_PEOPLE})  # not part of the JSON
 _LAST = ("placement", "slices", "refusal", "change")
 
 
@@ -172,9 +169,7 @@ def to_value(explained: PodExplanation) -> dict[str, Any]:
 
 def shape_value(explained: ShapeExplanation, *, for_people: bool = False) -> dict[str, Any]:
     """One shape of an explanation as JSON; for people with whether it is declared, devices, sentences and drawing."""
-    kind: Any = type(explained)
-    left_out = {"shape"} if for_people else _DERIVED
-    (value,) = _adapter(kind).dump_python([explained], mode="json", by_alias=True, exclude={"__all__": left_out})
+    value = as_value(type(explained), explained, exclude=frozenset({"shape"}) if for_people else _DERIVED)
     declared = {"declared": explained.declared} if for_people else {}
     last = {key: value.pop(key) for key in (*_LAST, *_FOR_PEOPLE) if key in value}
     return {"names": list(explained.names), "nodes": explained.nodes, **declared, **value, **last}
@@ -182,10 +177,4 @@ def shape_value(explained: ShapeExplanation, *, for_people: bool = False) -> dic
 
 def gang_value(gang: GangExplanation | None) -> Any:
     """Where the pods of a gang lie, as JSON."""
-    return _adapter(GangExplanation | None).dump_python([gang], mode="json", by_alias=True)[0]
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    """The adapter of one family's explanations; of a list, since a dataclass alone takes no configuration."""
-    return TypeAdapter(list[kind], config=ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True))
+    return as_value(GangExplanation | None, gang)

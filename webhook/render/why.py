@@ -1,18 +1,14 @@
 """Why pods wait: for people on a terminal, as JSON and as YAML."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
-
-from pydantic import ConfigDict, TypeAdapter
-from pydantic.alias_generators import to_camel
 
 from webhook.devices import wording
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.offline.node_reasons import MAX_NAMED, NodeHolder, WaitReason, WaitVerdict
 from webhook.offline.why import WaitAnswer
 from webhook.render.terminal import INDENT, Style, Terminal
-from webhook.render.yaml import to_json, to_yaml
+from webhook.render.yaml import as_value, to_json, to_yaml
 from webhook.texts import shorten
 
 MAX_NAME = 80
@@ -117,16 +113,10 @@ def holder_words(holder: NodeHolder) -> str:
 # --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def _adapter() -> TypeAdapter[list[WaitAnswer]]:
-    return TypeAdapter(list[WaitAnswer], config=ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True))
-
-
 def to_value(answer: WaitAnswer) -> dict[str, Any]:
     """An answer as JSON."""
-    (value,) = _adapter().dump_python([answer], mode="json", by_alias=True)
-    found: dict[str, Any] = value
-    return found
+    value: dict[str, Any] = as_value(WaitAnswer, answer)
+    return value
 
 
 def as_json(answers: Sequence[WaitAnswer]) -> str:

@@ -3,10 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import orjson
 import yaml
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.alias_generators import to_camel
 
 from webhook.render.terminal import Style
 from webhook.rules import wording
@@ -173,6 +176,17 @@ CONTEXT = 2  # lines around a change
 MAX_LINES = 120  # of one diff
 
 _UNPRINTED = re.compile(r"[^\x00-\x7e]|\x7f")
+
+
+def as_value(kind: Any, value: Any, exclude: frozenset[str] = frozenset()) -> Any:
+    """A value of a type as JSON, with keys in camel case and without some fields."""
+    return _adapter(kind).dump_python([value], mode="json", by_alias=True, exclude={"__all__": set(exclude)})[0]
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Of a list, since a dataclass alone takes no configuration."""
+    return TypeAdapter(list[kind], config=ConfigDict(alias_generator=to_camel, arbitrary_types_allowed=True))
 
 
 def to_json(value: Any) -> str:
