@@ -5,7 +5,7 @@ the cost of each. Resources are matched by prefix, so that a misspelt name is se
 """
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
@@ -16,48 +16,6 @@ from webhook.rules.wording import SHOW_NO_DEVICE
 
 WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
-
-# A pod as far as conditions read it, made of `part`, which is at the end of a template path. The values of an object have one
-# type in CEL, unless dyn() hides it.
-_IN_TEMPLATE = "has(part.template) && has(part.template.spec)"
-_PODS: Mapping[Form, str] = {
-    Form.POD_TEMPLATE: "",  # it is one
-    Form.VOLCANO_JOB: "",
-    Form.WORKFLOW: f"""\
-dyn({{
-  "metadata": dyn(has(part.metadata) ? part.metadata : {{}}),
-  "spec": dyn({{"containers":
-    {list_of(STEP_CONTAINERS)}.filter(key, key in part).map(key, part[key]) +
-    (has(part.containerSet) && has(part.containerSet.containers) ? part.containerSet.containers : []) +
-    (has(part.sidecars) ? part.sidecars : []) +
-    (has(part.initContainers) ? part.initContainers : [])
-  }})
-}})""",
-    Form.POD_SPEC: f"""\
-dyn({{
-  "metadata": dyn(has(part.annotations) ? {{"annotations": part.annotations}} : {{}}),
-  "spec": dyn({{"containers":
-    (has(part.containers) && part.containers != null ? part.containers : []) +
-    (has(part.initContainers) ? part.initContainers : []) +
-    {textwrap.indent(list_of(INLINE_CONTAINERS), "    ").lstrip()}.filter(key, key in part).map(key, part[key])
-  }})
-}})""",
-    Form.SPARK_POD: f"""\
-dyn({{
-  "metadata": dyn(has(part.template) && has(part.template.metadata) ? part.template.metadata : {{}}),
-  "spec": dyn({{"containers":
-    (has(part.gpu) ? [dyn({{"resources": {{"limits": {{part.gpu.name: part.gpu.quantity}}}}}})] : []) +
-    ({_IN_TEMPLATE} && has(part.template.spec.containers) &&
-      part.template.spec.containers != null ? part.template.spec.containers : []) +
-    ({_IN_TEMPLATE} && has(part.template.spec.initContainers) ?
-      part.template.spec.initContainers : [])
-  }})
-}})""",
-    Form.TRAINER: """\
-dyn({
-  "spec": {"containers": [has(part.resourcesPerNode) ? {"resources": part.resourcesPerNode} : {}]}
-})""",
-}
 
 
 def names_device(config: DeviceConfig) -> str:
@@ -83,10 +41,10 @@ def ephemeral_concerns_device(config: DeviceConfig) -> str:
 
 def template_concerns_device(config: DeviceConfig, kinds: WorkloadKinds) -> str:
     """A workload of one of these kinds, with a template of a pod that `concerns_device`."""
-    paths: dict[str, list[TemplatePath]] = {}
+    forms, paths = _pods(), dict[str, list[TemplatePath]]()
     for kind in kinds.values():
         for path in kind.templates:
-            paths.setdefault(_PODS[path.form], []).append(path)
+            paths.setdefault(forms[path.form], []).append(path)
     pods = [_lists(each) + (f".map(parts, parts.map(part, {pod}))" if pod else "") for pod, each in paths.items()]
     every = block(" +\n".join(pods))
     concerns = exists("pods", "pod", f"has(pod.spec) && ({block(_concerns(config))})")
@@ -140,6 +98,55 @@ def _folded(expression: str) -> str:
 def _present(root: str, fields: Sequence[str]) -> str:
     """Whether there is something at the end of a path without lists."""
     return " && ".join(f"has({'.'.join([root, *fields[:count]])})" for count in range(1, len(fields) + 1))
+
+
+def _pods() -> dict[Form, str]:
+    """By the form of a template: a pod as far as conditions read it, made of `part`, which is at the end of a template path."""
+    trainer = '"spec": {"containers": [has(part.resourcesPerNode) ? {"resources": part.resourcesPerNode} : {}]}'
+    return {
+        Form.POD_TEMPLATE: "",  # it is one
+        Form.VOLCANO_JOB: "",
+        Form.WORKFLOW: _pod(
+            _metadata("metadata"),
+            _some_of(STEP_CONTAINERS),
+            *map(_or_empty, ("containerSet.containers", "sidecars", "initContainers")),
+        ),
+        Form.POD_SPEC: _pod(
+            'has(part.annotations) ? {"annotations": part.annotations} : {}',
+            _or_empty("containers", nullable=True),
+            _or_empty("initContainers"),
+            _some_of(INLINE_CONTAINERS),
+        ),
+        Form.SPARK_POD: _pod(
+            _metadata("template.metadata"),
+            '(has(part.gpu) ? [dyn({"resources": {"limits": {part.gpu.name: part.gpu.quantity}}})] : [])',
+            _or_empty("template.spec.containers", nullable=True),
+            _or_empty("template.spec.initContainers"),
+        ),
+        Form.TRAINER: f"dyn({{{block(trainer)}}})",
+    }
+
+
+def _pod(metadata: str, *containers: str) -> str:
+    """A pod of lists of containers. The values of an object have one type in CEL, unless dyn() hides it."""
+    lists = block(" +\n".join(containers))
+    fields = f'"metadata": dyn({metadata}),\n"spec": dyn({{"containers":{lists}}})'
+    return f"dyn({{{block(fields)}}})"
+
+
+def _metadata(path: str) -> str:
+    return f"{_present('part', path.split('.'))} ? part.{path} : {{}}"
+
+
+def _or_empty(path: str, *, nullable: bool = False) -> str:
+    """The list that `part` has at a path; otherwise an empty one."""
+    there = f"{_present('part', path.split('.'))}{f' && part.{path} != null' if nullable else ''}"
+    return _folded(f"({there} ? part.{path} : [])")
+
+
+def _some_of(fields: Sequence[str]) -> str:
+    """A list of those fields that `part` has."""
+    return f"{list_of(fields)}.filter(key, key in part).map(key, part[key])"
 
 
 def changes_assignment(config: DeviceConfig) -> str:
