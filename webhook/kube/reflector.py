@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from webhook.errors import ClusterError, WebhookError
 from webhook.kube.client import Client
+from webhook.lenient import at
 
 WATCH_SECONDS = 300.0  # after which the server should end a watch, and the next one begins
 SHORT_SECONDS = 1.0  # a watch that ends so soon counts as failed
@@ -187,20 +188,17 @@ class Reflector(Generic[Kept]):
             elif kept != before:
                 self.objects[name] = kept
             self.version += kept != before
-        version = found.get("metadata", {}).get("resourceVersion")
+        version = at(found, "metadata", "resourceVersion")
         if not isinstance(version, str):
             raise ClusterError(f"{self.path}: an event without a resourceVersion")
         self._from = version
         self._confirm()
 
     def _read(self, found: dict[str, Any]) -> tuple[str, Kept | None]:
-        metadata = found.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
+        name = at(found, "metadata", "name")
         if not isinstance(name, str):
             raise ClusterError(f"{self.path}: an object without a name")
-        namespace = (
-            metadata.get("namespace") if isinstance(metadata, dict) and "/namespaces/" not in self.path else None
-        )
+        namespace = None if "/namespaces/" in self.path else at(found, "metadata", "namespace")
         return f"{namespace}/{name}" if namespace else name, self.keep(found)
 
     def _known(self, name: str, kept: Kept) -> Kept:

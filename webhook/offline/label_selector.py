@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from webhook.lenient import table
+
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _KEY = rf"(?P<key>([a-z0-9.-]+/)?{_NAME})"
 _EQUALITY = re.compile(rf"{_KEY}\s*(?P<operator>==?|!=)\s*(?P<values>({_NAME})?)")
@@ -56,6 +58,5 @@ def _requirement(part: str) -> LabelRequirement:
 
 def selects(selector: LabelSelector, document: Any) -> bool:
     """Whether a selector selects an object, by its labels."""
-    metadata = document.get("metadata") if isinstance(document, dict) else None
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return all(requirement.matches(labels if isinstance(labels, dict) else {}) for requirement in selector)
+    labels = table(document, "metadata", "labels")
+    return all(requirement.matches(labels) for requirement in selector)

@@ -16,6 +16,7 @@ from webhook.errors import ClusterError, ConfigError
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
 from webhook.kube.reflector import ABSENT, WATCH_SECONDS, Reflector
+from webhook.lenient import table
 from webhook.policy.policy import Policy
 from webhook.settings.files import FileSettings, parse_document
 from webhook.settings.snapshot import SnapshotInputs
@@ -157,13 +158,13 @@ class ConfigMapSource(Generic[Setting]):
         return found
 
     def _keep(self, raw: dict[str, Any]) -> Content:
-        data = raw.get("data")
-        key = key_in(data, self.kind.key) if isinstance(data, dict) else self.kind.key
-        return {self.kind.key: data[key]} if isinstance(data, dict) and key in data else {}
+        data = table(raw, "data")
+        key = key_in(data, self.kind.key)
+        return {self.kind.key: data[key]} if key in data else {}
 
 
-def _parse(kind: SettingKind[Setting], data: Any, place: str) -> Setting:
-    text = data.get(key_in(data, kind.key)) if isinstance(data, Mapping) else None
+def _parse(kind: SettingKind[Setting], data: Content, place: str) -> Setting:
+    text = data.get(key_in(data, kind.key))
     if not isinstance(text, str):
         raise ConfigError(f"{place} has no key {kind.key}")
     return kind.parse(parse_document(text.encode(), f"{place}: {kind.key}"), f"{place}: {kind.key}")
@@ -482,5 +483,5 @@ def _read_setting(client: Client, kind: SettingKind[Setting], places: list[tuple
             if error.status == HTTPStatus.NOT_FOUND:
                 continue
             raise
-        return _parse(kind, found.get("data"), f"ConfigMap {namespace}/{name}")
+        return _parse(kind, table(found, "data"), f"ConfigMap {namespace}/{name}")
     return kind.default()

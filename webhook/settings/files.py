@@ -15,6 +15,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import Node, read_node
 from webhook.devices.scheduler import SchedulerConf, parse_scheduler_conf
 from webhook.errors import ConfigError
+from webhook.lenient import at, table
 from webhook.mistakes import mistake_in_file
 from webhook.policy.policy import Policy, default_policy, parse_policy
 from webhook.settings.documents import parse_documents
@@ -231,8 +232,8 @@ def _document_or_map(data: bytes, source: str, key: str) -> Any:
     document = parse_document(data, source)
     if not isinstance(document, dict) or document.get("kind") != "ConfigMap":
         return document
-    section = document.get("data")
-    text = section.get(key_in(section, key)) if isinstance(section, dict) else None
+    section = table(document, "data")
+    text = section.get(key_in(section, key))
     if not isinstance(text, str):
         raise ConfigError(f"{source}: the ConfigMap has no key {key}; name the ConfigMap that has it")
     return parse_document(text.encode(), f"{source}: {key}")
@@ -311,8 +312,5 @@ def _items(document: Any, source: str, listing: KubectlFile) -> Iterator[dict[st
 
 def _missing_part(node: dict[str, Any]) -> str | None:
     """A field that every node of an API server has and this one lacks; None if it has all."""
-    for part, key in (("metadata", "name"), ("status", "allocatable")):
-        section = node.get(part)
-        if not isinstance(section, dict) or section.get(key) is None:
-            return f"{part}.{key}"
-    return None
+    fields = (("metadata", "name"), ("status", "allocatable"))
+    return next((".".join(field) for field in fields if at(node, *field) is None), None)
