@@ -1,8 +1,6 @@
 """`show`: the certificates, whether they fit together, and what `ensure` would do. It never prints a key."""
 
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -17,32 +15,12 @@ from certs.state import Ca, Desired, Observed, observe
 Facts = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateReport:
-    """The report of `show`.
-
-    Attributes:
-        facts: as `-o json` prints them.
-    """
-
-    facts: Facts
-
-    @property
-    def in_order(self) -> bool:
-        """Whether every bundle trusts the leaf, a CA can sign the next one, and the configurations are binding."""
-        return bool(self.facts["inOrder"])
-
-    def json(self) -> str:
-        """For programs."""
-        return json.dumps(self.facts, indent=2)
-
-    def text(self) -> str:
-        """For people."""
-        return "\n".join(_lines(self.facts))
-
-
-def inspect(cluster: Cluster, desired: Desired) -> CertificateReport:
+def inspect(cluster: Cluster, desired: Desired) -> Facts:
     """Read the state; change nothing.
+
+    Returns:
+        What `-o json` prints. `inOrder` is whether every bundle trusts the leaf, a CA can sign the next one, and the
+        configurations are binding.
 
     Raises:
         CertsError: it could not be read.
@@ -64,24 +42,18 @@ def inspect(cluster: Cluster, desired: Desired) -> CertificateReport:
         for kind, entries in waiting.items()
         if entries
     ]
-    return CertificateReport(
-        {
-            "inOrder": bool(
-                observed.leaf_works
-                and observed.signing_cas
-                and trusted
-                and not objections
-                and not any(waiting.values())
-            ),
-            "now": _moment(reading.now),
-            "authority": {"where": named(AUTHORITY), **_authority(observed)},
-            "leaf": {"where": named(SERVING), **_leaf(observed)},
-            "bundles": bundles,
-            "waiting": [name for entries in waiting.values() for name in entries],
-            "problems": objections,
-            "next": steps,
-        }
-    )
+    return {
+        "inOrder": bool(
+            observed.leaf_works and observed.signing_cas and trusted and not objections and not any(waiting.values())
+        ),
+        "now": _moment(reading.now),
+        "authority": {"where": named(AUTHORITY), **_authority(observed)},
+        "leaf": {"where": named(SERVING), **_leaf(observed)},
+        "bundles": bundles,
+        "waiting": [name for entries in waiting.values() for name in entries],
+        "problems": objections,
+        "next": steps,
+    }
 
 
 def _authority(observed: Observed) -> Facts:
@@ -139,6 +111,11 @@ def _published(observed: Observed, where: str, bundles: tuple[bytes, ...]) -> Fa
 
 def _moment(time: datetime) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def format_facts(facts: Facts) -> str:
+    """The facts for people."""
+    return "\n".join(_lines(facts))
 
 
 def _lines(facts: Facts) -> Iterator[str]:

@@ -20,6 +20,7 @@ CAs.
 Exit codes: 0 in order, 1 not in order and not repaired, 2 bad usage.
 """
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ import click
 from certs import ensure
 from certs.cluster import Cluster, Names
 from certs.errors import CertsError
-from certs.show import inspect
+from certs.show import format_facts, inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook import names
 from webhook.cli.options import FILE, Parsed, combined, duration, output_option
@@ -181,9 +182,9 @@ def show_command(connect: Callable[[], Cluster], output: str) -> int:
     """Print the current state, and what ensure would do; changes nothing."""
 
     def show(cluster: Cluster) -> bool:
-        report = inspect(cluster, _desired(cluster))
-        _print(report.json() if output == "json" else report.text())
-        return report.in_order
+        facts = inspect(cluster, _desired(cluster))
+        _print(json.dumps(facts, indent=2) if output == "json" else format_facts(facts))
+        return bool(facts["inOrder"])
 
     return _run(connect, show)
 
