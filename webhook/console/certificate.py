@@ -4,6 +4,7 @@ import stat
 from base64 import b64encode
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from webhook.console.api import ResponseModel
 from webhook.console.texts import MAX_NAME
@@ -55,17 +56,14 @@ def check_certificate(path: Path, now: datetime | None = None) -> ServingCertifi
     try:
         found = load(b64encode(_read(path)).decode())
     except ConfigError as error:
-        return _unreadable(path, broken(str(error), "see that the file is there and that the console may read it"))
+        return _served(path, broken(str(error), "see that the file is there and that the console may read it"))
     if isinstance(found, str):
-        return _unreadable(path, broken(f"the file {found}", RENEW))
+        return _served(path, broken(f"the file {found}", RENEW))
     leaf, at = found[0], now or datetime.now(UTC)
-    result = check_validity(leaf, at)
     names = hosts(leaf)
-    return ServingCertificate(
-        file=shorten(str(path), MAX_FILE),
-        status=result.status,
-        message=result.message,
-        remedy=result.remedy,
+    return _served(
+        path,
+        check_validity(leaf, at),
         subject=shorten(leaf.subject.rfc4514_string(), MAX_NAME),
         names=tuple(shorten(name, MAX_NAME) for name in names[:MAX_NAMES]),
         more_names=max(len(names) - MAX_NAMES, 0),
@@ -75,9 +73,9 @@ def check_certificate(path: Path, now: datetime | None = None) -> ServingCertifi
     )
 
 
-def _unreadable(path: Path, result: CheckResult) -> ServingCertificate:
+def _served(path: Path, result: CheckResult, **more: Any) -> ServingCertificate:
     file = shorten(str(path), MAX_FILE)
-    return ServingCertificate(file=file, status=result.status, message=result.message, remedy=result.remedy)
+    return ServingCertificate(file=file, status=result.status, message=result.message, remedy=result.remedy, **more)
 
 
 def _read(path: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 
@@ -16,7 +16,8 @@ from webhook.console.doctor import MAX_WAIT_SECONDS, WORST_FIRST, DoctorRequest,
 from webhook.console.sources import MAX_PROBLEM, SettingSource, sources
 from webhook.console.state import ConsoleState
 from webhook.console.texts import ago
-from webhook.doctor.check import Status
+from webhook.devices.fleet import Fleet
+from webhook.doctor.check import CheckResult, Status, ok, warning
 from webhook.errors import StoreError
 from webhook.render.ci import product_version
 from webhook.texts import shorten
@@ -102,7 +103,12 @@ def health(state: ConsoleState, wanted: HealthRequest) -> Health:
     served = None if state.certificate is None else check_certificate(state.certificate)
     log = _audit_log(state)
     checked = doctor.run(state, wanted)
-    parts = [*_settings(found, state), _certificate(served), _log(log), _doctor(checked)]
+    results = {source.name: _setting(source, state.snapshot.fleet) for source in found}
+    results |= {"certificate": _certificate(served), "audit log": _log(log), "doctor": _doctor(checked)}
+    parts = [
+        HealthPart(name=name, status=result.status, message=result.message, remedy=result.remedy)
+        for name, result in results.items()
+    ]
     parts.sort(key=lambda part: WORST_FIRST.index(part.status))
     return Health(
         status=parts[0].status,
@@ -121,7 +127,7 @@ def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
     journal = state.journal
     if journal is None:
         return None
-    skipped, problem = journal.skipped, journal.problem
+    problem = journal.problem
     try:
         extent = journal.store.extent()
     except StoreError as error:
@@ -131,61 +137,46 @@ def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
         oldest=extent.oldest,
         newest=extent.newest,
         progress=journal.progress,
-        foreign=skipped.foreign,
-        truncated=skipped.truncated,
-        too_long=skipped.too_long,
+        **asdict(journal.skipped),
         problem=problem and shorten(problem, MAX_PROBLEM),
     )
 
 
-def _settings(found: tuple[SettingSource, ...], state: ConsoleState) -> Iterator[HealthPart]:
-    fleet = state.snapshot.fleet
-    for source in found:
-        if source.name == "fleet" and fleet is None:
-            remedy = "start the console with --cluster, or with --fleet FILE"
-            message = source.problem or "not known"
-            yield HealthPart(name="fleet", status=Status.WARNING, message=message, remedy=remedy)
-        elif source.problem:
-            remedy = "the version read before stays in use; see the message for what to do"
-            yield HealthPart(name=source.name, status=Status.WARNING, message=source.problem, remedy=remedy)
-        elif source.name == "fleet" and fleet is not None:
-            message = f"{fleet.nodes:,} nodes with usable devices" if fleet.complete else "declared nodes only"
-            yield HealthPart(name="fleet", status=Status.OK, message=message)
-        else:
-            yield HealthPart(name=source.name, status=Status.OK, message=f"in use, from {source.origin}")
+def _setting(source: SettingSource, fleet: Fleet | None) -> CheckResult:
+    if source.name == "fleet" and fleet is None:
+        return warning(source.problem or "not known", "start the console with --cluster, or with --fleet FILE")
+    if source.problem:
+        return warning(source.problem, "the version read before stays in use; see the message for what to do")
+    if source.name == "fleet" and fleet is not None:
+        return ok(f"{fleet.nodes:,} nodes with usable devices" if fleet.complete else "declared nodes only")
+    return ok(f"in use, from {source.origin}")
 
 
-def _certificate(served: ServingCertificate | None) -> HealthPart:
+def _certificate(served: ServingCertificate | None) -> CheckResult:
     if served is None:
-        remedy = "start the console with --tls-cert FILE"
-        message = "the console does not see it"
-        return HealthPart(name="certificate", status=Status.UNCHECKED, message=message, remedy=remedy)
-    return HealthPart(name="certificate", status=served.status, message=served.message, remedy=served.remedy)
+        return CheckResult(Status.UNCHECKED, "the console does not see it", "start the console with --tls-cert FILE")
+    return CheckResult(served.status, served.message, served.remedy)
 
 
-def _log(log: AuditLogStatus | None) -> HealthPart:
+def _log(log: AuditLogStatus | None) -> CheckResult:
     if log is None:
         remedy = "start the console with --audit-log FILE, or with --store URL"
-        return HealthPart(name="audit log", status=Status.UNCHECKED, message="none is read", remedy=remedy)
+        return CheckResult(Status.UNCHECKED, "none is read", remedy)
     if log.problem:
-        return HealthPart(name="audit log", status=Status.WARNING, message=log.problem)
-    message = f"{log.decisions:,} decisions"
-    if log.progress < 1:
-        message += f"; {log.progress:.0%} of the log is read"
-    return HealthPart(name="audit log", status=Status.OK, message=message)
+        return warning(log.problem, "")
+    return ok(f"{log.decisions:,} decisions" + (f"; {log.progress:.0%} of the log is read" if log.progress < 1 else ""))
 
 
-def _doctor(checked: DoctorResponse) -> HealthPart:
+def _doctor(checked: DoctorResponse) -> CheckResult:
     if not checked.available:
-        return HealthPart(name="doctor", status=Status.UNCHECKED, message="not used", remedy=checked.problem or "")
+        return CheckResult(Status.UNCHECKED, "not used", checked.problem or "")
     if checked.problem:
-        return HealthPart(name="doctor", status=Status.WARNING, message=f"it failed: {checked.problem}")
+        return warning(f"it failed: {checked.problem}", "")
     if checked.at is None:
-        return HealthPart(name="doctor", status=Status.UNCHECKED, message="still checking")
+        return CheckResult(Status.UNCHECKED, "still checking")
     counts = {status: checked.counts[status] for status in WORST_FIRST if checked.counts[status]}
-    worst = next(iter(counts), Status.UNCHECKED)
     message = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no check found anything"
-    return HealthPart(name="doctor", status=worst, message=f"{checked.subject}: {message}")
+    return CheckResult(next(iter(counts), Status.UNCHECKED), f"{checked.subject}: {message}")
 
 
 # --- the page -------------------------------------------------------------------------------------------------------
