@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 from webhook.audit.follower import DecisionSource
 from webhook.audit.inputs import try_out
@@ -15,24 +14,9 @@ from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot
 from webhook.settings.files import parse_document
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import SettingStatus
+from webhook.settings.watcher import SettingsWatcher
 
 MAX_TRIED = 4  # snapshots of tried settings that are kept; one of a large fleet takes some MiB
-
-
-class CurrentSettings(Protocol):
-    """Device config, policy and fleet as they are now; replaced as a whole when one of them changes."""
-
-    @property
-    def inputs(self) -> SnapshotInputs:
-        """What the snapshot is built from."""
-
-    @property
-    def snapshot(self) -> Snapshot:
-        """The settings of reviews."""
-
-    def statuses(self) -> Sequence[SettingStatus]:
-        """The sources of device config, policy and fleet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +33,7 @@ class ConsoleState:
         usage: what pods hold of the nodes; None if no pods are read.
     """
 
-    settings: CurrentSettings
+    settings: SettingsWatcher
     journal: DecisionSource | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
