@@ -13,6 +13,7 @@ from webhook.console import fleet
 from webhook.console.api import ResponseModel, operation
 from webhook.console.fleet import FamilyId, NodeFilter, glob_field, matcher
 from webhook.console.parameters import wider
+from webhook.console.pictures.card import COLOURS
 from webhook.console.pictures.held import bar
 from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, mebibytes
@@ -28,7 +29,6 @@ MAX_FINDINGS = 100
 MAX_NAMESPACES = 100
 MAX_HOLDERS = 200  # listed of one node on the page
 VIEW = "view"  # a key of the page's address
-COLOURS = 8  # namespaces with a colour of their own
 
 
 class UsageRequest(NodeFilter):
@@ -213,4 +213,4 @@ def page(state: ConsoleState) -> str:
 
 def colours(found: CurrentUsage) -> dict[str, str]:
     """The class of each namespace that has a colour of its own: those whose pods hold most."""
-    return {namespace: f"n-{place}" for place, namespace in enumerate(list(found.namespaces)[:COLOURS])}
+    return {namespace: f"n-{place}" for place, namespace in zip(range(len(COLOURS)), found.namespaces, strict=False)}

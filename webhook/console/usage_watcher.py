@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from webhook.devices import registry
 from webhook.devices.ledger import BoundPod, CardAmounts, LedgerFinding, OccupiedNode
-from webhook.devices.usage import capacity, total
+from webhook.devices.usage import capacity, holders, total
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.live import LiveCluster
 from webhook.review import Snapshot
@@ -181,25 +181,26 @@ def summed_up(
     for finding in found.findings:
         by_node.setdefault(finding.node, []).append(finding)
     held: Counter[str] = Counter()
-    holders = set()
     in_mebibytes = {family.id for family in registry.FAMILIES if family.unit}
-    for node in found.nodes:
-        for card in node.cards:
-            for holder in card.pods:
-                held[holder.namespace] += holder.memory if node.family in in_mebibytes else 0
-                holders.add((holder.namespace, holder.name))
+    for node, _, holder in holders(found.nodes):
+        held[holder.namespace] += holder.memory if node.family in in_mebibytes else 0
     namespaces = dict(sorted(held.items(), key=lambda item: (-item[1], item[0])))
     nodes = tuple(_summed(node, tuple(by_node.get(node.name, ()))) for node in found.nodes)
-    return CurrentUsage(version, nodes, found.findings, namespaces, len(holders), live)
+    return CurrentUsage(version, nodes, found.findings, namespaces, len(_pods(found.nodes)), live)
 
 
 def _summed(node: OccupiedNode, findings: tuple[LedgerFinding, ...]) -> NodeUsage:
-    holders = {(holder.namespace, holder.name) for card in node.cards for holder in card.pods}
+    pods = _pods([node])
     return NodeUsage(
         node=node,
         capacity=total(map(capacity, node.cards)),
         promised=total(card.promised for card in node.cards),
-        pods=len(holders),
-        namespaces=frozenset(namespace for namespace, _ in holders),
+        pods=len(pods),
+        namespaces=frozenset(namespace for namespace, _ in pods),
         findings=findings,
     )
+
+
+def _pods(nodes: Iterable[OccupiedNode]) -> set[tuple[str, str]]:
+    """The pods that hold something, by namespace and name."""
+    return {(holder.namespace, holder.name) for _, _, holder in holders(nodes)}

@@ -31,7 +31,7 @@ def describe(part: DrawnPart, drawing: DrawnNode) -> str:
 def totals(drawing: DrawnNode) -> dict[str, str]:
     """What each container gets of the drawn cards: `2 × 4000 MiB, 30 %`."""
     return {
-        container: "; ".join([_times(part, count, drawing) for part, count in list(parts.items())[:2]])
+        container: "; ".join([f"{count} × {_one(part, drawing)}" for part, count in list(parts.items())[:2]])
         + ("; …" if len(parts) > 2 else "")
         for container, parts in _by_container(drawing).items()
     }
@@ -48,10 +48,6 @@ def _by_container(drawing: DrawnNode) -> dict[str, Counter[DrawnPart]]:
         for part in card.parts:
             found.setdefault(part.container, Counter())[part] += 1
     return {container: parts for container, parts in found.items() if parts}
-
-
-def _times(part: DrawnPart, count: int, drawing: DrawnNode) -> str:
-    return f"{count} × {_one(part, drawing)}"
 
 
 def _one(part: DrawnPart, drawing: DrawnNode) -> str:
