@@ -1,5 +1,6 @@
 """The page of health, and the operations behind it."""
 
+import gzip
 import os
 import threading
 from datetime import UTC, datetime, timedelta
@@ -217,6 +218,18 @@ def test_the_audit_log_is_told_with_its_span_and_what_was_skipped(tmp_path):
         "remedy": "",
     }
     assert "3 foreign" in client.get("/health").text
+    journal.stop()
+
+
+def test_a_rotated_file_that_is_damaged_is_a_warning(tmp_path):
+    file = tmp_path / "audit.jsonl"
+    file.write_bytes((SAMPLES / "audit.jsonl").read_bytes())
+    (tmp_path / "audit.jsonl.1.gz").write_bytes(gzip.compress(b"x" * 1000)[:-9])
+    journal = LogFollower(str(file))
+    journal.look()
+    found = health(console(journal=journal))
+    assert part(found, "audit log")["status"] == "warning"
+    assert found["auditLog"]["problem"] == f"{file}.1.gz: the compressed data ends early"
     journal.stop()
 
 

@@ -37,6 +37,11 @@ class DecisionSource:
         return None
 
     @property
+    def complaints(self) -> tuple[str, ...]:
+        """Which rotated files could not be read, or not to their end."""
+        return ()
+
+    @property
     def skipped(self) -> Skipped:
         """How many lines are not decisions."""
         return Skipped()

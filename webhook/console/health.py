@@ -127,7 +127,7 @@ def _audit_log(state: ConsoleState) -> AuditLogStatus | None:
     journal = state.journal
     if journal is None:
         return None
-    problem = journal.problem
+    problem = journal.problem or "; ".join(journal.complaints) or None
     try:
         extent = journal.store.extent()
     except StoreError as error:
