@@ -243,7 +243,7 @@ def openapi_document(operations: Iterable[Operation[Any, Any]]) -> dict[str, Any
     paths: dict[str, Any] = {}
     queries: set[str] = set()  # models of query strings, which parameters describe
     for each in listed:
-        asked = references[each.request, "validation"]
+        parameters = references[each.request, "validation"]
         described: dict[str, Any] = {
             "operationId": each.id,
             "summary": each.summary,
@@ -253,9 +253,9 @@ def openapi_document(operations: Iterable[Operation[Any, Any]]) -> dict[str, Any
             },
         }
         if each.method == "POST":
-            described["requestBody"] = {"required": True, **_content(asked)}
+            described["requestBody"] = {"required": True, **_content(parameters)}
         else:
-            model = asked["$ref"].rpartition("/")[2]
+            model = parameters["$ref"].rpartition("/")[2]
             described["parameters"] = _parameters(schemas[model], each.path)
             queries.add(model)
         paths.setdefault(_PART.sub(r"{\1}", each.path), {})[each.method.lower()] = described

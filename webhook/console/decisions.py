@@ -290,7 +290,7 @@ def page(state: ConsoleState) -> str:
         summed=to_decision_summary(summary),
         drawn=history(summary, wanted),
         max_split=MAX_SPLIT,
-        asked=wanted,
+        wanted=wanted,
         wider=wider(wanted, ("rule", "namespace", "name", "user")),
         words=WORDS,
         rules=sorted(row.id for row in rows()),

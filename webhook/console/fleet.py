@@ -318,7 +318,7 @@ def page(state: ConsoleState, query: MultiDict[str, str]) -> str:
     return render_template(
         "fleet.html",
         found=fleet.run(state, wanted),
-        asked=wanted,
+        wanted=wanted,
         view=EMPTY if state.usage is not None else None,
         unheld=state.usage.problem if state.usage is not None else None,
         filtered=bool(wanted.family or wanted.name or wanted.type),

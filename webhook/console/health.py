@@ -201,4 +201,4 @@ def page(state: ConsoleState) -> str:
     wanted = health.parse_query(request.args)
     found = health.run(state, wanted)
     headline = HEADLINES[found.status]
-    return render_template("health.html", found=found, asked=wanted, signs=SIGNS, headline=headline, ago=ago)
+    return render_template("health.html", found=found, wanted=wanted, signs=SIGNS, headline=headline, ago=ago)

@@ -140,7 +140,7 @@ def _render(
 ) -> Response:
     text = render_template(
         "playground.html",
-        asked=values,
+        wanted=values,
         chosen=chosen,
         choices=choices(),
         namespaces=_namespaces(state),

@@ -353,7 +353,7 @@ def what_if_page(state: ConsoleState) -> Response:
         raise BadRequest(f"number: /decisions/{wanted.number} replays one decision; leave the number out here")
     form = _replay_form(state, request.form)
     found = form.result and form.result.many
-    text = render_template("replay.html", found=found, form=form, asked=wanted, max_split=MAX_SPLIT)
+    text = render_template("replay.html", found=found, form=form, wanted=wanted, max_split=MAX_SPLIT)
     return Response(text, form.status, mimetype="text/html")
 
 

@@ -199,7 +199,7 @@ def page(state: ConsoleState) -> str:
         "usage.html",
         known=found,
         found=usage.run(state, wanted),
-        asked=wanted,
+        wanted=wanted,
         shown=matching[wanted.offset : wanted.offset + wanted.limit],
         filtered=bool(wanted.query(sort=None, offset=None, limit=None)),
         wider=wider(wanted, ("name", "type", "namespace", "pod")),

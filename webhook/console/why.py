@@ -132,9 +132,9 @@ def why(state: ConsoleState, wanted: WhyRequest) -> WhyResponse:
     if state.waiting is None:
         raise ConfigError(NO_PODS)
     if wanted.pod:
-        asked = Wanted("Pod", (wanted.namespace or "default", wanted.pod))
-        cluster = state.waiting.read(asked)
-        return WhyResponse(answers=(explain_waiting(cluster.subject(asked), cluster.live),))
+        pod = Wanted("Pod", (wanted.namespace or "default", wanted.pod))
+        cluster = state.waiting.read(pod)
+        return WhyResponse(answers=(explain_waiting(cluster.subject(pod), cluster.live),))
     data = wanted.manifest.encode(errors="surrogatepass")
     if len(data) > MAX_MANIFEST:
         raise RequestEntityTooLarge(
@@ -163,20 +163,19 @@ def _exists(document: Document) -> bool:
 
 def page(state: ConsoleState) -> Response:
     """The page, with the answer for a pod that the address names."""
-    return _page(state, request.args.get("namespace", ""), {key: request.args.get(key, "") for key in ("pod",)})
+    return _page(state, request.args.get("namespace", ""), pod=request.args.get("pod", ""))
 
 
 def submit(state: ConsoleState) -> Response:
     """The page, with the answer for a manifest."""
     manifest = request.form.get("manifest", "").replace("\r\n", "\n")
-    return _page(state, request.form.get("namespace", ""), {"manifest": manifest})
+    return _page(state, request.form.get("namespace", ""), manifest=manifest)
 
 
-def _page(state: ConsoleState, namespace: str, asked: dict[str, str]) -> Response:
-    chosen = asked.get("pod", "")
-    if "/" in chosen:  # the list has namespace and name in one
-        namespace, _, chosen = chosen.partition("/")
-    values = {"namespace": namespace.strip(), "pod": chosen.strip(), "manifest": asked.get("manifest", "")}
+def _page(state: ConsoleState, namespace: str, pod: str = "", manifest: str = "") -> Response:
+    if "/" in pod:  # the list has namespace and name in one
+        namespace, _, pod = pod.partition("/")
+    values = {"namespace": namespace.strip(), "pod": pod.strip(), "manifest": manifest}
     status, problem, found = 200, "", WhyResponse(answers=())
     given = {key: value for key, value in values.items() if value}
     listed = WaitingResponse(known=False, problem=NO_PODS, pods=(), more=0)
@@ -188,7 +187,7 @@ def _page(state: ConsoleState, namespace: str, asked: dict[str, str]) -> Respons
         status, problem = describe_error(error)
     text = render_template(
         "why.html",
-        asked=values,
+        wanted=values,
         listed=listed,
         problem=problem,
         found=found,
