@@ -235,7 +235,7 @@ def test_pods_of_one_owner_with_one_finding_are_one_row():
         ("foreign-scheduler", 2, "db-b"),
         (None, 1, "db-c"),
     ]
-    assert (tally.pods, tally.asking, sum(tally.left.values())) == (3, 3, tally_module.MAX_REASONS + 2)
+    assert (tally.pods, tally.requesting, sum(tally.left.values())) == (3, 3, tally_module.MAX_REASONS + 2)
     assert tally.left[tally_module.OTHER_REASONS] == 2
     assert tally.findings == {"deny": 2}
     assert tally.objects == {"deny": 2}

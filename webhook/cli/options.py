@@ -57,7 +57,7 @@ FILE = File(path_type=Path)
 
 
 class Parsed(click.ParamType[Value], Generic[Value]):
-    """A value that a function reads, whose ValueError says what is wrong."""
+    """A value that a function reads, whose ValueError explains what is wrong."""
 
     def __init__(self, name: str, parse: Callable[[str], Value]) -> None:
         """Take the name for help texts, and the function."""
@@ -236,7 +236,7 @@ class SettingsOptions(NamedTuple):
 
     Attributes:
         files: take precedence over the cluster.
-        cluster: how to reach it; None if it is not asked.
+        cluster: how to reach it; None if no cluster is read.
     """
 
     files: SettingsPaths

@@ -16,7 +16,7 @@ from webhook.texts import counted
 
 MOST = 2  # points of a practice
 SHORT_SECONDS, LONG_SECONDS = 5, 10
-NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the API server sets this label, and nobody can change it
+NAMESPACE_NAME = "kubernetes.io/metadata.name"  # the API server sets this label; it cannot be changed
 
 # The control plane needs these in order to recover, whatever a webhook answers.
 CONTROL_PLANE = (

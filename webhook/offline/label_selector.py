@@ -40,7 +40,7 @@ def parse_label_selector(text: str) -> LabelSelector:
     """Parse a selector; an empty one selects everything.
 
     Raises:
-        ValueError: it is not a selector; the message says what to write.
+        ValueError: it is not a selector; the message explains what to write.
     """
     return tuple(_requirement(part.strip()) for part in _COMMA.split(text)) if text.strip() else ()
 

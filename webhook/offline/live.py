@@ -295,7 +295,7 @@ class LiveCluster:
         return self.statuses.get(node, _FREE).obstacle(pod)
 
     def remaining(self, family: DeviceFamily, nodes: Iterable[OccupiedNode]) -> FleetPart[Any] | None:
-        """What live pods leave of some nodes; None if the family's engine cannot tell."""
+        """What live pods leave of some nodes; None if the family's engine cannot compute it."""
         if family.ledger is None or family.ledger.remaining is None:
             return None
         return family.ledger.remaining(self.fleet.parts[family.id], nodes, self.snapshot.config)

@@ -156,7 +156,7 @@ def flattened(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _items(value: Any) -> list[Any] | None:
-    """The items of a List; None if it is none."""
+    """The items of a List; None if the value is not one."""
     kind = value.get("kind") if isinstance(value, dict) else None
     if not isinstance(kind, str) or not kind.endswith("List"):
         return None

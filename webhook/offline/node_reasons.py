@@ -101,7 +101,7 @@ class WaitReason:
 
 
 class PodAnswer:
-    """What the nodes say to one pod.
+    """Why each kind of node takes or refuses one pod.
 
     Attributes:
         path: which pod or template of the object; empty if there is only one.
@@ -122,7 +122,7 @@ class PodAnswer:
 
 
 class _FamilyAnswer:
-    """What the nodes with devices of one family say to one pod."""
+    """Why each kind of node with devices of one family takes or refuses one pod."""
 
     def __init__(self, path: str, pod: ReviewedPod, family: DeviceFamily, live: LiveCluster) -> None:
         self._path = path
@@ -209,7 +209,7 @@ class _FamilyAnswer:
         return (node for node in self._live.occupied.get(self._family.id, ()) if chosen >> node.number & 1)
 
     def _now(self, nodes: Sequence[OccupiedNode], about: dict[str, Any], share: int) -> WaitReason:
-        """What some nodes say now; each of them takes the pod when it is empty."""
+        """Why some nodes take or refuse the pod now; each of them takes it when it is empty."""
         obstacles: Counter[str] = Counter()
         able = []
         for node in nodes:

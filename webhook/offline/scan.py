@@ -237,7 +237,7 @@ class Tally:
     Attributes:
         fine: keep rows of objects that request devices and have no findings.
         pods, workloads: how many were reviewed.
-        asking: how many of them request devices.
+        requesting: how many of them request devices.
         left: how many were not reviewed, by reason.
         by_shape: how many were reviewed by what looks like a pod template, by unknown kind.
         objects: how many have findings of each level.
@@ -248,7 +248,7 @@ class Tally:
     fine: bool = True
     pods: int = 0
     workloads: int = 0
-    asking: int = 0
+    requesting: int = 0
     left: Counter[str] = field(default_factory=Counter)
     by_shape: Counter[str] = field(default_factory=Counter)
     objects: Counter[Level] = field(default_factory=Counter)
@@ -269,7 +269,7 @@ class Tally:
             self.workloads += 1
         if judged.unknown:
             _count(self.by_shape, judged.unknown)
-        self.asking += judged.requests_devices
+        self.requesting += judged.requests_devices
         if judged.findings:
             self.objects.update({finding.level for finding in judged.findings})
             for finding in judged.findings:

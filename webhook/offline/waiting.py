@@ -39,7 +39,7 @@ Warn = Callable[[str], None]
 
 
 class Wanted(NamedTuple):
-    """The object that is asked about: its kind, `Pod` or `Job`, and its namespace and name."""
+    """The object to explain: its kind, `Pod` or `Job`, and its namespace and name."""
 
     kind: str
     key: Key
@@ -50,14 +50,14 @@ class WaitingState(NamedTuple):
 
     Attributes:
         live: what live pods leave of the devices.
-        objects: the pods that wait, and the object that is asked about.
+        objects: the pods that wait, and the object to explain.
     """
 
     live: LiveCluster
     objects: LiveObjects
 
     def subject(self, wanted: Wanted) -> WaitingObject:
-        """The object that is asked about, with the pods that start together with it.
+        """The object to explain, with the pods that start together with it.
 
         Raises:
             ConfigError: it does not exist.
@@ -154,7 +154,7 @@ class FileSource:
 
 
 class ClusterSource:
-    """The waiting pods of an API server, read when they are asked for."""
+    """The waiting pods of an API server, read at each call."""
 
     def __init__(self, connect: Callable[[], Client], live: Callable[[], LiveCluster], warn: Warn) -> None:
         """Take how to make a client, what live pods leave of the devices now, and what to do with a warning."""

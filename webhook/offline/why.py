@@ -88,7 +88,7 @@ class WaitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class WaitingObject:
-    """What is asked about.
+    """An object to explain.
 
     Attributes:
         document: a pod or a workload.
@@ -236,7 +236,7 @@ def _members(waiting: Iterable[dict[str, Any]], context: Context) -> Iterator[tu
 
 
 def _content(pod: ReviewedPod) -> object:
-    """Equal for pods that the engines cannot tell apart."""
+    """Equal for pods that get the same verdict from every engine."""
     amounts = tuple((one.container.kind, one.container.index, one.resource, one.value) for one in pod.amounts)
     author = tuple(sorted((key, str(pod.view.annotations.get(key))) for key in names.AUTHOR_ANNOTATIONS))
     return amounts, author, pod.selector, repr(pod.view.spec.get("tolerations"))
@@ -291,7 +291,7 @@ def _condition(status: Mapping[str, Any]) -> str:
 
 
 def _findings(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> tuple[Violation, ...]:
-    """What the rules find, without what the nodes say and what the scheduler wrote."""
+    """What the rules find, without findings about nodes and about what the scheduler wrote."""
     judged = judge_object(subject.document.value, live.snapshot) if subject.exists else None
     found = judged.findings if judged is not None else reviewed.outcome.violations
     return tuple(one for one in found if one.rule not in _ABOUT_NODES and one.level is not Level.AUDIT)

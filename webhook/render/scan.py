@@ -55,7 +55,7 @@ def not_reviewed(tally: Tally) -> list[str]:
 
 def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:
     """A line for what could not be checked of the objects that were reviewed."""
-    return [] if nodes_known or not tally.asking else [FLEET_UNKNOWN]
+    return [] if nodes_known or not tally.requesting else [FLEET_UNKNOWN]
 
 
 def json_lines(tally: Tally) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _summary(tally: Tally, passed_over: int) -> Iterator[list[Any]]:
     reviewed = tally.pods + tally.workloads
     yield [
         (Style.BOLD, f"{reviewed} reviewed: "),
-        f"{counted(tally.pods, 'pod')}, {counted(tally.workloads, 'workload')}; requesting devices: {tally.asking}",
+        f"{counted(tally.pods, 'pod')}, {counted(tally.workloads, 'workload')}; requesting devices: {tally.requesting}",
     ]
     counts = [level for level in LEVEL_STYLES if tally.findings[level]]
     for level in counts:

@@ -1,7 +1,7 @@
 """The other rules that need no nodes, in CEL: for each an expression for the list of its findings, as sentences.
 
-`webhook.manifests.net.expressions` has what they are made of. When the API server evaluates them, it has made all repairs, and
-has refused quantities that are none.
+`webhook.manifests.net.expressions` has what they are made of. When the API server evaluates them, it has made all repairs,
+and has refused text that is not a quantity.
 """
 
 import json
