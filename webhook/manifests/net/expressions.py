@@ -1,16 +1,20 @@
-"""Parts of the net's expressions: requests, sentences, and the lists that findings are made of.
+"""Parts of the net's expressions: requests, sentences, lists of findings, and the policy's settings for namespaces.
 
 A rule of the net is an expression for the list of its findings, as sentences: one text for all findings of a container. It
 reads the `variables` that `webhook.manifests.net.policies` defines; `c` is a container, `d` one with devices.
 """
 
+import re
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from string import ascii_lowercase, digits
 from types import ModuleType
 from typing import NamedTuple
 
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import list_of, sentence, text
 from webhook.rules.base import Settings, Toleration
-from webhook.rules.levels import LevelTable
+from webhook.rules.levels import Effective, LevelTable
 
 BETWEEN = ". "  # two sentences; the API server drops a message with a line break
 
@@ -84,3 +88,63 @@ def of_each(kind: str, variable: str, condition: str, message: str) -> str:
     found = f"has({listed}) && {listed}.exists({variable}, {condition})"
     texts = f"{listed}.map({variable}, {condition}, {message}).join({text(BETWEEN)})"
     return f"variables.judged.filter(c, {found}).map(c, {texts})"
+
+
+# --- namespaces: bindings have no globs, and no last match that wins -------------------------------------------------
+
+EVERYWHERE, NOWHERE = "true", "false"
+
+
+def where(levels: LevelTable, holds: Callable[[Effective], bool]) -> str:
+    """A condition: the policy for the namespace of the request passes a test.
+
+    Args:
+        levels: of the policy.
+        holds: of what the policy comes to.
+    """
+    deciders = (None, *range(len(levels.namespaces)))
+    found = [-1 if decider is None else decider for decider in deciders if holds(levels.at(decider))]
+    if len(found) == len(deciders):
+        return EVERYWHERE
+    return f"variables.entry in {found}" if found else NOWHERE
+
+
+def only(condition: str, findings: str) -> str:
+    """A list where a condition holds, else an empty one."""
+    if condition == EVERYWHERE:
+        return findings
+    return "[]" if condition == NOWHERE else f"!({condition}) ? [] :\n{findings}"
+
+
+def both(*conditions: str) -> str:
+    """A condition: all of some hold."""
+    if NOWHERE in conditions:
+        return NOWHERE
+    return " && ".join(each for each in conditions if each != EVERYWHERE) or EVERYWHERE
+
+
+def deciding_entry(levels: LevelTable) -> str:
+    """The index of the last entry of `namespaces` that covers the namespace; -1 if none does."""
+    cases = [
+        f"request.namespace.matches({text(_pattern(entry.match))}) ? {index} :"
+        for index, entry in reversed(list(enumerate(levels.namespaces)))
+    ]
+    return "\n".join([*cases, "-1"])
+
+
+def _pattern(globs: tuple[str, ...]) -> str:
+    return f"^(?:{'|'.join(map(_translated, globs))})$"
+
+
+def _translated(glob: str) -> str:
+    """A glob as a regular expression over names of namespaces."""
+    return re.sub(r"\[!?\]?[^\]]*\]|.", _translated_part, glob, flags=re.DOTALL)
+
+
+def _translated_part(part: re.Match[str]) -> str:
+    if part[0] == "*":
+        return ".*"
+    if part[0] == "?" or (part[0].startswith("[") and len(part[0]) > 1):
+        characters = [each for each in f"{ascii_lowercase}{digits}-" if fnmatchcase(each, part[0])]
+        return f"[{''.join(characters)}]" if characters else "_"  # which no name has
+    return re.escape(part[0])

@@ -11,9 +11,18 @@ from functools import partial
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import let, text
 from webhook.manifests.configurations import DEFAULT_INSTALLATION, DOMAIN, Installation, Object, configurations
-from webhook.manifests.net.expressions import BETWEEN, Scope, requests
+from webhook.manifests.net.expressions import (
+    BETWEEN,
+    EVERYWHERE,
+    NOWHERE,
+    Scope,
+    both,
+    deciding_entry,
+    only,
+    requests,
+    where,
+)
 from webhook.manifests.net.isolation import ISOLATION
-from webhook.manifests.net.namespaces import EVERYWHERE, NOWHERE, both, deciding_entry, only, where
 from webhook.manifests.net.pod import (
     KINDS,
     annotations_of,

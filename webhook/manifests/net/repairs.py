@@ -10,8 +10,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family, Role
 from webhook.manifests.cel import list_of, text
 from webhook.manifests.configurations import DEFAULT_INSTALLATION, Installation, Object, configurations
-from webhook.manifests.net.expressions import covers
-from webhook.manifests.net.namespaces import EVERYWHERE, NOWHERE, both, deciding_entry, where
+from webhook.manifests.net.expressions import EVERYWHERE, NOWHERE, both, covers, deciding_entry, where
 from webhook.manifests.net.pod import bound, devices, listed, matched, read, roles
 from webhook.pod.patch import pointer
 from webhook.pod.size import MAX_CONTAINERS

@@ -14,8 +14,7 @@ from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.devices.vgpu.eligibility import MODES
 from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
-from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some
-from webhook.manifests.net.namespaces import where
+from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some, where
 from webhook.rules.isolation import ISOLATED, examples, overriding
 from webhook.rules.validate import (
     ascend_memory_oversize,
