@@ -6,7 +6,6 @@ from dataclasses import replace
 from webhook.doctor.check import Check, CheckResult, NotRead, unchecked
 from webhook.doctor.checks import (
     access,
-    ascend,
     certificates,
     configurations,
     device_config,
@@ -39,8 +38,8 @@ CHECKS: Mapping[str, Check] = {
     "plugin-config": device_plugin.plugin_config,
     "plugin-names": device_plugin.plugin_names,
     "plugin-flags": device_plugin.plugin_flags,
-    "ascend-config": ascend.ascend_config,
-    "ascend-registers": ascend.ascend_registers,
+    "ascend-config": device_config.ascend_config,
+    "ascend-registers": nodes.ascend_registers,
     "node-registers": nodes.node_registers,
     "node-resources": nodes.node_resources,
     "node-labels": nodes.node_labels,

@@ -1,12 +1,13 @@
-"""The ConfigMap with the device config: where the scheduler looks for it, and how it reads it."""
+"""The ConfigMap with the device config: where the scheduler looks for it, how it reads it, and whether it has the NPUs."""
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.doctor.check import CheckResult, broken, known, ok, warning
-from webhook.doctor.facts import listed
+from webhook.doctor.facts import ObjectKind, listed
 from webhook.doctor.setup import Setup
 from webhook.doctor.volcano import (
+    ASCEND,
     CONFIG_NAMESPACE,
     DEFAULT_CONFIG_NAMESPACE,
     READS_CONFIG,
@@ -14,6 +15,7 @@ from webhook.doctor.volcano import (
     DeviceConfigMap,
     SchedulerConfigMap,
     device_config_places,
+    npu_registers,
 )
 from webhook.lenient import text
 
@@ -114,3 +116,35 @@ def device_settings(setup: Setup) -> Iterator[CheckResult]:
         )
     else:
         yield ok("every setting has an effect")
+
+
+def ascend_config(setup: Setup) -> Iterator[CheckResult]:
+    """The switch is on if and only if the section exists, and the section has each registered kind of NPU."""
+    conf, found = known(setup.conf), known(setup.device_config)
+    on = conf.enables(ASCEND, setup.target)
+    chips = [chip.word for chip in setup.config.ascend.chips] if found is not None and found.config else []
+    registered = {word for node in setup.facts.all(ObjectKind.NODE) for word in npu_registers(node)}
+    unknown = sorted(registered - set(chips)) if on and chips else []
+    if unknown:
+        yield broken(
+            f"nodes register {listed(unknown)}, which no commonWord of vnpus: names, so these NPUs are never assigned",
+            "add the chip to vnpus: of the device config, then restart the scheduler",
+        )
+    elif on and not chips and found is not None:
+        yield broken(
+            f"{conf.place}: {ASCEND} is on, but {found.place} configures no NPU under vnpus:",
+            "merge nvidia: and vnpus: in one ConfigMap, since the scheduler reads one only; or turn the switch off",
+        )
+    elif chips and not on and not registered:
+        yield ok(f"vnpus: is configured and {ASCEND} off; no node registers an NPU")
+    elif chips and not on:
+        yield _off(conf, chips)
+    else:
+        yield ok(f"{ASCEND} is on, and NPUs are configured: {listed(chips)}" if on else "no NPU is configured")
+
+
+def _off(conf: SchedulerConfigMap, chips: list[str]) -> CheckResult:
+    return warning(
+        f"{conf.place}: vnpus: configures {listed(chips)}, but {ASCEND} is off, so pods that request them get none",
+        f"set {ASCEND}: true in the arguments of deviceshare, then restart the scheduler",
+    )

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.devices.ascend.fleet import decode_npus
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
 from webhook.devices.nodes import GATE_NAMES, read_node
@@ -12,7 +13,7 @@ from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
 from webhook.doctor.facts import Object, ObjectKind, listed, name_of
 from webhook.doctor.setup import Setup
-from webhook.doctor.volcano import vgpu_nodes, vgpu_register
+from webhook.doctor.volcano import npu_registers, vgpu_nodes, vgpu_register
 from webhook.lenient import table, tables, text
 from webhook.offline.live import tolerates
 from webhook.pod import quantity
@@ -20,6 +21,7 @@ from webhook.rules.base import Toleration
 from webhook.texts import counted
 
 _RESTART = "restart the device plugin there, and look at its log"
+_RESTART_ASCEND = "restart ascend-device-plugin there, and look at its log"
 
 
 def _vgpu_nodes(setup: Setup) -> list[Object]:
@@ -62,6 +64,30 @@ def _useless(cards: Register) -> bool:
 
 def _foreign(cards: Register) -> bool:
     return any("NVIDIA" not in card.type for card in cards.cards)
+
+
+def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
+    """The annotations can be read, and each NPU has memory and a split count."""
+    found = [
+        (name_of(node), word, decode_npus(value))
+        for node in setup.facts.all(ObjectKind.NODE)
+        for word, value in npu_registers(node).items()
+    ]
+    if not found:
+        need(setup.facts.gap(ObjectKind.NODE))
+        yield ok("no node registers NPUs")
+        return
+    unread = [f"{name} ({word})" for name, word, npus in found if not npus]
+    if unread:
+        yield broken(
+            f"{listed(unread)}: {names.NODE_ASCEND_REGISTER_PREFIX}… cannot be read, so the scheduler sees no NPU there",
+            _RESTART_ASCEND,
+        )
+    empty = [f"{name} ({word})" for name, word, npus in found if any(n.memory <= 0 or n.split <= 0 for n, _ in npus)]
+    if empty:
+        yield broken(f"{listed(empty)}: NPUs are registered with no memory or a split count of 0", _RESTART_ASCEND)
+    if not unread and not empty:
+        yield ok(f"all NPUs that are registered can be read: {counted(len({name for name, _, _ in found}), 'node')}")
 
 
 def node_resources(setup: Setup) -> Iterator[CheckResult]:
