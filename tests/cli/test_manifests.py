@@ -179,6 +179,13 @@ def test_the_net_denies_where_the_policy_does(run, tmp_path):
     assert "isolation_env" not in variables
 
 
+@pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])
+def test_names_that_no_object_can_have_are_refused(run, options):
+    ran = run("manifests", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{options[1]!r} is not a name" in ran.err
+
+
 @pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--net", "isolation", "--all-pods"]])
 def test_options_that_do_not_go_together(run, options):
     ran = run("manifests", *options)

@@ -21,7 +21,6 @@ Exit codes: 0 in order, 1 not in order and not repaired, 2 bad usage.
 """
 
 import json
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -38,7 +37,7 @@ from certs.errors import CertsError
 from certs.show import format_facts, inspect
 from certs.state import PUBLISH_LAG, SERVE_LAG, Desired
 from webhook import names
-from webhook.cli.options import FILE, Parsed, combined, duration, output_option
+from webhook.cli.options import FILE, LABEL_NAME, OBJECT_NAME, combined, duration, output_option
 from webhook.cli.program import ExitCode, Group, report_error
 from webhook.durations import format_duration
 from webhook.errors import ConfigError
@@ -48,21 +47,8 @@ from webhook.kube.credentials import Credentials
 CALL_TIMEOUT = timedelta(seconds=10)
 
 _DURATION = duration(least=timedelta(milliseconds=100), most=timedelta(days=7))
-_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 _description, _, _details = __doc__.partition("\n\n")
-
-
-def _object_name(pattern: re.Pattern[str]) -> Parsed[str]:
-    """The name of a Kubernetes object that matches a pattern."""
-
-    def parse(text: str) -> str:
-        if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
-        return text
-
-    return Parsed("name", parse)
 
 
 def _cluster(
@@ -91,17 +77,17 @@ cluster_options = combined(
         "--namespace",
         "--webhook-namespace",
         "namespace",
-        type=_object_name(_LABEL),
+        type=LABEL_NAME,
         help=f"The namespace of Service and Secrets; default the pod's own, outside a pod {names.WEBHOOK}.",
     ),
     click.option(
         "--name",
-        type=_object_name(_LABEL),
+        type=LABEL_NAME,
         default=names.WEBHOOK,
         help="The name of the Service and of both webhook configurations.",
     ),
-    click.option("--tls-secret", type=_object_name(_NAME), default=names.TLS_SECRET, help="The Secret for the pods."),
-    click.option("--ca-secret", type=_object_name(_NAME), default=names.CA_SECRET, help="The Secret with the CA keys."),
+    click.option("--tls-secret", type=OBJECT_NAME, default=names.TLS_SECRET, help="The Secret for the pods."),
+    click.option("--ca-secret", type=OBJECT_NAME, default=names.CA_SECRET, help="The Secret with the CA keys."),
     click.option(
         "--kubeconfig",
         type=FILE,

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from webhook import names
-from webhook.cli.options import device_config_option, output_option, policy_option
+from webhook.cli.options import LABEL_NAME, device_config_option, output_option, policy_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.devices.config_file import as_read_by
 from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
@@ -31,10 +31,16 @@ it again.
     "--namespace",
     "--webhook-namespace",
     "namespace",
+    type=LABEL_NAME,
     default=names.WEBHOOK,
     help="The namespace of the webhook's Service.",
 )
-@click.option("--name", default=names.WEBHOOK, help="The name of the Service, the two configurations and the net.")
+@click.option(
+    "--name",
+    type=LABEL_NAME,
+    default=names.WEBHOOK,
+    help="The name of the Service, the two configurations and the net.",
+)
 @click.option("--all-pods", is_flag=True, help="Send every new pod to be repaired, as overwriteEnv: true requires.")
 @click.option(
     "--net",

@@ -103,6 +103,19 @@ def _namespaced_name(text: str) -> tuple[str, str]:
     return namespace, name
 
 
+def _object_name(pattern: str) -> Parsed[str]:
+    """The name of a Kubernetes object that matches a pattern."""
+
+    def parse(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} is not a name; use lower-case letters, digits and dashes")
+        return text
+
+    return Parsed("name", parse)
+
+
+LABEL_NAME = _object_name(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of a namespace or Service
+OBJECT_NAME = _object_name(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?")  # of most other objects
 BYTE_SIZE = Parsed("size", _byte_size)  # `512Mi`, `4Gi`: bytes, at least 16Mi
 POINT_IN_TIME = Parsed(
     "time", lambda text: read_time(text, datetime.now(UTC))
