@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from webhook import names
-from webhook.doctor.check import Check, NotRead, Status, need
+from webhook.doctor.check import Check, NotRead, Status, need, unchecked
 from webhook.doctor.checks import access, certificates, configurations, others, service
 from webhook.doctor.facts import Facts, Object, ObjectKind, listed
 from webhook.doctor.setup import CONFIGURATIONS, Render, Setup, entries, put_together
@@ -62,8 +62,8 @@ def _assessed(practice: Practice, setup: Setup) -> Score:
     try:
         return practice(setup)
     except NotRead as missing:
-        unread = missing.unread
-        return Score(None, f"{unread.what}: {unread.why}", f"needs {unread.needs}")
+        result = unchecked(missing.unread)
+        return Score(None, result.message, result.remedy)
 
 
 def _entries(setup: Setup) -> dict[str, Object]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from webhook.errors import ClusterError
 from webhook.kube.client import Client
+from webhook.lenient import text
 from webhook.offline.scan import ScanRow, Subject
 from webhook.rules.base import Level
 from webhook.texts import shorten
@@ -206,5 +207,4 @@ def _collection(namespace: str) -> str:
 
 
 def _is_own(report: Report) -> bool:
-    metadata = report.get("metadata")
-    return isinstance(metadata, dict) and metadata.get("name") == NAME and isinstance(metadata.get("namespace"), str)
+    return text(report, "metadata", "name") == NAME and bool(text(report, "metadata", "namespace"))
