@@ -136,7 +136,7 @@ class DecisionStore:
     One thread adds; any thread may read meanwhile. Each answer is of one moment.
     """
 
-    def __init__(self, keep: "Retention | None" = None, database: Database | None = None) -> None:
+    def __init__(self, keep: Retention | None = None, database: Database | None = None) -> None:
         """Make a store.
 
         Args:

@@ -276,7 +276,7 @@ def ship(
         timer.start()
 
     def give_up() -> None:
-        """A database that has accepted a query may never answer it, and nothing interrupts that wait."""
+        """Stop waiting for a database that is frozen: it has longer to respond than a pod has to end."""
         logging.getLogger("vgpu-webhook").error(
             "the database does not answer; what is not stored yet is shipped at the next start"
         )
