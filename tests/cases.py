@@ -5,6 +5,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import pytest
+
 Test = Callable[..., None]
 Case = tuple[str, tuple[Any, ...]]
 
@@ -13,12 +15,15 @@ def check_each(check: Test, cases: Iterable[Case]) -> None:
     """Check all cases, each with a label and its values.
 
     Raises:
-        ExceptionGroup: what the cases that fail raised, with their labels as notes.
+        ExceptionGroup: what the cases that fail raised, with their labels as notes. A case that is skipped fails, too: a skip
+            would end the test, and no later case would be checked.
     """
-    failed = []
+    failed: list[Exception] = []
     for label, values in cases:
         try:
             check(*values)
+        except pytest.skip.Exception as skipped:
+            failed.append(AssertionError(f"{label}: skipped: {skipped}"))
         except Exception as error:  # noqa: BLE001
             error.add_note(f"in the case: {label}")
             failed.append(error)
@@ -29,8 +34,13 @@ def check_each(check: Test, cases: Iterable[Case]) -> None:
 def each_case(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) -> Callable[[Test], Test]:
     """As `pytest.mark.parametrize`, but makes one test; its fixtures are shared by all cases."""
     keys = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
-    known = [_case(case, len(keys), ids, number) for number, case in enumerate(cases)]
-    assert known
+    listed = list(cases)
+    assert listed
+    labels = map(ids or repr, listed) if ids is None or callable(ids) else ids
+    known = [
+        (str(label)[:200], (case,) if len(keys) == 1 else tuple(case))
+        for label, case in zip(labels, listed, strict=True)
+    ]
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
@@ -43,13 +53,3 @@ def each_case(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = Non
         return run
 
     return decorate
-
-
-def _case(case: Any, count: int, ids: Any, number: int) -> Case:
-    """A case as `pytest.mark.parametrize` takes it: a value, several values, or a `pytest.param`."""
-    values, label = getattr(case, "values", None), getattr(case, "id", None)
-    if callable(values) or values is None:  # no pytest.param
-        values, label = ((case,) if count == 1 else tuple(case)), None
-    if ids is not None:
-        label = ids(case) if callable(ids) else list(ids)[number]
-    return label or repr(values)[:200], tuple(values)

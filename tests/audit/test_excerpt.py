@@ -63,12 +63,12 @@ PODS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] == "Po
 OTHERS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] != "Pod"]
 
 
-@each_case("file", [pytest.param(file, id=file.stem) for file in PODS])
+@each_case("file", PODS, ids=lambda file: file.stem)
 def test_recorded_pods(file: Path):
     same(codec.decode(file.read_bytes()))
 
 
-@each_case("file", [pytest.param(file, id=file.stem) for file in OTHERS])
+@each_case("file", OTHERS, ids=lambda file: file.stem)
 def test_recorded_templates(file: Path):
     request = codec.decode(file.read_bytes())
     for _, view in review(request, SNAPSHOT).received:

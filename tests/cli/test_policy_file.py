@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.cases import each_case
-from tests.cli.conftest import DATA, shell
+from tests.cli.conftest import shell
+from tests.rules.test_cases import ALL
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
 from tests.test_policy_levels import NAMESPACES
@@ -24,7 +25,6 @@ from webhook.rules.base import Level
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.files import load_policy
 
-CASES = Path(DATA.parent / "rules" / "cases")
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
@@ -134,18 +134,7 @@ def used_in_tests():
     yield from (None, {}, CONTRACT, OTHERWISE, {"toleration": None}, {"namespaces": NAMESPACES})
     yield from ({"workloads": word, "rules": {"card-count": word}} for word in ("off", False))
     yield yaml.safe_load((Path("webhook") / "samples" / "policy.yaml").read_text())
-    for file in sorted(CASES.glob("*.yaml")):
-        for case in yaml.safe_load_all(file.read_text()):
-            yield from (one["policy"] for one in _cases(case) if "policy" in one)
-
-
-def _cases(value):
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for inner in value:
-            yield from _cases(inner)
+    yield from (case["policy"] for cases in ALL.values() for case in cases if "policy" in case)
 
 
 def test_every_policy_of_the_tests_passes():

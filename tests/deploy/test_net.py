@@ -15,7 +15,6 @@ from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, 
 from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
 from tests.deploy.outside_net import NOT_IN_NET, OUTSIDE, REPAIRS
 from tests.rules import test_cases as rule_cases
-from tests.rules.test_cases import CASES
 from webhook import names
 from webhook.manifests.net.expressions import BETWEEN
 from webhook.manifests.net.isolation import NOT_READ
@@ -115,16 +114,10 @@ STRICTLY, IN_NAMESPACES, DEFAULTS, ELSEWHERE = both(STRICT), both(MANY), both({}
 ISOLATING = both(STRICT, net="isolation")
 
 
-def case_requests() -> list[Any]:
-    return [
-        pytest.param(case, id=f"{file.stem}: {case['name']}")
-        for file in sorted(CASES.glob("*.yaml"))
-        for case in rule_cases._read(file)
-        if "pod" in case
-    ]
+OF_PODS = [case for cases in rule_cases.ALL.values() for case in cases if "pod" in case]
 
 
-@each_case("case", case_requests())
+@each_case("case", OF_PODS, ids=lambda case: case["name"])
 def test_cases(case: dict[str, Any]):
     snapshot = rule_cases._snapshot(case)
     asked = rule_cases._request(case)

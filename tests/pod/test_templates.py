@@ -124,15 +124,15 @@ def test_every_kind_has_a_manifest():
     assert {kind_of(raw).key for raw in written()} | native == set(WORKLOAD_KINDS)
 
 
-def recorded() -> list[Any]:
-    requests = [
-        (path.stem, json.loads(path.read_bytes())["request"]) for path in sorted((DATA / "reviews").glob("*.json"))
-    ]
-    keys = {name: WORKLOAD_KINDS.get((asked["kind"]["group"], asked["kind"]["kind"])) for name, asked in requests}
-    return [pytest.param(keys[name], asked["object"], id=name) for name, asked in requests if keys[name]]
+REQUESTS = [json.loads(path.read_bytes())["request"] for path in sorted((DATA / "reviews").glob("*.json"))]
+RECORDED = [
+    (kind, asked["object"])
+    for asked in REQUESTS
+    if (kind := WORKLOAD_KINDS.get((asked["kind"]["group"], asked["kind"]["kind"])))
+]
 
 
-@each_case("kind, raw", recorded())
+@each_case("kind, raw", RECORDED)
 def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[str, Any]):
     templates = changed_templates(kind, raw, None)
     assert templates

@@ -19,7 +19,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.cases import each_case
@@ -67,16 +66,7 @@ def _applies(row: Json) -> bool:
     return row.get("applies", True)
 
 
-def _asked() -> list[Any]:
-    return [
-        pytest.param(row, id=f"{file}: {row['test']}: {row['name']}")
-        for file, rows in ROWS.items()
-        for row in rows
-        if _applies(row)
-    ]
-
-
-@each_case("row", _asked())
+@each_case("row", [row for rows in ROWS.values() for row in rows if _applies(row)])
 def test_row(row: Json, tmp_path: Path):
     expected = dict(row.get("webhook", row["upstream"]))
     if REVIEWED & row.keys():

@@ -18,7 +18,6 @@ images, requests equal to limits (as the API server does), Volcano's schedulerNa
     also                  other rules that find something; absent: none may
 """
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,28 +41,16 @@ from webhook.wire.models import Request
 
 CASES = Path(__file__).parent / "cases"
 DATA = Path(__file__).parents[1] / "data"
+ALL = {file.stem: yaml.safe_load(file.read_text()) for file in sorted(CASES.glob("*.yaml"))}
 KEYS = {"name", "policy", "deviceConfig", "vnpus", "fleet", "operation", "subResource", "user", "pod", "old"}
 KEYS |= {"workload", "scheduler", "queues", "quotas", "patch", "notices", "by", "unmutated", "finds", "also"}
 
 DEVICE_CONFIG = yaml.safe_load((DATA / "config" / "device-config.yaml").read_text())
 
 
-def _cases() -> list[Any]:
-    return [
-        pytest.param(file.stem, case, id=f"{file.stem}: {case['name']}")
-        for file in sorted(CASES.glob("*.yaml"))
-        for case in _read(file)
-    ]
-
-
-@cache
-def _read(file: Path) -> list[dict[str, Any]]:
-    return yaml.safe_load(file.read_text())
-
-
-@pytest.mark.parametrize("rule", sorted(file.stem for file in CASES.glob("*.yaml")))
+@pytest.mark.parametrize("rule", ALL)
 def test_rule(rule: str):
-    check_each(_check, [(case["name"], (rule, case)) for case in _read(CASES / f"{rule}.yaml")])
+    check_each(_check, [(case["name"], (rule, case)) for case in ALL[rule]])
 
 
 def _check(rule: str, case: dict[str, Any]):

@@ -4,7 +4,7 @@ from itertools import product
 from typing import Any
 
 from tests.cases import each_case
-from tests.rules.test_cases import _cases, _request, _snapshot
+from tests.rules.test_cases import ALL, _request, _snapshot
 from webhook.devices.requests import DevicePod
 from webhook.errors import Malformed
 from webhook.pod.view import CONTAINER_FIELDS, OPTIONAL_FIELDS, SPEC_FIELDS, PodView
@@ -16,8 +16,8 @@ CONFIG = _snapshot({}).config
 SOME_FIELDS = [rule for rule in VALIDATIONS if rule.fields]
 
 
-@each_case("rule, case", _cases())
-def test_a_finding_needs_one_of_the_rules_fields(rule: str, case: dict[str, Any]):
+@each_case("case", [case for cases in ALL.values() for case in cases], ids=lambda case: case["name"])
+def test_a_finding_needs_one_of_the_rules_fields(case: dict[str, Any]):
     request, snapshot = _request(case), _snapshot(case)
     try:
         context = context_of(request, snapshot)

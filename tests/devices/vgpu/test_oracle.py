@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cases import each_case
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -20,13 +18,7 @@ CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
 MASTER = Target(volcano=(1, 16, 0))
 
 
-def oracle():
-    for line in CASES.read_text().splitlines():
-        given = json.loads(line)
-        yield pytest.param(given, id=given["id"])
-
-
-@each_case("given", list(oracle()))
+@each_case("given", map(json.loads, CASES.read_text().splitlines()), ids=lambda given: given["id"])
 def test_verdicts_are_those_of_the_scheduler(given):
     config = parse_device_config(given["deviceConfig"], "oracle")
     nodes = [node for item in given["nodes"] if (node := read_node(item, config)) is not None]
