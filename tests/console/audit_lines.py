@@ -1,12 +1,12 @@
-"""Audit lines for tests, and what a browser makes of a page."""
+"""Audit lines for tests, and a console that shows them."""
 
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from tests.console.conftest import OPEN, Fixed, sample_parts
+from tests.console.pages import Page
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -46,30 +46,6 @@ def ask(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
 def numbers(client: Any, query: str) -> list[int]:
     """The numbers of those that match."""
     return [entry["number"] for entry in ask(client, query)["entries"]]
-
-
-class Page(HTMLParser):
-    """The elements of a page with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        self.elements.append((tag, {name: value or "" for name, value in attrs}))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def links(self, start: str) -> list[str]:
-        return [at["href"] for tag, at in self.elements if tag == "a" and at.get("href", "").startswith(start)]
-
-    @property
-    def shape(self) -> set[tuple[str, str]]:
-        """Which elements have which attributes."""
-        return {(tag, name) for tag, attributes in self.elements for name in ("", *attributes)}
 
 
 def look(client: Any, address: str, status: int = 200) -> Page:

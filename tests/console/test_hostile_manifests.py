@@ -7,13 +7,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.pages import Page
 from tests.server.program import COMMAND, free_port, until
 from tests.timing import within
 from webhook import names
@@ -171,35 +171,6 @@ OURS = {f"/static/{name}.js" for name in ("theme", "live", "times", "playground"
 HIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-class Skeleton(HTMLParser):
-    """The elements of a page with the names of their attributes, the attributes' values, and the text outside of editors."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.kinds: set[tuple[str, tuple[str, ...]]] = set()
-        self.values: list[tuple[str, str, str]] = []
-        self.text = ""
-        self._editing = False
-        self.comments: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.kinds.add((tag, tuple(sorted(name for name, _ in attrs))))
-        self.values += [(tag, name, value or "") for name, value in attrs]
-        self._editing = self._editing or tag == "textarea"
-
-    def handle_endtag(self, tag: str) -> None:
-        self._editing = self._editing and tag != "textarea"
-
-    def handle_data(self, data: str) -> None:
-        if not self._editing:
-            self.text += data
-
-    def handle_comment(self, data: str) -> None:
-        self.comments.append(data)
-
-
 def pod(text: str) -> dict[str, Any]:
     """A pod with a text wherever one can stand, about which many rules speak."""
     limits = {names.VGPU_NUMBER: 1, names.VGPU_CORES: 150, names.VGPU_MEMORY: text, text: 1}
@@ -277,11 +248,11 @@ def evil_fleet(text: str) -> ConsoleState:
 
 
 @pytest.fixture(scope="module")
-def harmless() -> Skeleton:
+def harmless() -> Page:
     client = create_app(evil_fleet("plain")).test_client()
     answer = client.post("/", data={"manifest": manifest("plain"), "settings": "x", "namespace": "plain"})
     more = client.post("/", data={"manifest": manifest("plain")})
-    return Skeleton(answer.text + more.text)
+    return Page(answer.text + more.text)
 
 
 @pytest.mark.parametrize("evil", EVIL)
@@ -289,15 +260,15 @@ def test_nothing_of_it_becomes_markup(harmless, evil):
     client = create_app(evil_fleet(evil)).test_client()
     answer = client.post("/", data={"manifest": manifest(evil)})
     assert answer.status_code == 200
-    page = Skeleton(answer.text)
+    page = Page(answer.text)
     assert page.kinds <= harmless.kinds
     assert page.comments == []
     assert {value for tag, name, value in page.values if (tag, name) == ("script", "src")} == OURS
     links = {value for _, name, value in page.values if name in ("href", "src", "action")}
     assert all(value.startswith(("/", "#")) and not value.startswith("//") for value in links)
-    assert not HIDDEN.search(page.text)
+    assert not HIDDEN.search(page.shown)
     assert not any(HIDDEN.search(value) for _, _, value in page.values)
-    shown = page.text.count("alert(1)") + page.text.count("evil")
+    shown = page.shown.count("alert(1)") + page.shown.count("evil")
     assert shown > 20 or "alert" not in evil  # it is there, as text
 
 
@@ -305,15 +276,15 @@ def test_nothing_of_it_becomes_markup(harmless, evil):
 def test_nor_of_what_stands_in_the_other_fields(client, harmless, evil):
     for data in ({"settings": evil}, {"settings": f"rules.{evil}=deny"}, {"split": evil}, {"namespace": evil * 20}):
         answer = client.post("/", data={"manifest": manifest("plain"), **data})
-        page = Skeleton(answer.text)
+        page = Page(answer.text)
         allowed = harmless.kinds | {("section", ("class", "role"))}
         mistaken = {kind for kind in page.kinds if kind[0] in ("input", "textarea") and "aria-invalid" in kind[1]}
         assert page.kinds - allowed - mistaken <= {("details", ("class", "open")), ("code", ())}
-        assert not HIDDEN.search(page.text)
+        assert not HIDDEN.search(page.shown)
     answer = client.get("/", query_string={"example": evil})
     assert answer.status_code == 404
-    assert {value for tag, name, value in Skeleton(answer.text).values if (tag, name) == ("script", "src")} < OURS
-    assert not HIDDEN.search(Skeleton(answer.text).text)
+    assert {value for tag, name, value in Page(answer.text).values if (tag, name) == ("script", "src")} < OURS
+    assert not HIDDEN.search(Page(answer.text).shown)
 
 
 @pytest.mark.parametrize("evil", EVIL)

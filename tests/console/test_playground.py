@@ -4,12 +4,12 @@ import io
 import re
 import textwrap
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.pages import Page
 from webhook.console import playground
 from webhook.console.app import create_app
 from webhook.console.state import ConsoleState
@@ -18,7 +18,6 @@ from webhook.outcome import WORDS
 from webhook.policy.policy import parse_policy
 from webhook.settings.files import SAMPLES
 
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 POD = """apiVersion: v1
 kind: Pod
 metadata:
@@ -30,44 +29,6 @@ spec:
       limits:
         volcano.sh/vgpu-cores: 150
 """
-
-
-class Page(HTMLParser):
-    """The elements of a page, each with its text, and whether they are nested as they should be."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.elements: list[dict] = []
-        self._open: list[dict] = []
-        self.feed(text)
-        self.close()
-        assert self._open == []
-
-    def handle_starttag(self, tag, attrs):
-        element = {"tag": tag, "text": "", **dict(attrs)}
-        self.elements.append(element)
-        if tag not in VOID:
-            self._open.append(element)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append({"tag": tag, "text": "", **dict(attrs)})
-
-    def handle_endtag(self, tag):
-        assert self._open.pop()["tag"] == tag
-
-    def handle_data(self, data):
-        for element in self._open:
-            element["text"] += data
-
-    def all(self, tag: str, classes: str = "") -> list[dict]:
-        wanted = set(classes.split())
-        return [
-            each for each in self.elements if each["tag"] == tag and wanted <= set((each.get("class") or "").split())
-        ]
-
-    def one(self, tag: str, classes: str = "") -> dict:
-        (found,) = self.all(tag, classes)
-        return found
 
 
 def shown(answer) -> Page:

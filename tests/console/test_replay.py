@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.console.audit_lines import HOSTILE, LINES, Page, browse, look, write
+from tests.console.audit_lines import HOSTILE, LINES, browse, look, write
 from tests.console.conftest import Fixed, sample_parts
+from tests.console.pages import Page
 from webhook.audit.decision import read_decision
 from webhook.audit.inputs import try_out
 from webhook.audit.replay import Replayer
@@ -217,7 +218,7 @@ def test_replay_this(client: Any):
 
 def test_what_if(client: Any):
     listed = look(client, "/decisions?namespace=team-v*&outcome=denied&outcome=allowed&dryRun=false")
-    hidden = [(at["name"], at["value"]) for tag, at in listed.elements if tag == "input" and at.get("type") == "hidden"]
+    hidden = [(each["name"], each["value"]) for each in listed.all("input") if each.get("type") == "hidden"]
     form = [pair for pair in hidden if pair != ("outcome", "allowed")] + [("outcome", "allowed")]
     assert sorted(form) == [
         ("dryRun", "false"),
@@ -248,12 +249,12 @@ def test_a_mistake_in_what_if_is_shown_beside_the_form_that_keeps_the_input(clie
     assert "Cannot be replayed." in page.text
     assert "card-cuont" in page.text[page.text.index("Cannot be replayed.") :]
     assert "rules.card-cuont=warn" in page.text[: page.text.index("Cannot be replayed.")]
-    fields = {at["name"]: at.get("value") for tag, at in page.elements if tag == "input"}
+    fields = {each["name"]: each.get("value") for each in page.all("input")}
     assert (fields["split"], fields["namespace"]) == ("4", "team-v*")
     page = look(client, "/decisions/8?settings=rules.card-cuont%3Dwarn&split=4", 422)
     assert "Cannot be replayed." in page.text
     assert "rules.card-cuont=warn" in page.text
-    assert {at["name"]: at.get("value") for tag, at in page.elements if tag == "input"}["split"] == "4"
+    assert {each["name"]: each.get("value") for each in page.all("input")}["split"] == "4"
     assert "no such key" in look(client, "/decisions/8?setings=x", 400).text
 
 
