@@ -101,7 +101,6 @@ selectors = st.fixed_dictionaries(
 # --- pods -----------------------------------------------------------------------------------------------------------
 
 VGPU_NAMES = (names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES, names.VGPU_MEMORY_PERCENTAGE)
-GPUSHARE_NAMES = (names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
 MISSPELT = ("volcano.sh/vgpu-num", "volcano.sh/slots", "huawei.com/ascend310p", "huawei.com/Ascend910B3-mem")
 CHIPS = ("huawei.com/Ascend910B3", "huawei.com/Ascend310P")
 

@@ -9,23 +9,22 @@ from hypothesis import given
 
 from tests import strategies
 from tests.cases import each_case
-from tests.test_review import request, snapshot
+from tests.reviewing import ALL_FAMILIES, DATA, RECORDED, request, snapshot
 from webhook.outcome import MAX_WARNING, Outcome
 from webhook.review import Snapshot, mutate, review, validate
 from webhook.rules.base import Enforcement, Level
 from webhook.wire import codec
 from webhook.wire.models import Request
 
-REVIEWS = sorted((Path(__file__).parent / "data" / "reviews").glob("*.json"))
-ENFORCING = snapshot("every-family", "npu-core")
-WARNING = snapshot("every-family", "npu-core", enforcement="warn")
-AUDITING = snapshot("every-family", "npu-core", enforcement="audit")
+ENFORCING = snapshot(*ALL_FAMILIES)
+WARNING = snapshot(*ALL_FAMILIES, enforcement="warn")
+AUDITING = snapshot(*ALL_FAMILIES, enforcement="audit")
 
 TOLERATION = '{"key":"volcano.sh/vgpu","operator":"Exists","effect":"NoSchedule"}'
 
 
 def recorded(name: str) -> Request:
-    return codec.decode((REVIEWS[0].parent / f"{name}.json").read_bytes())
+    return codec.decode((DATA / "reviews" / f"{name}.json").read_bytes())
 
 
 def pod(**limits: Any) -> dict[str, Any]:
@@ -61,7 +60,7 @@ def observes(asked: Request) -> None:
             assert all(len(text.encode()) <= MAX_WARNING and "\n" not in text for text in answer.warnings)
 
 
-@each_case("file", REVIEWS, ids=lambda file: file.stem)
+@each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_what_is_recorded_is_what_enforcing_would_have_done(file: Path):
     asked = codec.decode(file.read_bytes())
     observes(asked)

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from tests.reviewing import request
 from tests.test_enforcement import pod
-from tests.test_review import USUAL, request
+from tests.test_review import USUAL
 from webhook import names
 from webhook.review import mutate, review, validate
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.cases import each_case
+from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.test_enforcement import pod
-from tests.test_review import CONFIG, request, snapshot
 from tests.workloads import PARTIAL_KINDS, kind_id, workload
 from webhook.outcome import Outcome
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind
@@ -49,7 +49,7 @@ SWITCHED_OFF = {
 
 def using(**policy: Any) -> Snapshot:
     vgpu = replace(CONFIG.vgpu, default_number=1, default_memory=2000, default_cores=20, overwrite_env=True)
-    made = snapshot("every-family", "npu-core", **policy)
+    made = snapshot(*ALL_FAMILIES, **policy)
     return replace(made, config=replace(made.config, vgpu=vgpu))
 
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jsonpatch
@@ -12,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.reviewing import ALL_FAMILIES, CONFIG, request, snapshot
 from tests.timing import within
 from webhook import names
 from webhook.devices.nodes import read_node
@@ -19,39 +19,21 @@ from webhook.outcome import Outcome
 from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import parse_policy
 from webhook.review import Snapshot, mutate, review, validate
-from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.wire.models import Request
 
-DATA = Path(__file__).parent / "data"
-CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
-
-
-def snapshot(*fleets: str | None, **policy: Any) -> Snapshot:
-    """All settings, with the nodes of some files; they are not known where the file is None."""
-    files = [DATA / "fleets" / f"{fleet}.yaml" for fleet in fleets or ("mixed",) if fleet]
-    nodes = [node for file in files for node in load_nodes(file, CONFIG)] if files else None
-    return SnapshotInputs(CONFIG, parse_policy(policy, "the test's policy"), nodes).snapshot()
-
-
-USUAL = snapshot()
-EVERY_FAMILY = snapshot("every-family", "npu-core")
+USUAL = snapshot("mixed")
+EVERY_FAMILY = snapshot(*ALL_FAMILIES)
 FLEET_RULES = {
     "card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node", "ascend-core-invalid",
 }  # fmt: skip
 SNAPSHOTS = [
     USUAL,
     EVERY_FAMILY,
-    snapshot(None),
+    snapshot(),
     snapshot("rtx4090", memoryAboveCard="deny", target={"volcano": "1.16.0"}),
     snapshot("mixed", percentage={"mixedCards": "deny"}, workloads="deny", toleration=None),
     replace(USUAL, config=replace(CONFIG, vgpu=replace(CONFIG.vgpu, default_memory=2000, overwrite_env=True))),
 ]
-
-
-def request(pod: Any, **changes: Any) -> Request:
-    usual = Request("uid", "admission.k8s.io/v1", "CREATE", "", "Pod", "", "team-a", "", "alice", False, pod, None)
-    return usual._replace(**changes)
 
 
 # --- patches --------------------------------------------------------------------------------------------------------
@@ -187,7 +169,7 @@ def test_an_unknown_fleet_never_denies(wish: dict[str, str]):
         },
     }
     assert not review(request(pod), EVERY_FAMILY).allowed
-    for unknown in (snapshot(None), snapshot(None, fleet={"declared": DECLARED})):
+    for unknown in (snapshot(), snapshot(fleet={"declared": DECLARED})):
         outcome = review(request(pod), unknown)
         assert (outcome.allowed, outcome.violations) == (True, ())
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import webhook.review
 from tests import strategies
 from tests.cases import each_case
-from tests.test_review import SNAPSHOTS, USUAL, request, snapshot
+from tests.reviewing import request, snapshot
+from tests.test_review import SNAPSHOTS, USUAL
 from tests.timing import within
 from tests.workloads import workload
 from webhook import names

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import yaml
 
-from tests.audit.recording import request
+from tests.reviewing import request
 from webhook.audit import writer as audit
 from webhook.policy.policy import default_policy
 from webhook.review import Snapshot, mutate, validate

@@ -5,7 +5,8 @@ from typing import Any
 
 from hypothesis import given
 
-from tests.audit.test_audit_secrets import SECRET, SNAPSHOTS, pods, request
+from tests.audit.test_audit_secrets import SECRET, SNAPSHOTS, pods
+from tests.reviewing import request
 from webhook.review import mutate, review, validate
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
@@ -16,7 +17,7 @@ LONGEST = 2048
 
 @given(pods())
 def test_keys_and_values(pod: dict[str, Any]):
-    asked = request("Pod", pod)
+    asked = request(pod)
     for half in (mutate, validate, review):
         found = half(asked, SNAPSHOTS[1]).answer().audit
         assert found is not None
@@ -35,4 +36,4 @@ def test_all_rules_together_stay_short():
 
 
 def test_what_is_none_of_our_business_leaves_no_trace():
-    assert validate(request("Pod", {"spec": {}}, "DELETE"), SNAPSHOTS[0]).answer().audit is None
+    assert validate(request({"spec": {}}, operation="DELETE"), SNAPSHOTS[0]).answer().audit is None

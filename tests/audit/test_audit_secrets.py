@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
+from tests.reviewing import request
 from webhook import names
 from webhook.audit.writer import Exchange, line
 from webhook.devices.config_file import parse_device_config
@@ -16,7 +17,6 @@ from webhook.policy.policy import parse_policy
 from webhook.review import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.wire.models import Request
 
 SECRET = "s3cr3t"
 LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as much as possible is said
@@ -96,21 +96,14 @@ def pods(draw: st.DrawFn) -> dict[str, Any]:
     return pod
 
 
-def request(kind: str, raw: dict[str, Any], operation: str = "CREATE", sub_resource: str = "") -> Request:
-    old = {**raw, "spec": {**raw["spec"], "ephemeralContainers": []}} if operation == "UPDATE" else None
-    group = {"Pod": ""}.get(kind, "apps")
-    return Request(
-        "uid", "admission.k8s.io/v1", operation, group, kind, sub_resource, "ns", "name", "user", False, raw, old
-    )
-
-
 @given(pods(), some(SNAPSHOTS))
 def test_no_line_holds_a_secret(pod: dict[str, Any], snapshot: Any):
+    before = {**pod, "spec": {**pod["spec"], "ephemeralContainers": []}}
     requests = [
-        request("Pod", pod),
-        request("Pod", pod, "UPDATE"),
-        request("Pod", pod, "UPDATE", "ephemeralcontainers"),
-        request("Deployment", {"spec": {"template": pod}}),
+        request(pod),
+        request(pod, before),
+        request(pod, before, sub_resource="ephemeralcontainers"),
+        request({"spec": {"template": pod}}, group="apps", kind="Deployment"),
     ]
     for asked in requests:
         for half in (mutate, validate, review):
@@ -125,7 +118,7 @@ def test_the_line_that_is_looked_at_is_no_empty_one(snapshot: Any):
     env = [{"name": name, "value": SECRET} for name in ("LD_PRELOAD", names.NVIDIA_VISIBLE_DEVICES)]
     containers = [{"name": name, "image": SECRET, "env": env} for name in ("train", "side")]
     pod = {"spec": {"containers": [containers[0] | {"resources": {"limits": limits}}, containers[1]]}}
-    asked = request("Pod", pod)
+    asked = request(pod)
     told = orjson.loads(line(Exchange("mutate", 0), asked, review(asked, snapshot), snapshot))
     assert told["patch"]
     assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in told["findings"]}

@@ -12,32 +12,18 @@ from tests import strategies
 from tests.cases import each_case
 from tests.devices.test_selectors import EXACT, MALFORMED
 from tests.examples import examples
+from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
 from webhook import names
 from webhook.devices.selectors import MAX_REQUIREMENTS, MAX_WORD, read_selector
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.excerpt import MAX_DEMANDS, MAX_TEXT, excerpt
 from webhook.pod.view import PodView
-from webhook.policy.policy import default_policy
-from webhook.review import Snapshot, review
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
+from webhook.review import review
 from webhook.wire import codec
 from webhook.wire.models import Request
 
-DATA = Path(__file__).parents[1] / "data"
-RECORDED = sorted((DATA / "reviews").glob("*.json"))
-
-
-def _snapshot() -> Snapshot:
-    config = load_device_config(DATA / "config" / "device-config.yaml")
-    files = [DATA / "fleets" / f"{name}.yaml" for name in ("every-family", "npu-core")]
-    return SnapshotInputs(
-        config, default_policy(), [node for file in files for node in load_nodes(file, config)]
-    ).snapshot()
-
-
-SNAPSHOT = _snapshot()
+SNAPSHOT = snapshot(*ALL_FAMILIES)
 
 
 def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
@@ -48,11 +34,11 @@ def shortened(pod: Any) -> dict[str, Any]:
     return excerpt(PodView(pod), SNAPSHOT.config.resources.pick)
 
 
-def same(request: Request) -> Outcome:
+def same(asked: Request) -> Outcome:
     """Review a pod and its excerpt."""
-    whole = review(request, SNAPSHOT)
-    old = None if request.old_object is None else shortened(request.old_object)
-    short = review(request._replace(object=shortened(request.object), old_object=old), SNAPSHOT)
+    whole = review(asked, SNAPSHOT)
+    old = None if asked.old_object is None else shortened(asked.old_object)
+    short = review(asked._replace(object=shortened(asked.object), old_object=old), SNAPSHOT)
     assert findings(short) == findings(whole)
     assert short.mutations == whole.mutations
     return whole
@@ -70,9 +56,9 @@ def test_recorded_pods(file: Path):
 
 @each_case("file", OTHERS, ids=lambda file: file.stem)
 def test_recorded_templates(file: Path):
-    request = codec.decode(file.read_bytes())
-    for _, view in review(request, SNAPSHOT).received:
-        same(request._replace(group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
+    asked = codec.decode(file.read_bytes())
+    for _, view in review(asked, SNAPSHOT).received:
+        same(asked._replace(group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
 
 
 def test_they_find_something():
@@ -143,21 +129,16 @@ def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
     return pod
 
 
-def _request(pod: dict[str, Any], old: dict[str, Any] | None = None) -> Request:
-    operation = "CREATE" if old is None else "UPDATE"
-    return Request("u", codec.API_VERSION, operation, "", "Pod", "", "default", "pod", "alice", False, pod, old)
-
-
 @examples(60)
 @given(rich_pods())
 def test_any_new_pod(pod: dict[str, Any]):
-    same(_request(pod))
+    same(request(pod))
 
 
 @examples(40)
 @given(rich_pods(), rich_pods())
 def test_any_changed_pod(old: dict[str, Any], new: dict[str, Any]):
-    same(_request(new, old))
+    same(request(new, old))
 
 
 @examples(40)
@@ -243,5 +224,5 @@ def test_labels_of_any_type(labels: dict[str, Any]):
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"resources": {"limits": {names.NPU_CORE: "4"}}}]}}
     for mode in ({}, {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}):
         labels.update(mode)
-        same(_request(pod))
+        same(request(pod))
     assert shortened(pod)["metadata"]["labels"].keys() == {key for key in labels if labels[key] is not None} - {"team"}

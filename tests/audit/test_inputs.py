@@ -1,12 +1,11 @@
 """What is tried out on top of the files: keys of the policy, another split count."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import strategies
-from tests.audit.recording import CONFIG, NODES
+from tests.reviewing import ALL_FAMILIES, CONFIG, DATA, nodes_in
 from webhook import names
 from webhook.audit.inputs import try_out, with_setting, with_split
 from webhook.devices.nodes import read_node
@@ -16,7 +15,8 @@ from webhook.rules.base import Level
 from webhook.settings.files import SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 
-FLEET = Path(__file__).parents[1] / "data" / "fleets" / "every-family.yaml"
+FLEET = DATA / "fleets" / "every-family.yaml"
+NODES = nodes_in(*ALL_FAMILIES)
 
 
 @pytest.mark.parametrize(

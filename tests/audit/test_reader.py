@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.audit import sample
-from tests.audit.recording import record, request, snapshot
+from tests.audit.recording import record
 from tests.cases import each_case
+from tests.reviewing import ALL_FAMILIES, request, snapshot
 from webhook.audit import reader as streams
 from webhook.audit.decision import parse_decision, read_decision, to_record
 from webhook.audit.reader import CHUNK, GIVE_UP, MAX_LINE, Lines, LogReader, Skipped
 from webhook.audit.replay import Replayer
 from webhook.audit.writer import RotatedFile
 
-OLD = snapshot()
+OLD = snapshot(*ALL_FAMILIES)
 POD = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [{"name": "main"}]}}
 
 
@@ -89,8 +90,8 @@ def test_deep_lines_are_foreign_or_can_be_written_again(key: str, opening: str, 
     assert (found is not None) is (depth < 252)
     if found is not None:
         orjson.dumps(to_record(found))
-        Replayer(OLD, snapshot(nodes=None)).replay(found)
-        Replayer(OLD, snapshot(nodes=None)).replay(replace(found, endpoint="mutate"))
+        Replayer(OLD, snapshot()).replay(found)
+        Replayer(OLD, snapshot()).replay(replace(found, endpoint="mutate"))
 
 
 @given(strategies.json_values | st.just([]))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.audit.recording import DATA, recorded, request, snapshot
+from tests.audit.recording import recorded
 from tests.audit.test_excerpt import rich_pods
 from tests.cases import each_case
 from tests.examples import examples
+from tests.reviewing import ALL_FAMILIES, RECORDED, request, snapshot
 from tests.workloads import KINDS, kind_id, kinds, workload
 from webhook.audit.decision import Decision
 from webhook.audit.replay import ENDPOINT_REVIEWS, PASSED_OVER, Direction, Replayed, Replayer, ReplayVerdict, rebuild
@@ -26,15 +28,18 @@ from webhook.rules.base import Level
 from webhook.settings.snapshot import default_device_config
 from webhook.wire import codec
 
-OLD = snapshot()
-HIDING = snapshot(
-    {"workloads": "deny", "namespaces": [{"match": ["kube-*"], "exempt": True}]},
+known = partial(snapshot, *ALL_FAMILIES)
+
+OLD = known()
+HIDING = known(
+    workloads="deny",
+    namespaces=[{"match": ["kube-*"], "exempt": True}],
     config=parse_device_config({"nvidia": {"overwriteEnv": True, "defaultGPUNum": 1, "defaultMemory": 3000}}, "test"),
 )
-AUDITING = snapshot({"enforcement": "audit"})
-WARNING = snapshot({"enforcement": "warn", "workloads": "deny"})
+AUDITING = known(enforcement="audit")
+OTHER_SCHEDULER = known(schedulerName="other", schedulerNames=["other"])
+WARNING = known(enforcement="warn", workloads="deny")
 ENDPOINTS = st.sampled_from(sorted(ENDPOINT_REVIEWS))
-REVIEWS = sorted((DATA / "reviews").glob("*.json"))
 
 
 def replay(decision: Any, base: Snapshot = OLD, tried: Snapshot | None = None) -> Replayed:
@@ -47,7 +52,7 @@ def reproduces(asked: Any, endpoint: str, used: Snapshot = OLD) -> None:
 
 
 @each_case("endpoint", ENDPOINT_REVIEWS)
-@each_case("file", REVIEWS, ids=lambda file: file.stem)
+@each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     reproduces(codec.decode(file.read_bytes()), endpoint)
 
@@ -140,6 +145,7 @@ def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
 @given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
 def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
     kept, patch = orjson.loads(json.dumps([kept, patch]))
+    usual = recorded(request(pod()), OLD, endpoint)
     for kind in ("Pod", "Job", "CronJob", "Service", ""):
         for held in (
             kept,
@@ -151,8 +157,8 @@ def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
             {"templates": [{"path": "spec.template", "pod": {}, "sources": kept}], "group": kept, "workload": kept},
             {"templates": kept, "group": "ray.io"},
         ):
-            decision = altered(recorded(request(pod()), OLD, endpoint), kind=kind, request=held)
-            replayer = Replayer(OLD, snapshot({"schedulerName": "x", "schedulerNames": ["x"]}))
+            decision = altered(usual, kind=kind, request=held)
+            replayer = Replayer(OLD, OTHER_SCHEDULER)
             replayer.replay(altered(decision, endpoint="mutate", patch=[{"op": "add", "path": "/a", "value": patch}]))
             assert replayer.replay(decision).verdict in ReplayVerdict
 
@@ -189,7 +195,7 @@ TRUSTED = {"rules": {"host-access": "deny"}}
     ],
 )
 def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | None):
-    tried = snapshot(policy)
+    tried = known(**policy)
     decision = judged(raw)
     for found in (replay(decision, tried), replay(decision, OLD, tried)):
         assert found.direction is direction
@@ -199,7 +205,7 @@ def test_a_new_policy(raw: dict[str, Any], policy: Any, direction: Direction | N
 
 
 def test_new_warnings():
-    quiet = snapshot({"rules": {"host-access": "off"}})
+    quiet = known(rules={"host-access": "off"})
     found = replay(judged(pod(hostPID=True), quiet), OLD)
     assert found.direction is Direction.WARNED
     assert [violation.rule for violation in found.gained] == ["host-access"]
@@ -208,19 +214,17 @@ def test_new_warnings():
 
 def test_other_mutations():
     decision = recorded(request(pod()), OLD, "mutate")
-    tried = snapshot({"schedulerName": "other", "schedulerNames": ["other"]})
-    assert replay(decision, OLD, tried).direction is Direction.MUTATED
+    assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.MUTATED
 
 
 def test_a_pod_is_judged_as_the_new_inputs_would_have_repaired_it():
-    tried = snapshot({"schedulerName": "other", "schedulerNames": ["other"]})
-    replayer = Replayer(OLD, tried)
+    replayer = Replayer(OLD, OTHER_SCHEDULER)
     assert replayer.replay(judged(pod())).direction is Direction.DENIED, "nothing is known of its past"
     assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
     assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
 
-@pytest.mark.parametrize("used", [AUDITING, snapshot({"enforcement": "warn"})])
+@pytest.mark.parametrize("used", [AUDITING, known(enforcement="warn")])
 def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
     replayer = Replayer(used, OLD)
     repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
@@ -244,33 +248,33 @@ def test_enforcing_no_longer_lets_pods_pass():
 
 
 def test_another_policy_changes_what_would_be_refused():
-    tried = snapshot({"enforcement": "audit", "rules": {"card-count": "warn"}})
+    tried = known(enforcement="audit", rules={"card-count": "warn"})
     found = replay(judged(pod(99), AUDITING), AUDITING, tried)
     assert found.direction is Direction.FOUND, "the author reads nothing"
     assert (found.gained, found.lost) == ((), ())
     assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
-    tried = snapshot({"enforcement": "audit", "repairs": {"toleration": False}})
+    tried = known(enforcement="audit", repairs={"toleration": False})
     found = replay(recorded(request(pod()), AUDITING, "mutate"), AUDITING, tried)
     assert (found.direction, len(found.other_operations[1])) == (Direction.MUTATED, 1)
 
 
 def test_warning_of_what_was_only_recorded():
-    found = replay(judged(pod(99), AUDITING), AUDITING, snapshot({"enforcement": "warn"}))
+    found = replay(judged(pod(99), AUDITING), AUDITING, known(enforcement="warn"))
     assert (found.verdict, found.direction) == (ReplayVerdict.CHANGED, Direction.WARNED)
 
 
 def test_another_fleet():
     decision = judged(pod(99))
-    found = replay(decision, snapshot(nodes=None))
+    found = replay(decision, snapshot())
     assert (found.direction, found.other) == (Direction.ALLOWED, ("fleet",))
-    found = replay(decision, snapshot(nodes=None, config=default_device_config()))
+    found = replay(decision, snapshot(config=default_device_config()))
     assert found.other == ("config", "fleet")
 
 
 def test_what_the_same_inputs_do_not_give_is_not_explained():
     decision = altered(judged(pod()), allowed=False)
     assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
-    assert replay(decision, OLD, snapshot(TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, "what is tried out is not why"
+    assert replay(decision, OLD, known(**TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, "what is tried out is not why"
     other = altered(decision, digests={**decision.digests, "fleet": "another"})
     assert replay(other).verdict is ReplayVerdict.CHANGED
 
@@ -289,7 +293,7 @@ def test_a_pod_that_could_not_be_recorded():
     assert replay(decision).reason == "the pod could not be recorded"
 
 
-EXEMPT = snapshot({"namespaces": [{"match": ["default"], "exempt": True}]})
+EXEMPT = known(namespaces=[{"match": ["default"], "exempt": True}])
 
 
 def test_pods_of_a_namespace_that_was_exempt():
@@ -304,17 +308,17 @@ def test_workloads_whose_templates_did_not_change():
     deployment = workload(WORKLOAD_KINDS["apps", "Deployment"], [pod(99)])
     unchanged = request(deployment, {**deployment, "metadata": {"labels": {"a": "b"}}})
     decision = recorded(unchanged, OLD)
-    tried = snapshot(TRUSTED)
+    tried = known(**TRUSTED)
     assert replay(decision, OLD, tried).verdict is ReplayVerdict.SAME
     assert replay(decision, tried).reason == PASSED_OVER, "that policy is not known"
     decision = recorded(unchanged, EXEMPT)
     assert replay(decision, EXEMPT, OLD).reason == PASSED_OVER
-    assert replay(decision, EXEMPT, snapshot({"workloads": "off"})).verdict is ReplayVerdict.SAME
+    assert replay(decision, EXEMPT, known(workloads="off")).verdict is ReplayVerdict.SAME
 
 
 def test_the_user_counts():
     annotated = {**pod(), "metadata": {"name": "pod", "annotations": {"volcano.sh/devices-to-allocate": "x"}}}
-    trusted = snapshot({"trustedUsers": ["alice"]})
+    trusted = known(trustedUsers=["alice"])
     for user, direction in (("alice", Direction.ALLOWED), ("bob", None)):
         decision = recorded(request(annotated, pod(), user=user), OLD)
         assert not decision.allowed

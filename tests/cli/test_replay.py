@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.audit import sample
+from tests.audit.recording import record
 from tests.cli.conftest import Ran
+from tests.reviewing import request
 from tests.server.program import Program
 from tests.server.reviews import DENIED, RECORDED, review
 from webhook.settings.files import SAMPLES, SettingsPaths
@@ -50,8 +52,6 @@ def test_what_if_in_some_namespaces_only(run):
 
 
 def test_what_if_the_split_count_were_another(run, write):
-    from tests.audit.recording import record, request
-
     base = SettingsPaths(INPUTS[3], fleet=INPUTS[1]).load().inputs().snapshot()
     limits = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}
     many = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(60)]

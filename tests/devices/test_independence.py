@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.test_review import CONFIG, request
+from tests.reviewing import CONFIG, request
 from webhook import names
 from webhook.devices.nodes import read_node
 from webhook.policy.policy import parse_policy

@@ -1,14 +1,13 @@
 """What pods hold of each device, and what the scheduler books: against a plain reading of its rules, in every version."""
 
 import json
-from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from tests.reviewing import CONFIG
 from tests.strategies import (
     ascend_node,
     device_node,
@@ -30,11 +29,9 @@ from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
 from webhook.devices.target import Target
 
-DATA = Path(__file__).parents[1] / "data"
-CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test")
 JSON = TypeAdapter(Occupancy)
 VERSIONS = ((1, 12, 2), (1, 14, 3), (1, 15, 1), (1, 16, 0))
-OLD, TODAY, MASTER = (1, 14, 3), (1, 15, 1), (1, 16, 0)
+OLD, TODAY = (1, 14, 3), (1, 15, 1)
 
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 GPU_NODE = node_json("gpu-a", register([A100, A100]))

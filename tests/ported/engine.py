@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ported.short_forms import cards, device_config, node_json, pod_json, repeated, whole_memory
+from tests.reviewing import request
 from webhook.devices.config import Geometry, Instance
 from webhook.devices.families import Role
 from webhook.devices.target import Target
@@ -18,7 +19,6 @@ from webhook.policy.policy import parse_policy
 from webhook.review import review
 from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.wire.models import Request
 
 Json = dict[str, Any]
 
@@ -58,23 +58,8 @@ def _review(row: Json, directory: Path) -> Outcome:
         file = directory / "fleet.json"
         file.write_text(json.dumps(node_json(row["node"], config)))
         nodes = load_nodes(file, config)
-    request = Request(
-        uid="705ab4f5-6393-11e8-b7cc-42010a800002",
-        api_version="admission.k8s.io/v1",
-        operation="CREATE",
-        group="",
-        kind="Pod",
-        sub_resource="",
-        namespace="default",
-        name="test-pod",
-        user="alice",
-        dry_run=False,
-        object=pod_json(row["pod"]),
-        old_object=None,
-    )
-    return review(
-        request, SnapshotInputs(config, parse_policy(row.get("policy"), "the row's policy"), nodes).snapshot()
-    )
+    policy = parse_policy(row.get("policy"), "the row's policy")
+    return review(request(pod_json(row["pod"])), SnapshotInputs(config, policy, nodes).snapshot())
 
 
 def _rules(judged: Outcome) -> list[str]:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from tests.audit.recording import snapshot
+from tests.reviewing import ALL_FAMILIES, snapshot
 from webhook.offline.documents import parse_documents
 from webhook.offline.reviewed import Reviewed, review_document
 from webhook.render.review import FORMATS
@@ -103,7 +103,7 @@ SARIF = closed("version runs", version={"const": "2.1.0"}, runs=array(RUN)) | {
 
 
 def reviews(policy: Any = None) -> list[Reviewed]:
-    used = snapshot(policy)
+    used = snapshot(*ALL_FAMILIES, **(policy or {}))
     return [review_document(document, used) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
 
 

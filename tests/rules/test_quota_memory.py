@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.audit.recording import request
+from tests.reviewing import request
 from webhook import names
 from webhook.devices.collections import Collections
 from webhook.devices.config_file import parse_device_config

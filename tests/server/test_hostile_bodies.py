@@ -12,19 +12,16 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.bench.engine import DATA
 from tests.hostile_bodies import Body, bodies, containers, pod, with_value
+from tests.reviewing import snapshot
 from tests.timing import within
 from webhook import names
 from webhook.audit.writer import AuditLogWriter
-from webhook.policy.policy import parse_policy
 from webhook.server.admission import DIRECT_BYTES, MAX_WAITING, Admission
 from webhook.server.body import MAX_BODY
 from webhook.server.gunicorn import settle_memory
 from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire import codec
 
 SLOWEST = 0.25  # seconds of work for one body
@@ -34,18 +31,14 @@ NOISE = 2  # work takes longer where other processes share the processor's cache
 BODIES = list(bodies())
 
 
-@pytest.fixture(scope="module")
-def snapshot() -> Any:
-    config = load_device_config(DATA / "config" / "device-config.yaml")
-    policy = parse_policy({"target": {"volcano": "1.16.0"}}, "the test's policy")
-    return SnapshotInputs(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)).snapshot()
+SNAPSHOT = snapshot("every-family", target={"volcano": "1.16.0"})
 
 
 @pytest.fixture
-def admission(snapshot: Any, tmp_path: Any) -> Admission:
+def admission(tmp_path: Any) -> Admission:
     metrics = Metrics()
     return Admission(
-        ServerState(snapshot), [AuditLogWriter(str(tmp_path / "audit.jsonl"), metrics.audit_failed)], metrics
+        ServerState(SNAPSHOT), [AuditLogWriter(str(tmp_path / "audit.jsonl"), metrics.audit_failed)], metrics
     )
 
 

@@ -1,13 +1,13 @@
 """The fleet: nodes collapse into shapes, as the target version of the scheduler sees them."""
 
 import random
-from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reviewing import CONFIG, DATA
 from tests.strategies import fleets, json_values, node_json, register
 from tests.timing import within
 from webhook import names
@@ -18,8 +18,6 @@ from webhook.devices.nodes import read_node
 from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import Card, declared_shape
 
-DATA = Path(__file__).parents[2] / "data"
-CONFIG = parse_device_config(yaml.safe_load((DATA / "config" / "device-config.yaml").read_text()), "test")
 GATED, OPEN, MASTER = Target(), Target(volcano=(1, 14, 3)), Target(volcano=(1, 16, 0))
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.audit.recording import CONFIG
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, create_node
 from tests.e2e.cluster import ADMIN_TOKEN, Cluster
 from tests.e2e.conftest import start_cluster
 from tests.e2e.objects import config_map, load_nodes, service_account
 from tests.e2e.process import Daemon
+from tests.reviewing import CONFIG
 from webhook.devices.nodes import read_node
 from webhook.devices.scheduler import parse_scheduler_conf
 from webhook.policy.policy import parse_policy

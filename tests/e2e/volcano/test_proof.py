@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from tests.audit.recording import request
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.volcano import scheduler
@@ -35,12 +34,11 @@ from tests.e2e.volcano.scheduler import (
     starts,
     vcjob,
 )
+from tests.reviewing import request
 from webhook.devices.verdict import Reason
 from webhook.outcome import Outcome
 from webhook.review import Snapshot, review
 from webhook.rules.base import Level
-
-pytestmark = [pytest.mark.volcano, pytest.mark.skipif(scheduler.assets() is None, reason=scheduler.HOW_TO_GET_THEM)]
 
 PODS = int(os.environ.get("PROOF_PODS", "60"))
 GANGS = int(os.environ.get("PROOF_GANGS", "24"))

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.audit.recording import request
 from tests.e2e.api import Api
 from tests.e2e.volcano import scheduler
 from tests.e2e.volcano.scheduler import (
@@ -34,12 +33,11 @@ from tests.e2e.volcano.scheduler import (
     vcjob,
     wait_bound,
 )
+from tests.reviewing import request
 from webhook import names
 from webhook.devices.collections import Collections
 from webhook.devices.queues import Queues, read_queue
 from webhook.review import Snapshot, review
-
-pytestmark = [pytest.mark.volcano, pytest.mark.skipif(scheduler.assets() is None, reason=scheduler.HOW_TO_GET_THEM)]
 
 PODS = int(os.environ.get("PROOF_QUEUE_PODS", "40"))
 JOBS = int(os.environ.get("PROOF_QUEUE_JOBS", "20"))

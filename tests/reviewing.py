@@ -1,0 +1,40 @@
+"""Settings and requests as the pipeline takes them, and the recorded reviews. What is sent as bytes: `server/reviews.py`."""
+
+from pathlib import Path
+from typing import Any
+
+from webhook.devices.config import DeviceConfig
+from webhook.devices.nodes import Node
+from webhook.policy.policy import parse_policy
+from webhook.review import Snapshot
+from webhook.settings.files import load_device_config, load_nodes
+from webhook.settings.snapshot import SnapshotInputs
+from webhook.wire.codec import API_VERSION
+from webhook.wire.models import Request
+
+DATA = Path(__file__).parent / "data"
+RECORDED = sorted((DATA / "reviews").glob("*.json"))
+CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
+ALL_FAMILIES = ("every-family", "npu-core")  # fleets that have nodes of all families together
+
+
+def nodes_in(*fleets: str, config: DeviceConfig = CONFIG) -> list[Node]:
+    """The nodes of some files in tests/data/fleets."""
+    return [node for name in fleets for node in load_nodes(DATA / "fleets" / f"{name}.yaml", config)]
+
+
+def snapshot(*fleets: str, config: DeviceConfig = CONFIG, **policy: Any) -> Snapshot:
+    """The settings with the nodes of some files; without a file no node is known."""
+    nodes = nodes_in(*fleets, config=config) if fleets else None
+    return SnapshotInputs(config, parse_policy(policy, "the test's policy"), nodes).snapshot()
+
+
+def request(raw: Any, old: Any = None, **fields: Any) -> Request:
+    """A request to create an object, or to change it."""
+    operation = "CREATE" if old is None else "UPDATE"
+    said = raw if isinstance(raw, dict) else {}
+    group = str(said.get("apiVersion", "v1")).rpartition("/")[0]
+    usual = Request(
+        "u-1", API_VERSION, operation, group, said.get("kind", "Pod"), "", "default", "", "alice", False, raw, old
+    )
+    return usual._replace(**fields)
