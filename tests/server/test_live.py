@@ -119,23 +119,6 @@ def test_the_device_config_is_followed_with_what_it_wants_of_the_nodes(live: Liv
     assert live.refused(5) == ["card-count"]
 
 
-def test_files_go_over_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
-    policy = tmp_path / "policy.yaml"
-    policy.write_text("rules: {card-count: off}")
-    fleet = DATA / "fleets" / "mixed.yaml"
-    config = DATA / "config" / "device-config.yaml"
-    asked = len(api.requests)
-    files = ("--policy", str(policy), "--fleet", str(fleet), "--device-config", str(config))
-    live = Live(start, api, tmp_path / "kubeconfig", *files)
-    until(lambda: live.program.metric("fleet_nodes", family="vgpu") == 4)
-    assert live.refused(9) != ["card-count"]
-    policy.write_text("{}")
-    until(lambda: "card-count" in live.refused(9))
-    paths = {seen.path for seen in api.requests[asked:]}
-    assert paths == {config_maps("volcano-system"), QUEUES, QUOTAS}, "all others have files"
-    assert "fleet_age_seconds" not in {line.split(" ")[0] for line in live.page().splitlines()}
-
-
 def test_a_file_for_the_fleet_alone_is_read_with_the_clusters_device_config(
     start: Start, api: ApiServer, tmp_path: Path
 ):

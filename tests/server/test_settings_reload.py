@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
 from certs.pki import replace
 from tests.server.conftest import Start
@@ -59,27 +58,10 @@ def test_the_policy_is_followed(served: Served):
     until(lambda: _scheduler(served) == "other")
 
 
-def test_the_device_config_is_followed(served: Served):
-    config = yaml.safe_load(served.config.read_text())
-    config["nvidia"]["resourceCoreName"] = "example.org/cores"
-    write(served.config, yaml.safe_dump(config))
-    until(lambda: "cores-range" not in served.denied())
-
-
-def test_the_fleet_is_followed(served: Served):
-    before = served.program.metric("fleet_nodes")
-    write(served.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
-    until(lambda: served.program.metric("fleet_nodes") == 0)
-    assert before > 0
-
-
 BREAKS = [
     ("policy", "rules: {no-such-rule: deny}"),
     ("config", "nvidia: ["),
     ("fleet", "kind: Secret"),
-    ("fleet", ""),
-    ("fleet", "kind: List\nitems: []"),
-    ("fleet", "kind: List\nitems:\n- kind: Node\n  metadata: {name: gpu-a}\n  status:\n    capa"),
 ]
 
 
@@ -100,14 +82,6 @@ def test_a_broken_file_changes_nothing_but_is_told(served: Served, name: str, br
     write(path, good)
     until(served.healthy)
     assert "Traceback" not in program.log()
-
-
-def test_a_missing_file_changes_nothing_until_it_is_back(served: Served):
-    served.policy.unlink()
-    until(lambda: not served.healthy())
-    assert "cores-range" in served.denied()
-    write(served.policy, "rules: {cores-range: off}")
-    until(lambda: served.healthy() and "cores-range" not in served.denied())
 
 
 def _scheduler(served: Served) -> str:

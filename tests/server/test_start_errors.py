@@ -84,29 +84,6 @@ def test_the_pair_does_not_match(refused: Refused, tls: Authority):
     assert "pair" in said
 
 
-@pytest.mark.parametrize("option", ["--policy", "--device-config", "--fleet"])
-def test_a_file_cannot_be_used(refused: Refused, tls: Authority, option: str):
-    assert f"{tls.directory / 'none'}: No such file" in refused(*tls.options, option, str(tls.directory / "none"))
-    bad = tls.directory / "bad"
-    bad.write_text("nvidia: [")
-    assert str(bad) in refused(*tls.options, option, str(bad))
-
-
-def test_the_fleet_is_empty(refused: Refused, tls: Authority):
-    fleet = tls.directory / "fleet"
-    fleet.touch()
-    said = refused(*tls.options, "--fleet", str(fleet))
-    assert f"{fleet}: there is no node in it; write all that `kubectl get nodes -o yaml` prints" in said
-
-
-def test_the_policy_is_misspelled(refused: Refused, tls: Authority):
-    policy = tls.directory / "policy"
-    policy.write_text("schedulerNmae: x")
-    said = refused(*tls.options, "--policy", str(policy))
-    assert "schedulerNmae" in said
-    assert "schedulerName" in said
-
-
 @pytest.mark.parametrize("target", ["/none/audit.jsonl", "/"])
 def test_the_audit_log_cannot_be_written(refused: Refused, tls: Authority, target: str):
     said = refused(*tls.options, "--audit-log", target)

@@ -306,9 +306,11 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
 
 
 def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
-    watcher = SettingsWatcher(SettingsPaths(policy=files.policy), cluster)
+    watcher = SettingsWatcher(files, cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=30):
+        assert {seen.path for seen in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS}
+        assert watcher.age() is None
         assert source(watcher, "policy").source.origin == str(files.policy)
         assert source(watcher, "policy").source.problem is None
         write(files.policy, "schedulerName: other\nschedulerNames: [other]")
