@@ -1,13 +1,12 @@
 """The objects of the default agree with each other and with the programs that they run."""
 
-import tomllib
 from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.deploy.files import DEFAULT, ROOT, Json, documents, kustomization, one, parsed, pod_specs
+from tests.deploy.files import DEFAULT, Json, documents, kustomization, one, parsed, pod_specs
 from webhook import names
 from webhook.cli import certs, serve
 from webhook.cli.main import COMMANDS
@@ -175,12 +174,6 @@ def test_a_pod_can_run_where_it_is_needed(kind: str):
     resources = container(PODS[kind])["resources"]
     assert resources["requests"].keys() == {"cpu", "memory"}
     assert resources["limits"].keys() == {"memory"}
-
-
-def test_all_pods_run_the_same_image():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    images = {(container(pod)["image"], container(pod)["imagePullPolicy"]) for pod in PODS.values()}
-    assert images == {(f"vgpu-webhook:{version}", "IfNotPresent")}
 
 
 @pytest.mark.parametrize("kind", ["Job", "CronJob"])
