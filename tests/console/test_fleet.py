@@ -6,7 +6,7 @@ from html import unescape
 
 import pytest
 
-from tests.console.conftest import Fixed, sample_parts
+from tests.console.conftest import Fixed
 from tests.timing import within
 from webhook import names
 from webhook.console.app import create_app
@@ -276,4 +276,3 @@ def test_words():
         "1,023.9 GiB",
         "1.0 TiB",
     ]
-    assert sample_parts().nodes

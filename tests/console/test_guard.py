@@ -2,17 +2,14 @@
 
 import re
 import threading
-import time
 
 import pytest
 from flask import Flask
 
 from tests.cases import each_case
-from tests.console.conftest import Fixed, sample_parts
 from tests.server.program import until
 from webhook.console import guard
 from webhook.console.app import OPERATIONS, create_app
-from webhook.console.state import ConsoleState
 
 PAGES = ("/fleet", "/decisions", "/rules", "/health")
 OURS = "http://localhost:8080"
@@ -262,7 +259,7 @@ def test_a_large_body_is_refused(client):
 
 
 def test_few_compute_at_a_time_and_few_wait(monkeypatch):
-    monkeypatch.setattr(guard, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(guard, "WAIT_SECONDS", 0.1)
     inside, leave = threading.Semaphore(0), threading.Event()
 
     def compute():
@@ -275,10 +272,8 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
         thread.start()
     for _ in threads:
         assert inside.acquire(timeout=30)
-    began = time.monotonic()
     with pytest.raises(guard.ServiceUnavailable) as caught, guard.computing():
         pass
-    assert 0.25 < time.monotonic() - began < 60
     assert caught.value.retry_after == guard.RETRY_SECONDS
     leave.set()
     for thread in threads:
@@ -288,7 +283,7 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
 
 
 def test_a_place_that_becomes_free_is_taken_by_who_waits(monkeypatch):
-    monkeypatch.setattr(guard, "WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(guard, "WAIT_SECONDS", 3600.0)  # who waits in vain makes the test hang
     held = [guard.computing() for _ in range(guard.MAX_COMPUTING)]
     for place in held:
         place.__enter__()
@@ -302,10 +297,8 @@ def test_a_place_that_becomes_free_is_taken_by_who_waits(monkeypatch):
     for thread in waiting:
         thread.start()
     until(lambda: not guard._waiting._value)
-    began = time.monotonic()
     with pytest.raises(guard.ServiceUnavailable), guard.computing():  # enough wait already
         pass
-    assert time.monotonic() - began < 60
     assert not done.is_set()
     for place in held:
         place.__exit__(None, None, None)
@@ -344,9 +337,3 @@ def test_a_redirect_stays_here(client):
         answer = client.get("/", environ_overrides={"PATH_INFO": path})
         assert answer.status_code in (200, 404, 308)
         assert re.match(r"(http://localhost)?/(?![/\\])|$", answer.headers.get("Location", ""))
-
-
-def test_a_state_that_cannot_be_shared_between_apps_is_not_needed():
-    first = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
-    second = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
-    assert first.get("/api/v1/rules").data == second.get("/api/v1/rules").data

@@ -50,9 +50,18 @@ def reviewed(client, manifest: object, **more: object) -> dict:
     return answer.json
 
 
+EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
+
+
 @pytest.fixture(scope="module")
-def every_manifest():
-    return [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
+def command_lines():
+    """What the command answers to each manifest."""
+    found = told_by_the_command("\n---\n".join(EVERY_MANIFEST), "--explain")
+    assert len(found) == len(EVERY_MANIFEST)
+    for finding in [finding for each in found for finding in each["findings"]]:
+        for key in ("file", "document", "line", "column"):
+            assert finding.pop(key)
+    return found
 
 
 def test_no_two_pods_get_one_id(client):
@@ -66,42 +75,35 @@ def test_no_two_pods_get_one_id(client):
     assert first == again
 
 
-def test_it_is_what_the_command_answers(client, every_manifest):
+def test_it_is_what_the_command_answers(client, command_lines):
     outcomes = set()
-    for start in range(0, len(every_manifest), review_api.MAX_DOCUMENTS):
-        manifests = every_manifest[start : start + review_api.MAX_DOCUMENTS]
-        text = "\n---\n".join(manifests)
-        wanted = told_by_the_command(text, "--explain")
-        for finding in [finding for each in wanted for finding in each["findings"]]:
-            for key in ("file", "document", "line", "column"):
-                assert finding.pop(key)
-        found = reviewed(client, text)
-        assert len(wanted) == len(manifests)
+    for start in range(0, len(EVERY_MANIFEST), review_api.MAX_DOCUMENTS):
+        some = slice(start, start + review_api.MAX_DOCUMENTS)
+        found = reviewed(client, "\n---\n".join(EVERY_MANIFEST[some]))
         assert [{key: each[key] for key in SAME} for each in found["documents"]] == [
-            {key: each[key] for key in SAME} for each in wanted
+            {key: each[key] for key in SAME} for each in command_lines[some]
         ]
         outcomes |= {each["outcome"] for each in found["documents"]}
     assert outcomes == {"denied", "mutated", "warned", "allowed"}
 
 
-def test_explanations_are_what_the_command_answers(client, every_manifest):
-    asked = 0
-    for start in range(0, len(every_manifest), explain.MAX_DOCUMENTS):
-        text = "\n---\n".join(every_manifest[start : start + explain.MAX_DOCUMENTS])
-        for wanted, found in zip(
-            told_by_the_command(text, "--explain"), ask(client, "explain", text).json["documents"], strict=True
-        ):
+def test_explanations_are_what_the_command_answers(client, command_lines):
+    shapes = 0
+    for start in range(0, len(EVERY_MANIFEST), explain.MAX_DOCUMENTS):
+        some = slice(start, start + explain.MAX_DOCUMENTS)
+        documents = ask(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
+        for wanted, found in zip(command_lines[some], documents, strict=True):
             assert [family["family"] for family in found["families"]] == [each["family"] for each in wanted["explain"]]
             for said, family in zip(wanted["explain"], found["families"], strict=True):
-                for shape, told in zip(said["shapes"], family["shapes"], strict=True):
-                    assert told.keys() - shape.keys() == {"declared", "devices", "sentences", "drawing"}
-                    assert {key: told[key] for key in shape} == shape
-                    asked += 1
-    assert asked > 100
+                for printed, shape in zip(said["shapes"], family["shapes"], strict=True):
+                    assert shape.keys() - printed.keys() == {"declared", "devices", "sentences", "drawing"}
+                    assert {key: shape[key] for key in printed} == printed
+                    shapes += 1
+    assert shapes > 100
 
 
-def test_patch_listing_and_object_agree(client, every_manifest):
-    for text in every_manifest:
+def test_patch_listing_and_object_agree(client):
+    for text in EVERY_MANIFEST:
         (pod,) = parse_documents(text.encode(), "it")
         (found,) = reviewed(client, text)["documents"]
         assert jsonpatch.apply_patch(pod, found["patch"]) == found["object"]
@@ -329,28 +331,3 @@ def test_declared_nodes_are_called_so():
     told = ask(client, "explain", POD).json
     assert told["fleet"] == "declared"
     assert told["documents"][0]["families"][0]["shapes"][0]["declared"]
-
-
-def test_a_change_that_helps_helps(client):
-    asks = {"volcano.sh/vgpu-number": 2, "volcano.sh/vgpu-memory": 60_000}
-    pod = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": asks}}]}}
-    shapes = ask(client, "explain", pod).json["documents"][0]["families"][0]["shapes"]
-    refused = [shape for shape in shapes if shape["placement"] == "never"]
-    assert refused
-    for shape in refused:
-        change = shape["change"]
-        asks_less = {**asks, change["resource"]: change["most"]}
-        pod["spec"]["containers"][0]["resources"]["limits"] = asks_less
-        again = ask(client, "explain", pod).json["documents"][0]["families"][0]["shapes"]
-        assert next(each for each in again if each["names"] == shape["names"])["placement"] == "fits"
-
-
-def test_the_document_of_the_api_knows_both(client):
-    found = client.get("/api/v1/openapi.json").json
-    for operation, answer in (("review", "Review"), ("explain", "Explanation")):
-        post = found["paths"][f"/{operation}"]["post"]
-        assert post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].endswith(f"/{answer}")
-    described = found["components"]["schemas"]["ExplainedFamily"]["properties"]["shapes"]["items"]
-    (document,) = ask(client, "explain", POD).json["documents"]
-    for shape in document["families"][0]["shapes"]:
-        assert shape.keys() >= set(described["required"])

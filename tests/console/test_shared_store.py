@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.audit import sample
 from tests.console.audit_lines import ask, browse, look
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
 from webhook.audit.follower import DecisionSource
 from webhook.audit.store import DecisionStore
-from webhook.errors import ConfigError
 
 LINES = [(line, decision) for line in sample.lines() if (decision := parse_decision(line)) is not None]
 
@@ -42,21 +39,3 @@ def test_a_database_that_is_away_is_named_without_its_password():
     assert "the store 127.0.0.1:1/decisions" in page.text
     for text in (message, page.text, look(client, "/decisions", 503).text):
         assert "s3cret" not in text
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "s3cret",
-        "mysql://u:s3cret@host/d",
-        "postgresql://u:s3cret@pass@host/d",
-        "postgresql://u:s3cret@host:70x/d",
-        "postgresql://u:s3cret@host",
-        "sqlite://",
-    ],
-)
-def test_a_url_that_cannot_be_used_is_not_repeated(url: str):
-    with pytest.raises(ConfigError) as raised:
-        Database.at(url)
-    assert "s3cret" not in str(raised.value)
-    assert "%40" in str(raised.value)

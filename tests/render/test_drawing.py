@@ -300,7 +300,6 @@ def test_the_console_adds_the_drawing():
     assert found.family is Family.VGPU
     assert "drawing" not in to_value(found)["shapes"][0]
     drawing = shape_value(found.shapes[0], for_people=True)["drawing"]
-    drawing = shape_value(found.shapes[0], for_people=True)["drawing"]
     assert drawing["cards"][7] == {
         "name": "card 7",
         "kind": "NVIDIA GeForce RTX 4090",
