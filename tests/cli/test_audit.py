@@ -217,11 +217,6 @@ def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[s
     assert "team-vision" in ran.out, "what can be read is told all the same"
 
 
-def test_bad_input(run, tmp_path: Path):
-    ran = run("audit", tmp_path / "none")
-    assert (ran.code, ran.err) == (2, f"error: {tmp_path}/none: No such file or directory\n")
-
-
 @pytest.mark.parametrize(
     "options, message",
     [

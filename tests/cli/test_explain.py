@@ -56,22 +56,7 @@ def test_what_refuses_and_what_helps(number, annotations, told, run, write):
     assert told in explain(run, write, fleet="rtx4090.yaml", **wish).out
 
 
-def test_memory_is_explained_to_the_unit(run, write):
-    policy = write("policy.yaml", {"memoryAboveCard": "deny"})
-    path = write("pod.yaml", pod(limits=vgpus(1, 30000)))
-    out = run("review", "--explain", "--policy", policy, "--fleet", FLEETS / "rtx4090.yaml", path).out
-    assert "card 7 (NVIDIA GeForce RTX 4090): 30000 MiB needed, 24564 free; 8 of 8 cards refuse, 1 needed" in out
-    assert "→ with volcano.sh/vgpu-memory 24564 or less it fits" in out
-
-
-def test_nothing_to_place_is_said(run, write):
-    assert (
-        "nothing to place: correct the quantities first"
-        in explain(run, write, limits={"volcano.sh/vgpu-number": "0"}).out
-    )
-
-
-def test_json_has_the_explanation_only_on_demand(run, write):
+def test_the_explanation_of_vgpus_as_json(run, write):
     path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
     (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
     (told,) = line["explain"]
@@ -346,7 +331,9 @@ def test_pods_of_a_workload_are_told_by_their_place(run, write):
     assert "  gpushare nodes for spec.template\n" in ran.out
 
 
-@pytest.mark.parametrize("resource,amount", [("volcano.sh/gpu-memory", 99999), (NPU, 1), (NPU, 9)])
+@pytest.mark.parametrize(
+    "resource,amount", [("volcano.sh/vgpu-number", 1), ("volcano.sh/gpu-memory", 99999), (NPU, 1), (NPU, 9)]
+)
 def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write):
     containers = [
         {"name": f"{n}\x1b]0;x\x07\u202e\n", "resources": {"limits": {resource: str(n)}}} for n in (amount, 1)
@@ -359,6 +346,7 @@ def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write)
 @pytest.mark.parametrize(
     "limits,metadata",
     [
+        ({"volcano.sh/vgpu-number": "0"}, {}),
         ({"volcano.sh/gpu-number": "0"}, {}),
         ({"volcano.sh/gpu-memory": "0"}, {}),
         ({"volcano.sh/gpu-memory": "8Ei"}, {}),
@@ -368,7 +356,7 @@ def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write)
         ({"huawei.com/npu-core": "0"}, {"labels": {"ring-controller.atlas": "ascend-310P"}}),
     ],
 )
-def test_nothing_to_place_in_other_families(limits, metadata, run, write):
+def test_nothing_to_place(limits, metadata, run, write):
     wish = {"limits": limits, "metadata": metadata}
     assert "nothing to place: correct the quantities first" in explain(run, write, **wish).out
     (line,) = explain(run, write, "-o", "json", **wish).lines

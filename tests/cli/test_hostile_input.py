@@ -32,16 +32,12 @@ def refused(ran) -> str:
         ("apiVersion: v1\nkind: [Pod]", "it has no kind"),
         ("a: 1\na: 2", "the key 'a' appears twice"),
         ('{"kind": "Pod", "kind": "Job"}', "the key 'kind' appears twice"),
-        ('{"a": [1,}', "not JSON that can be read"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": NaN}', "nan is not a number"),
         ("apiVersion: v1\nkind: Pod\nx: .inf", "inf is not a number"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": "\\ud800"}', "half a character"),
         ('{"apiVersion": "v1", "kind": "Pod", "x": 123456789012345678901234567890}', "beyond 64 bits"),
         ("apiVersion: v1\nkind: !!bool maybe", "does not suit its tag"),
-        (
-            "a: !!python/object/apply:os.system [id]",
-            "a tag (!) that Kubernetes does not have; remove it (line 1, column 4)",
-        ),
+        ("a: !!python/object/apply:os.system [id]", "a tag (!) that Kubernetes does not have"),
         ("a: &a [*a]", "explodes"),
         ("[" * 100_000, "nested"),
         ('{"a":' * 100_000, "nested"),
@@ -57,20 +53,6 @@ def test_bad_documents_are_named(text, says, run, write):
     line = refused(run("review", write("bad.yaml", text)))
     assert "bad.yaml" in line
     assert says in line
-
-
-@pytest.mark.parametrize(
-    "junk", [b"\x00\x01\x02", bytes(range(256)), b"\xff\xfe\x00", b"\x1f\x8b\x08\x00junk", b"{\xff}"]
-)
-def test_binary_junk(junk, run, tmp_path):
-    path = tmp_path / "junk"
-    path.write_bytes(junk)
-    assert "junk: not " in refused(run("review", path))
-
-
-def test_missing_files_and_directories(run, tmp_path):
-    assert "No such file" in refused(run("review", tmp_path / "absent"))
-    assert "no file in this directory ends in" in refused(run("review", tmp_path))
 
 
 def test_a_name_of_a_file_may_be_hostile_too(run, tmp_path):
@@ -136,12 +118,6 @@ def test_escape_sequences_never_reach_the_terminal(output, run, write):
     ran = run("review", "-o", output, write("h.json", hostile_pod()), write("good.json", hostile_kind()))
     assert harmless(ran.out)
     assert harmless(ran.err)
-
-
-def test_nor_with_an_explanation(run, write):
-    ran = run("review", "--sample", "--explain", write("h.json", hostile_pod()))
-    assert "on card" in ran.out
-    assert harmless(ran.out)
 
 
 def hostile_kind():

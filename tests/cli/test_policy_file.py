@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from tests.cases import each_case
-from tests.cli.conftest import shell
 from tests.rules.test_cases import ALL
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
@@ -197,9 +196,3 @@ def test_they_agree_on_versions(text):
         assert not VALIDATOR.is_valid({"target": {"volcano": text}})
     else:
         assert VALIDATOR.is_valid({"target": {"volcano": text}})
-
-
-def test_the_help_says_how_editors_find_it():
-    shown = shell("policy", "schema", "--help").stdout.decode()
-    assert "Print the JSON Schema of policy files" in shown
-    assert "  # yaml-language-server: $schema=policy.schema.json\n" in shown

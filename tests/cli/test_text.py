@@ -1,18 +1,13 @@
 """What a person reads: verdicts, diffs, colour."""
 
-import json
 import os
 import pty
 import subprocess
 import sys
 
 import pytest
-import yaml
-from hypothesis import example, given
 
 from tests.cli.conftest import FLEETS, pod, shell, vgpus
-from tests.strategies import json_objects
-from webhook.render.yaml import compare, difference
 
 
 def test_a_repaired_pod_word_for_word(run, write):
@@ -84,24 +79,12 @@ def test_what_a_workload_will_give_is_shown(run, write):
 # --- colour ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "environment,coloured",
-    [
-        ({}, False),
-        ({"FORCE_COLOR": "1"}, True),
-        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
-        ({"FORCE_COLOR": ""}, False),
-    ],
-)
-def test_colour_where_it_is_wanted(environment, coloured, write):
-    ran = shell("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))), env=environment)
-    assert (b"\x1b[1;31mREFUSED " in ran.stdout) is coloured
-    assert (b"\x1b" in ran.stdout) is coloured
+def test_colour_in_a_pipe(run, write, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[1;31mREFUSED " in run("review", write("pod.yaml", pod(limits=vgpus(1, 1, 101)))).out
 
 
-@pytest.mark.parametrize(
-    "environment,coloured", [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False)]
-)
+@pytest.mark.parametrize("environment,coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_a_terminal_gets_colour_and_folded_lines(environment, coloured, write):
     out = _at_a_terminal(environment, "review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
     assert ("\x1b" in out) is coloured
@@ -133,18 +116,3 @@ def test_a_terminal_without_utf_8_gets_a_report_all_the_same(write):
 
 
 # --- diffs ----------------------------------------------------------------------------------------------------------
-
-
-@given(before=json_objects, after=json_objects)
-@example(before={"é": [{"a": None, "0": False}]}, after={"é": [{"0": False}]})
-def test_a_diff_read_from_either_side_is_that_side(before, after):
-    lines = list(compare(before, after))
-    for side, marks in ((before, " -"), (after, " +")):
-        text = "\n".join(line.text for line in lines if line.mark in marks)
-        assert (yaml.safe_load(text) or {}) == side
-    assert all(line.mark == " " for line in lines) == (before == after)
-
-
-@given(value=json_objects)
-def test_nothing_changed_is_no_diff(value):
-    assert difference(value, json.loads(json.dumps(value))) == []

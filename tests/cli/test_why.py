@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from tests.cli.conftest import CONFIG, FLEETS, pod, vgpus
-from tests.cli.test_usage import ITEMS, PODS, card, holding
+from tests.cli.test_usage import ITEMS, PODS, holding
 from tests.kube.apiserver import NODES, ApiServer
 from tests.kube.faults import status
 from webhook import names
@@ -36,7 +36,6 @@ GROUP = {
         ],
     },
 }
-TEMPLATE = {"spec": pod(limits=vgpus(4, 50000, 0))["spec"]}
 JOB = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
@@ -188,7 +187,3 @@ def test_without_the_right_to_read_podgroups(cluster, run):
     done = run("why", "train-w-0", *options, "-o", "json")
     assert (done.code, done.lines[0]["gang"]) == (1, None)
     assert "may not be read, so its gang is unknown" in done.err
-
-
-def test_the_card_of_the_fleet_is_the_one_that_is_held():
-    assert card("gpu-b", 0) in HELD[0]["metadata"]["annotations"][names.VGPU_IDS]
