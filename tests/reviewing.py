@@ -14,6 +14,7 @@ from webhook.wire.models import Request
 
 DATA = Path(__file__).parent / "data"
 RECORDED = sorted((DATA / "reviews").glob("*.json"))
+assert RECORDED, "tests that loop over no review could not fail"
 CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 ALL_FAMILIES = ("every-family", "npu-core")  # fleets that have nodes of all families together
 

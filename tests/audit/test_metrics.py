@@ -1,11 +1,11 @@
 """The metrics: parse, count, and have a bounded number of series whatever pods say."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.reviewing import DATA, RECORDED
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import Snapshot, mutate, validate
 from webhook.server.metrics import Metrics
@@ -13,7 +13,6 @@ from webhook.settings.files import load_nodes
 from webhook.settings.snapshot import SnapshotInputs, default_device_config
 from webhook.wire import codec
 
-DATA = Path(__file__).parents[1] / "data"
 SNAPSHOT = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()
 
 
@@ -70,7 +69,7 @@ def test_what_is_none_of_ours_counts_as_untouched():
 
 def test_no_series_comes_from_a_pod():
     metrics = Metrics()
-    for file in sorted((DATA / "reviews").glob("*.json")):
+    for file in RECORDED:
         reviewed(metrics, file.stem)
     names = {label for _, labels in samples(metrics) for label, _ in labels}
     assert names <= {

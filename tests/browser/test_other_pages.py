@@ -31,7 +31,9 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
 
 def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
     user.open("/fleet?view=empty")
-    for family in user.all("#result .family"):
+    families = user.all("#result .family")
+    assert families
+    for family in families:
         drawing, table = (
             family.find_element("css selector", "svg.drawing"),
             family.find_element("css selector", "table"),

@@ -37,7 +37,9 @@ def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
 
 @each_case("file", [file for file in FILES if file.suffix == ".yaml"], ids=lambda file: str(file.relative_to(DEPLOY)))
 def test_every_file_is_yaml(file: Path):
-    for document in yaml.safe_load_all(file.read_text()):
+    found = list(yaml.safe_load_all(file.read_text()))
+    assert found
+    for document in found:
         assert isinstance(document, dict)
         settings = file.name in ("policy.yaml", "name-references.yaml", "references.yaml")
         assert settings or {"apiVersion", "kind"} <= document.keys()

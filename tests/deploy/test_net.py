@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.cases import each_case
 from tests.deploy import drawing
-from tests.deploy.asking import DATA, RENAMED, USUAL, Cluster, answer, cluster, request
+from tests.deploy.asking import RENAMED, USUAL, Cluster, answer, cluster, request
 from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
 from tests.deploy.outside_net import NOT_IN_NET, OUTSIDE, REPAIRS
+from tests.reviewing import RECORDED
 from tests.rules import test_cases as rule_cases
 from webhook import names
 from webhook.manifests.net.expressions import BETWEEN
@@ -144,7 +145,7 @@ def test_examples(rule: str):
         assert (f"{rule}: " in STRICTLY.net.refusal(asked)) == (rule in NETS["static"])
 
 
-@each_case("file", sorted((DATA / "reviews").glob("*.json")), ids=lambda file: file.stem)
+@each_case("file", RECORDED, ids=lambda file: file.stem)
 @each_case("where", [STRICTLY, DEFAULTS, ELSEWHERE], ids=["strict", "default", "renamed"])
 def test_recorded_reviews(file: Any, where: Both):
     asked = json.loads(file.read_bytes())["request"]

@@ -23,10 +23,9 @@ from tests.deploy.asking import (
 )
 from tests.deploy.calling import called
 from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods
+from tests.reviewing import RECORDED
 from tests.workloads import workload
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
-
-RECORDED = sorted((DATA / "reviews").glob("*.json"))
 
 # No device, another plugin's, or nothing changes that rules read.
 NATIVE = {"specific-gpu-pod", "test-vgpu-compatible"}

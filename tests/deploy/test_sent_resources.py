@@ -108,9 +108,9 @@ def test_without_workloads_only_pods_and_the_probe_are_sent():
 
 
 def test_the_probe_is_sent_by_name_alone():
-    for configuration in yaml.safe_load_all((DEPLOY / "base" / "webhook-configurations.yaml").read_text()):
-        for entry in configuration["webhooks"]:
-            if any("configmaps" in rule["resources"] for rule in entry.get("rules", [])):
-                (condition,) = entry["matchConditions"]
-                assert "request.dryRun" in condition["expression"]
-                assert "vgpu-webhook-probe" in condition["expression"]
+    text = (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
+    entries = [entry for configuration in yaml.safe_load_all(text) for entry in configuration["webhooks"]]
+    (probe,) = [entry for entry in entries if any("configmaps" in rule["resources"] for rule in entry.get("rules", []))]
+    (condition,) = probe["matchConditions"]
+    assert "request.dryRun" in condition["expression"]
+    assert "vgpu-webhook-probe" in condition["expression"]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
+from tests.reviewing import RECORDED
 from webhook.errors import NotAReview, NotJson, RequestError, TooLarge
 from webhook.wire import codec
 from webhook.wire.codec import (
@@ -24,7 +25,6 @@ from webhook.wire.codec import (
     parse_json,
 )
 
-REVIEWS = Path(__file__).parents[1] / "data" / "reviews"
 UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
@@ -273,18 +273,18 @@ def test_a_refusal_is_a_status_whose_message_the_api_server_passes_on():
 # --- reviews --------------------------------------------------------------------------------------------------------
 
 
-def test_every_recorded_review_is_read_and_its_object_is_the_json_that_came_in():
-    for file in REVIEWS.glob("*.json"):
-        sent = json.loads(file.read_bytes())["request"]
-        request = decode(file.read_bytes())
-        assert (request.uid, request.operation) == (sent["uid"], sent["operation"])
-        assert (request.group, request.kind) == (sent["kind"]["group"], sent["kind"]["kind"])
-        assert request.user == sent["userInfo"]["username"]
-        assert request.sub_resource == sent.get("subResource", "")
-        assert (request.namespace, request.name) == (sent.get("namespace", ""), sent.get("name", ""))
-        assert request.dry_run is bool(sent.get("dryRun"))
-        assert json.dumps(request.object) == json.dumps(sent["object"])
-        assert json.dumps(request.old_object) == json.dumps(sent["oldObject"])
+@each_case("file", RECORDED, ids=lambda file: file.stem)
+def test_a_recorded_review_is_read_and_its_object_is_the_json_that_came_in(file: Path):
+    sent = json.loads(file.read_bytes())["request"]
+    request = decode(file.read_bytes())
+    assert (request.uid, request.operation) == (sent["uid"], sent["operation"])
+    assert (request.group, request.kind) == (sent["kind"]["group"], sent["kind"]["kind"])
+    assert request.user == sent["userInfo"]["username"]
+    assert request.sub_resource == sent.get("subResource", "")
+    assert (request.namespace, request.name) == (sent.get("namespace", ""), sent.get("name", ""))
+    assert request.dry_run is bool(sent.get("dryRun"))
+    assert json.dumps(request.object) == json.dumps(sent["object"])
+    assert json.dumps(request.old_object) == json.dumps(sent["oldObject"])
 
 
 def test_fields_of_later_versions_are_no_error():
