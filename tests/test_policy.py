@@ -14,8 +14,7 @@ from webhook.errors import ConfigError
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
-from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Settings, Toleration
-from webhook.rules.registry import DEFAULT_LEVELS
+from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Toleration
 from webhook.settings.snapshot import default_device_config
 
 # The contract: what stands here is what an empty file means.
@@ -167,20 +166,6 @@ def test_the_defaults_are_the_contract(document):
     policy = parse(document)
     assert policy == default_policy()
     assert policy.digest == default_policy().digest
-
-
-def test_the_default_values():
-    policy = default_policy()
-    assert policy.stale_after == 600
-    assert policy.settings == Settings(trusted_users=frozenset(DEFAULT_TRUSTED_USERS))
-    assert policy.settings.target.volcano == (1, 15, 1)
-    assert policy.settings.target.device_plugin == (1, 12, 0)
-    assert policy.settings.toleration == Toleration("volcano.sh/vgpu", "Exists", "", "NoSchedule")
-    assert policy.settings.workloads is Level.WARN
-    assert dict(policy.levels.of("any").levels) == DEFAULT_LEVELS
-    assert not policy.levels.of("any").exempt
-    assert not policy.declared(default_device_config())
-    assert "system:serviceaccount:volcano-system:volcano-scheduler" in policy.settings.trusted_users
 
 
 def test_every_setting_arrives():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import webhook.review
 from tests import strategies
 from tests.cases import each_case
+from tests.hostile_bodies import hard_template
 from tests.reviewing import request, snapshot
 from tests.test_review import SNAPSHOTS, USUAL
 from tests.timing import within
@@ -299,24 +300,6 @@ def test_a_rule_stops_looking_when_enough_is_found():
 def vcjob(*templates: dict[str, Any], operation: str = "CREATE") -> Any:
     tasks = [{"name": f"t{number}", "template": template} for number, template in enumerate(templates)]
     return request({"spec": {"tasks": tasks}}, group="batch.volcano.sh", kind="Job", operation=operation)
-
-
-def hard_template(variant: int) -> dict[str, Any]:
-    """Eight containers that nearly fill any node, in so many variants that no two templates are equal."""
-    containers = [
-        {
-            "name": f"c{index}",
-            "resources": {
-                "limits": {
-                    names.VGPU_NUMBER: str(1 + index % 3),
-                    names.VGPU_MEMORY: str(5000 + variant * 7 + index * 777),
-                    names.VGPU_CORES: str(10 * (index % 5)),
-                }
-            },
-        }
-        for index in range(8)
-    ]
-    return {"spec": {"containers": containers}}
 
 
 class CountedBudget(SearchBudget):

@@ -272,10 +272,6 @@ def test_the_page_can_be_used_without_a_mouse_and_without_seeing(client):
     assert not [each for each in page.elements if "style" in each or any(key.startswith("on") for key in each)]
 
 
-def test_the_footer_names_the_operations(client):
-    assert "/api/v1/review" in shown(client.get("/")).one("footer", "bottom")["text"]
-
-
 @pytest.mark.parametrize("word", WORDS)
 def test_every_outcome_has_its_verdict_and_its_colours(word: str):
     static = Path(playground.__file__).parent / "static"
