@@ -200,7 +200,7 @@ def test_a_bare_off_which_yaml_reads_as_false(word):
 
 
 @each_case("document, path, hint", MISSPELT)
-def test_an_unknown_key_is_told_with_path_and_nearest_right_key(document, path, hint):
+def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_right_key(document, path, hint):
     assert refusal(document) == f"the file: {path}: no such key; did you mean {hint!r}?"
 
 
@@ -209,7 +209,7 @@ def test_an_unknown_key_like_no_other_gets_the_list():
 
 
 @each_case("document, start", WRONG)
-def test_a_wrong_value_is_told_with_its_path(document, start):
+def test_a_wrong_value_is_refused_with_its_path(document, start):
     assert refusal(document).startswith(f"the file: {start}")
 
 

@@ -114,7 +114,7 @@ schedulers = st.sampled_from([None, "", "default-scheduler", "volcano"])
 
 
 @given(wishes, st.sampled_from(["limits", "requests"]), schedulers)
-def test_a_right_wish_is_admitted_after_mutation(wish: dict[str, str], part: str, scheduler: str | None):
+def test_a_valid_request_is_admitted_after_mutation(wish: dict[str, str], part: str, scheduler: str | None):
     """At most four cards of a node, which the largest cards of the fleet are, too: whatever is lowered still fits."""
     pod = {"spec": {"containers": [{"name": "c", "resources": {part: wish}}]}}
     if scheduler is not None:
@@ -198,7 +198,7 @@ def right_wishes(draw):
 
 
 @given(right_wishes())
-def test_a_right_wish_for_other_devices_is_admitted_after_mutation(pod: dict[str, Any]):
+def test_a_valid_request_for_other_devices_is_admitted_after_mutation(pod: dict[str, Any]):
     outcome = review(request(pod), EVERY_FAMILY)
     assert outcome.allowed, outcome.message()
     assert {violation.rule for violation in outcome.violations} <= {"node-selector-unmatched"}
@@ -243,7 +243,7 @@ def test_what_no_rule_names_is_allowed_untouched(changes: dict[str, Any]):
         assert outcome.answer().audit is None
 
 
-def test_every_finding_is_told_at_once_and_in_the_order_of_the_registry():
+def test_all_findings_are_reported_in_the_order_of_the_registry():
     outcome = validate(request(PRIVILEGED), USUAL)
     rules = [violation.rule for violation in outcome.violations]
     assert rules == ["number-zero", "foreign-scheduler", "node-name-set", "privileged-device", "gputype-unknown"]

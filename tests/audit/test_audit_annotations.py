@@ -35,5 +35,5 @@ def test_all_rules_together_stay_short():
     assert len(",".join(sorted(RULES))) < LONGEST
 
 
-def test_what_is_none_of_our_business_leaves_no_trace():
+def test_an_untouched_request_has_no_annotations():
     assert validate(request({"spec": {}}, operation="DELETE"), SNAPSHOTS[0]).answer().audit is None

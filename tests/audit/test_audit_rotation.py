@@ -142,7 +142,7 @@ def test_a_link_is_followed(tmp_path: Path):
     assert sorted(file.name for file in (tmp_path / "disk").iterdir()) == ["log", "log.1"]
 
 
-def test_who_cannot_rename_goes_on_in_the_old_file(
+def test_a_log_that_cannot_be_renamed_goes_on_in_the_old_file(
     log: Log, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     now = [1000.0]

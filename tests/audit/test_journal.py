@@ -489,7 +489,7 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LogFoll
 
 @pytest.mark.parametrize("wanted", FILTERS)
 @pytest.mark.parametrize("limit", [7, 64, 5000])
-def test_pages_lead_through_all_that_is_asked_for(thousand: Any, wanted: Filter, limit: int):
+def test_pages_contain_every_match(thousand: Any, wanted: Filter, limit: int):
     filled, decisions = thousand
     expected = [number for number in range(1000) if wanted.admits(decisions[number])]
     found: list[int] = []
@@ -508,7 +508,7 @@ def test_pages_lead_through_all_that_is_asked_for(thousand: Any, wanted: Filter,
 
 @each_case("wanted", FILTERS)
 @each_case("after", [0, 1, 64, 500, 999, 1000, 5000])
-def test_a_tail_gets_the_newest_and_hears_how_many_it_missed(thousand: Any, wanted: Filter, after: int):
+def test_a_tail_gets_the_newest_and_the_number_of_those_left_out(thousand: Any, wanted: Filter, after: int):
     filled, decisions = thousand
     expected = [number for number in range(after, 1000) if wanted.admits(decisions[number])]
     page = filled.store.page(wanted, after=after, limit=10)

@@ -60,7 +60,7 @@ def test_what_is_not_enforced_is_counted_apart(enforcement: str):
     assert value(metrics, "mutations_total", rule="scheduler-name", enforcement=enforcement) == 1
 
 
-def test_what_is_none_of_ours_counts_as_untouched():
+def test_other_requests_count_as_untouched():
     metrics = Metrics()
     reviewed(metrics, "gpu-pod1.delete")
     labels = {"operation": "DELETE", "outcome": "untouched", "dry_run": "false"}

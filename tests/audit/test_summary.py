@@ -112,7 +112,7 @@ def test_order_does_not_matter():
     assert summed(LOG[::-1]).denials_of.counts("card-count") == [1, 3]
 
 
-def test_strangers_names_are_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(summaries, "MAX_KEYS", 10)
     monkeypatch.setattr(trends, "MAX_CELLS", 50)
     denied = next(decision for decision in LOG if not decision.allowed)

@@ -33,7 +33,7 @@ def test_typing_into_a_filter_leaves_what_matches(user: User):
     assert {"team-vision", "team-speech"} <= set(user.texts(NAMESPACES))
 
 
-def test_a_time_that_cannot_be_read_is_told_and_the_form_stays(user: User):
+def test_a_malformed_time_is_reported_and_the_form_stays(user: User):
     user.open("/decisions")
     user.write("input[name=since]", "yesterdayish")
     user.sees("yesterdayish")

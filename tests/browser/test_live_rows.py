@@ -22,7 +22,7 @@ def follow(user: User, console: Console, namespace: str) -> None:
     user.sees("Nothing new", NEWS)
 
 
-def test_rows_wait_for_whoever_reads(user: User, console: Console):
+def test_new_rows_wait_while_the_user_reads(user: User, console: Console):
     follow(user, console, "waiting")
     user.js("document.querySelector('[data-rows] a.row').focus()")
     append(console.audit, *[refused(namespace="waiting")] * 2)

@@ -88,7 +88,7 @@ def mortal(user: User, certificate: Path, tmp_path: Path) -> Iterator[Console]:
     started.close()
 
 
-def test_a_console_that_is_gone_is_told_and_found_again(user: User, mortal: Console, certificate: Path, tmp_path: Path):
+def test_a_lost_console_is_reported_and_found_again(user: User, mortal: Console, certificate: Path, tmp_path: Path):
     user.open("/decisions")
     user.click("[data-follow]")
     user.sees("Nothing new", NEWS)

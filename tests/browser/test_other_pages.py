@@ -29,7 +29,7 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
     assert user.text("#result .family") in whole
 
 
-def test_the_fleet_is_drawn_first_and_told_in_a_table(user: User):
+def test_the_fleet_is_drawn_above_its_table(user: User):
     user.open("/fleet?view=empty")
     families = user.all("#result .family")
     assert families

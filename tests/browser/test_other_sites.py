@@ -101,7 +101,7 @@ def attack(user: User, victim: str) -> dict[str, str]:
     return user.driver.execute_async_script(f"(async (...arguments) => {{{ATTACK}}})(...arguments)", victim)
 
 
-def test_a_stranger_gets_nothing(visitor: User, stranger: str):
+def test_another_site_gets_no_response(visitor: User, stranger: str):
     own = attack(visitor, stranger)
     assert own["get"].startswith("read 200")
     assert [own[key] for key in ("script", "image", "style", "frame")] == ["loaded", "loaded", "loaded", "read"]
@@ -129,7 +129,7 @@ def test_a_frame_shows_nothing_of_the_console(visitor: User):
         visitor.driver.switch_to.default_content()
 
 
-def test_a_form_of_a_stranger_is_refused(visitor: User):
+def test_a_form_of_another_site_is_refused(visitor: User):
     form = "<form method=post action='${arguments[0]}/'><textarea name=manifest>kind: Pod</textarea><button>Win</button></form>"
     visitor.js(f"document.body.innerHTML = `{form}`", visitor.address)
     visitor.click("button")

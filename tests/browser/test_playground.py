@@ -49,7 +49,7 @@ def test_what_one_types_is_answered_without_a_click(somebody: User):
     somebody.forgive(422)
 
 
-def test_control_enter_asks_at_once(somebody: User):
+def test_control_enter_reviews_at_once(somebody: User):
     somebody.click(EDITOR)
     somebody.chord(Keys.CONTROL, Keys.ENTER)
     somebody.until(lambda: ("POST", f"{somebody.address}/") in somebody.requests())

@@ -44,7 +44,7 @@ def test_the_switch_turns_the_theme_and_the_browser_remembers_it(user: User):
     assert user.js(BACKGROUND) == LIGHT  # the choice goes before the system
 
 
-def test_whoever_has_chosen_nothing_gets_what_the_system_has(user: User):
+def test_the_default_theme_is_that_of_the_system(user: User):
     user.prefers("dark")
     user.open("/health")
     assert user.js(BACKGROUND) == DARK

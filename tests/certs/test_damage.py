@@ -59,7 +59,7 @@ def test_damage_is_repaired(api: CertsApiServer, certs: Certs, damage: Damage):
 
 
 @pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
-def test_secrets_that_somebody_made_beforehand(api: CertsApiServer, certs: Certs, data: dict[str, bytes]):
+def test_secrets_that_existed_before(api: CertsApiServer, certs: Certs, data: dict[str, bytes]):
     for path in (TLS, AUTHORITY):
         api.put_secret(path, data, type="Opaque")
     assert certs("ensure").code == 0

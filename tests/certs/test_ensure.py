@@ -149,7 +149,7 @@ def test_an_interrupted_run_is_taken_further_by_the_next(
 
 
 @pytest.mark.parametrize("path", [TLS, MUTATING, VALIDATING, AUTHORITY])
-def test_whoever_is_overtaken_looks_again(api: CertsApiServer, certs: Certs, path: str):
+def test_a_run_that_is_overtaken_reads_again(api: CertsApiServer, certs: Certs, path: str):
     """Between the first run's read and its write of an object, a second run changes the CA from end to end."""
     certs("ensure")
     overtaken: list[int] = []

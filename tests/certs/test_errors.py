@@ -134,7 +134,7 @@ def test_a_write_that_was_done_though_no_answer_came(api: CertsApiServer, certs:
     assert certs("show").code == 0
 
 
-def test_nobody_is_there(certs: Certs):
+def test_no_api_server_answers(certs: Certs):
     with CertsApiServer() as gone:
         kubeconfig = gone.kubeconfig(certs.kubeconfig)
     assert certs.kubeconfig == kubeconfig
@@ -142,7 +142,7 @@ def test_nobody_is_there(certs: Certs):
 
 
 @pytest.mark.parametrize("content", ["", "rubbish", "{", "clusters: 7", "\x00"])
-def test_a_kubeconfig_that_is_none(certs: Certs, content: str):
+def test_a_malformed_kubeconfig(certs: Certs, content: str):
     certs.kubeconfig.write_text(content)
     said = failing(certs)
     assert said.startswith(f"{certs.kubeconfig}: no credentials for the API server: it ")

@@ -52,7 +52,7 @@ def test_a_change_of_the_ca_takes_three_steps(world: World):
     assert plan(observed(world)) == Plan(())
 
 
-def test_a_change_that_is_asked_for_again_is_the_same_change(world: World):
+def test_a_change_that_is_requested_again_is_the_same_change(world: World):
     run_actions(world, rotate=True)
     following = observed(world).authority.next
     for _ in range(2):
@@ -66,7 +66,7 @@ def test_one_run_changes_the_ca_once(world: World):
     assert observed(world).authority.next is None
 
 
-def test_the_lags_are_the_wish(world: World):
+def test_the_lags_are_configurable(world: World):
     desired = replace(DESIRED, publish_lag=SECOND, serve_lag=2 * SECOND)
     run_actions(world, desired, rotate=True)
     world.time += SECOND

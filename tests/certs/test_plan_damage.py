@@ -116,7 +116,7 @@ def test_a_broken_successor_is_made_anew(world: World):
     assert after.former == (before.next.certificate,)
 
 
-def test_a_strangers_leaf_that_works_is_followed_by_ours_without_a_gap(world: World):
+def test_a_foreign_leaf_that_works_is_followed_by_ours_without_a_gap(world: World):
     ours = observed(world).authority.current
     held = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
     world.put(SERVING, Secret(held), ours=False)

@@ -208,7 +208,7 @@ def test_no_name_breaks_a_column(text: str, width: int):
 
 
 @pytest.mark.parametrize("options", [[], ["--summary"]])
-def test_binary_files_end_soon_and_are_told(run, tmp_path: Path, options: list[str]):
+def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, options: list[str]):
     log = tmp_path / "log"
     log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
     ran = run("audit", *options, log, SAMPLE)

@@ -101,14 +101,14 @@ def test_a_bad_file_ends_it_only_at_the_start(start: Start, tmp_path: Path):
         (["--cluster", "--kubeconfig", "/no/such/file"], "no credentials for the API server"),
     ],
 )
-def test_what_cannot_be_used_is_told(options: list[str], told: str, capsys: pytest.CaptureFixture[str]):
+def test_unusable_options_are_errors(options: list[str], told: str, capsys: pytest.CaptureFixture[str]):
     assert main(["console", *options]) == 2
     errors = capsys.readouterr().err
     assert told in errors
     assert "Traceback" not in errors
 
 
-def test_a_port_that_is_taken_is_told_and_sigterm_ends_the_other(start: Start):
+def test_a_port_in_use_is_an_error_and_sigterm_ends_the_console(start: Start):
     taken = start("--sample")
     command = [str(COMMAND), "console", "--bind", f"127.0.0.1:{taken.port}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
@@ -127,7 +127,7 @@ def ends(console: Running, number: signal.Signals) -> str:
     return errors
 
 
-def test_whoever_opens_it_to_the_world_is_warned(start: Start):
+def test_a_console_on_all_addresses_prints_a_warning(start: Start):
     console = start("--sample", "--allow-host", "console.example.org", bind="0.0.0.0")
     assert console.get("/rules", host="console.example.org") != b""
     with pytest.raises(urllib.error.HTTPError, match="421") as refused:

@@ -82,7 +82,7 @@ def test_warnings_end_with_3_if_they_are_errors(run, directory):
     assert run("doctor", "--from", directory, "--warnings-as-errors").code == 3
 
 
-def test_a_file_that_cannot_be_read_ends_with_2_and_the_rest_is_told(run, directory):
+def test_an_unreadable_file_ends_with_2_and_the_rest_is_checked(run, directory):
     (directory / "bad.yaml").write_text("a: [")
     ran = run("doctor", "--from", directory)
     assert ran.code == 2
@@ -90,7 +90,7 @@ def test_a_file_that_cannot_be_read_ends_with_2_and_the_rest_is_told(run, direct
     assert f"{WELL} ok" in ran.out
 
 
-def test_who_sees_nothing_that_matters_cannot_look(run, tmp_path):
+def test_without_an_object_that_matters_nothing_is_checked(run, tmp_path):
     write(tmp_path, "one", {"kind": "Service", "metadata": {"name": "x", "namespace": "y"}})
     assert run("doctor", "--from", tmp_path).code == 2
     assert run("doctor", "--from", tmp_path / "absent").code == 2

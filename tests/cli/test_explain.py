@@ -104,7 +104,7 @@ def affinity(*zones, operator="In"):
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def test_which_of_equal_nodes_are_left_is_told(run, write):
+def test_the_nodes_that_a_selector_leaves_are_named(run, write):
     heads = ["    fits    n-a, n-b, n-c and 2 more: 4 healthy cards with 100 of memory"]
     heads.append("            your node affinity leaves n-b, n-c, n-d and 1 more")
     assert "\n".join(heads) in among_twins(run, write, affinity=affinity("a", operator="NotIn")).out
@@ -112,7 +112,7 @@ def test_which_of_equal_nodes_are_left_is_told(run, write):
     assert "leaves" not in among_twins(run, write, affinity=affinity("z", operator="NotIn")).out
 
 
-def test_programs_are_told_which_nodes_are_left(run, write):
+def test_the_nodes_that_a_selector_leaves_as_json(run, write):
     def selected(**fields):
         (line,) = among_twins(run, write, "-o", "json", **fields).lines
         return line["explain"][0]["shapes"][0]["selected"]
@@ -309,7 +309,7 @@ def test_a_selector_is_not_set_aside_where_there_is_nothing_to_select(run, write
     assert "so it is ignored" not in out
 
 
-def test_why_nothing_can_be_said_is_told(run, write):
+def test_an_unknown_verdict_has_a_reason(run, write):
     npus = [{"id": str(n), "count": 1, "devmem": 60000 + n, "devcore": 20} for n in range(9)]
     fleet = write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": [ascend_node(npus, {NPU: "9"})]})
     out = explain(run, write, fleet=fleet, limits={NPU: "1"}).out
@@ -324,7 +324,7 @@ def ascend_node(npus, offered, word="Ascend910B3", name="n"):
     return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offered}}
 
 
-def test_pods_of_a_workload_are_told_by_their_place(run, write):
+def test_pods_of_a_workload_are_named_by_their_path(run, write):
     spec = pod(limits={"volcano.sh/gpu-number": "1"})["spec"]
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}}
     ran = run("review", "--explain", "--fleet", FLEETS / "every-family.yaml", write("job.yaml", job))
@@ -409,7 +409,7 @@ def test_a_refusal_and_a_change_have_the_same_form(run, write):
     assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
 
 
-def test_npus_that_the_scheduler_skips_are_told(run, write):
+def test_npus_that_the_scheduler_skips_are_named(run, write):
     npus = [{"id": "a", "count": 1, "devmem": 65536, "devcore": 20}]
     nodes = [ascend_node(npus, {}, name="gated"), ascend_node(npus, {}, "Ascend310P", "elsewhere")]
     fleet = write("fleet.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes})
@@ -419,7 +419,7 @@ def test_npus_that_the_scheduler_skips_are_told(run, write):
     assert told(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
 
 
-def test_nobody_knows_the_labels_of_declared_nodes(run, write):
+def test_the_labels_of_declared_nodes_are_unknown(run, write):
     entry = {"name": "big", "nodes": 2, "family": "gpushare", "cards": [{"type": "T4", "memory": 32000, "count": 2}]}
     policy = write("policy.yaml", {"fleet": {"declared": [entry]}})
     path = write("pod.yaml", pod(limits={"volcano.sh/gpu-number": "2"}, nodeSelector={"zone": "b"}))
@@ -429,7 +429,7 @@ def test_nobody_knows_the_labels_of_declared_nodes(run, write):
     assert (declared["placement"], declared["selected"]) == ("fits", None)
 
 
-def test_nobody_knows_the_ai_cores_of_declared_npus(run, write):
+def test_the_ai_cores_of_declared_npus_are_unknown(run, write):
     entry = {"name": "big", "family": "ascend", "cards": [{"type": "Ascend910A", "memory": 32768, "count": 2}]}
     options = ("--policy", write("policy.yaml", {"fleet": {"declared": [entry]}}))
     limits = {"huawei.com/Ascend910A": "1"}

@@ -120,7 +120,7 @@ def test_the_workloads_of_the_policy(printed, write, workloads, sent):
     assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is sent
 
 
-def test_who_hides_devices_is_told_which_pods_are_not_sent(run, write):
+def test_a_config_that_hides_devices_needs_all_pods(run, write):
     config = write("device-config.yaml", {"nvidia": {"overwriteEnv": True}})
     assert "--all-pods" in run("manifests", "--device-config", config).err
     assert run("manifests", "--device-config", config, "--all-pods").err == ""

@@ -44,7 +44,7 @@ def test_the_cluster_with_everything():
 
 
 @pytest.mark.parametrize("place", ["", "/", "a/", "/a", "a/b/c"])
-def test_a_place_that_is_none(place: str):
+def test_a_malformed_place(place: str):
     with pytest.raises(click.BadParameter, match="is neither NAME nor NAMESPACE/NAME"):
         read("--policy-map", place)
 

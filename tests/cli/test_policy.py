@@ -123,7 +123,7 @@ policies = st.fixed_dictionaries(
 
 
 @given(policies, st.sampled_from(["a", "ab", "b", "c", "cd"]))
-def test_what_is_told_is_what_the_webhook_does(policy, namespace):
+def test_the_effective_policy_is_what_the_webhook_does(policy, namespace):
     told, holds = effective_policy(policy, "file", namespace), policy.levels.of(namespace)
     assert told.exempt is holds.exempt
     assert told.exempt or {row.id: row.level for row in told.levels} == holds.levels
@@ -265,7 +265,7 @@ def test_only_what_differs(check):
 # --- bad files, warnings, strangers ---------------------------------------------------------------------------------
 
 
-def test_warnings_fail_only_if_asked_to(check):
+def test_warnings_fail_on_request_only(check):
     doubtful, fine = {"namespaces": [{"match": ["default"]}]}, {"rules": {"card-count": "warn"}}
     assert check(doubtful).code == 0
     assert check(doubtful, "--warnings-as-errors").code == 3
@@ -274,7 +274,7 @@ def test_warnings_fail_only_if_asked_to(check):
     assert json.loads(check(doubtful, "-o", "json").out)["warnings"][0]["path"] == "namespaces.0"
 
 
-def test_text_of_strangers_is_made_visible(check, run, write):
+def test_control_characters_are_escaped(check, run, write):
     policy = {
         "namespaces": [{"match": ["a\x1b[31m"]}],
         "trustedUsers": ["\x1b[31m"],

@@ -65,7 +65,7 @@ def test_what_if_the_split_count_were_another(run, write):
     assert summary["summary"]["otherDigests"] == []
 
 
-def test_other_inputs_are_told(run):
+def test_other_inputs_are_listed(run):
     ran = run("replay", LOG)
     assert ran.code == 1
     assert "16 made with another fleet (" in ran.out
@@ -74,7 +74,7 @@ def test_other_inputs_are_told(run):
     assert "another policy" not in ran.out
 
 
-def test_what_cannot_be_explained_is_told(run, tmp_path: Path):
+def test_decisions_that_are_not_reproduced_are_counted(run, tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(LOG.read_bytes().replace(b"write 100 or less", b"write a hundred or less"))
     ran = run("replay", *INPUTS, log)
@@ -83,7 +83,7 @@ def test_what_cannot_be_explained_is_told(run, tmp_path: Path):
     assert "by another version of the webhook, or nodes have other names or labels now" in ran.out
 
 
-def test_what_the_log_does_not_hold_is_told(run, tmp_path: Path):
+def test_decisions_without_their_pod_are_counted(run, tmp_path: Path):
     log = tmp_path / "log"
     records = [{**json.loads(line), "request": {"omitted": "too large"}} for line in LOG.read_bytes().splitlines()]
     log.write_text("".join(json.dumps(record) + "\n" for record in records))

@@ -142,7 +142,7 @@ def test_a_recorded_review_keeps_its_own_words(path, run):
         assert not line["patch"]
 
 
-def test_a_user_of_a_recorded_review_is_heard(run, write):
+def test_the_user_of_a_recorded_review_counts(run, write):
     review = json.loads((REVIEWS / "gpu-pod1.update.json").read_text())
     review["request"]["object"]["metadata"]["annotations"] = {"volcano.sh/vgpu-node": "gpu-a"}
     codes = []
@@ -324,7 +324,7 @@ def test_a_refusal_beats_a_warning_and_bad_input_beats_both(run, write, tmp_path
     assert run("review", "--warnings-as-errors", path, tmp_path / "absent").code == 2
 
 
-def test_good_files_are_told_among_bad_ones(run, write, tmp_path):
+def test_good_files_are_reviewed_among_bad_ones(run, write, tmp_path):
     broken = write("broken.yaml", "a: [")
     ran = run("review", "-o", "json", write("a.yaml", pod("a")), broken, tmp_path / "absent", write("b.yaml", pod("b")))
     assert ran.code == 2
@@ -390,7 +390,7 @@ def python(*argv: object):
 
 
 @pytest.mark.parametrize("enforcement", ["warn", "audit"])
-def test_what_a_policy_does_not_enforce_is_told_as_what_would_be(run, write, enforcement: str):
+def test_a_policy_that_does_not_enforce_shows_what_would_happen(run, write, enforcement: str):
     policy = write("policy.yaml", {"enforcement": enforcement})
     inputs = ["--fleet", SAMPLES / "fleet.yaml", "--device-config", SAMPLES / "device-config.yaml", "--policy", policy]
     refused, repaired = SAMPLES / "pod-refused.yaml", SAMPLES / "pod-repaired.yaml"

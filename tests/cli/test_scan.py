@@ -250,7 +250,7 @@ def test_standard_input_and_hostile_names():
     assert b"\\x1b[31mred" in ran.stdout
 
 
-def test_a_large_yaml_file_is_told_how_to_be_read(run, write, monkeypatch):
+def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):
     monkeypatch.setattr("webhook.offline.manifests.MAX_MANIFEST_BYTES", 1000)
     ran = run("scan", write("big.yaml", yaml.safe_dump(many())))
     assert ran.code == 2
@@ -293,7 +293,7 @@ def test_memory_is_bounded(tmp_path):
     assert peaks[1] < peaks[0] + 8_000, "KiB"
 
 
-def test_progress_is_told_to_a_terminal_only(tmp_path, write):
+def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
     path = write("all.json", listed(*[stored(f"p{number}") for number in range(300)]))
     script = (
         "import sys; from webhook.cli import progress; progress.EVERY = 0.01; "
@@ -462,7 +462,7 @@ def test_a_kind_is_read_in_the_version_that_the_cluster_serves(run, api, cluster
     assert ran.err == ""
 
 
-def test_what_may_not_be_read_is_told_and_the_rest_reported(run, api, cluster):
+def test_a_forbidden_kind_is_reported_and_the_rest_scanned(run, api, cluster):
     everything(api, stored("a", 150))
     api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "cronjobs is forbidden"))
     ran = run("scan", *cluster, "-A")
@@ -507,7 +507,7 @@ def test_reports_stay_when_not_everything_could_be_read(run, api, cluster):
     assert ran.code == 2
 
 
-def test_a_report_that_cannot_be_written_is_told(run, api, cluster, monkeypatch):
+def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster, monkeypatch):
     everything(api, stored("a", 150))
     monkeypatch.setattr(Handler, "do_POST", lambda handler: handler.refuse(403, "may not create"))
     ran = run("scan", *cluster, "-A", "--report")
@@ -523,7 +523,7 @@ def test_without_the_crd_nothing_is_read(run, api, cluster):
     assert not api.asked("/api/v1/pods")
 
 
-def test_a_cluster_that_does_not_answer_is_told(run, api, cluster):
+def test_a_cluster_that_does_not_answer_is_an_error(run, api, cluster):
     api.stop()
     ran = run("scan", *cluster)
     assert ran.code == 2

@@ -129,7 +129,7 @@ def test_the_summary(client: Any):
     assert ask(client, "/summary?user=chris*")["decisions"] == 2
 
 
-def test_of_many_names_the_most_refused_are_told(tmp_path: Path):
+def test_of_many_names_the_most_refused_are_listed(tmp_path: Path):
     client = browse(write(tmp_path / "log", [{**LINES[1], "namespace": f"n{at}"} for at in range(150)]))
     found = ask(client, "/summary")
     assert len(found["namespaces"]) == len(found["refused"]) == 100
@@ -159,7 +159,7 @@ def test_no_pair_is_made_up(tmp_path: Path):
     assert [ask(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [None] * 4
 
 
-def test_pods_of_one_minute_are_told_apart(tmp_path: Path):
+def test_pods_of_one_minute_are_distinguished(tmp_path: Path):
     who = {key: LINES[0][key] for key in ("user", "namespace")}
     other = {**LINES[4], **who, "time": "2026-11-20T08:04:00.001000Z"}
     client = browse(write(tmp_path / "log", [LINES[0], other, LINES[1], {**LINES[5], **who, "time": LINES[1]["time"]}]))
@@ -167,7 +167,7 @@ def test_pods_of_one_minute_are_told_apart(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("length", "told"), [(300, [2, 1]), (301, [None, None])])
-def test_no_pair_is_looked_for_by_a_name_that_is_none(tmp_path: Path, length: int, told: Any):
+def test_no_pair_is_looked_for_by_a_name_that_is_too_long(tmp_path: Path, length: int, told: Any):
     pod = {"pod": {"spec": {"containers": []}}}
     both = {
         **LINES[0],

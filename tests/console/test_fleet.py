@@ -141,7 +141,7 @@ def test_a_hostile_pattern_is_quick():
         within(5, lambda name=pattern: fleet(client, name=name))
 
 
-def test_skipped_nodes_are_told_with_what_they_lack():
+def test_skipped_nodes_are_listed_with_what_they_lack():
     card = (10, 16_000, "A10")
     lacking = {name: amount for name, amount in GATES.items() if name != names.VGPU_MEMORY}
     client = console([vgpu_node("fine", card), *(vgpu_node(f"lacks-{at}", card, offered=lacking) for at in range(12))])
@@ -220,7 +220,7 @@ def test_hostile_text_stays_text_and_hostile_numbers_stay_bounded():
     assert r"\u202e" in unescape(page.text)
 
 
-def test_half_a_character_in_a_name_is_told():
+def test_half_a_character_in_a_name_is_escaped():
     client = console([vgpu_node("half\ud800", (10, 16_000, "A\udfff10"))])
     assert family(client, "vgpu")["shapes"][0]["names"] == ["half\ud800"]
     assert r"half\ud800" in client.get("/fleet").text

@@ -282,7 +282,7 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
         pass
 
 
-def test_a_place_that_becomes_free_is_taken_by_who_waits(monkeypatch):
+def test_a_free_place_is_taken_by_a_waiting_request(monkeypatch):
     monkeypatch.setattr(guard, "WAIT_SECONDS", 3600.0)  # who waits in vain makes the test hang
     held = [guard.computing() for _ in range(guard.MAX_COMPUTING)]
     for place in held:

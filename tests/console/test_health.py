@@ -196,7 +196,7 @@ def test_nothing_wrong_is_said_with_what_was_not_looked_at(client):
     assert "No problem found, but not everything could be checked" in page
 
 
-def test_the_audit_log_is_told_with_its_span_and_what_was_skipped(tmp_path):
+def test_the_audit_log_has_its_span_and_what_was_skipped(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
     journal = LogFollower(str(file))
@@ -313,7 +313,7 @@ def test_a_result_holds_for_a_minute_and_one_look_serves_all():
     assert look.times == 1
 
 
-def test_it_looks_again_when_asked_to_and_when_the_result_is_old(monkeypatch):
+def test_it_looks_again_on_request_and_when_the_result_is_old(monkeypatch):
     look = Look()
     client = console(doctor=Examiner("samples", look))
     ask(client)
@@ -327,7 +327,7 @@ def test_it_looks_again_when_asked_to_and_when_the_result_is_old(monkeypatch):
     assert look.times == 3
 
 
-def test_nobody_waits_for_a_look_that_takes_long():
+def test_a_page_does_not_wait_for_a_slow_check():
     look = Look(held=True)
     client = console(doctor=Examiner("samples", look))
     page = client.get("/health").text
@@ -388,7 +388,7 @@ def test_a_failed_look_is_repeated_sooner(monkeypatch):
     assert found["lines"]
 
 
-def test_many_who_ask_at_once_are_served_by_one_look():
+def test_concurrent_requests_share_one_check():
     look = Look(held=True)
     client = console(doctor=Examiner("samples", look))
     found = []
@@ -402,7 +402,7 @@ def test_many_who_ask_at_once_are_served_by_one_look():
     assert [bool(each["lines"]) for each in found] == [True] * 6
 
 
-def test_versions_and_uptime_are_told(client):
+def test_versions_and_uptime_are_shown(client):
     found = health(client)
     assert found["python"].startswith("3.")
     assert found["uptimeSeconds"] > 0

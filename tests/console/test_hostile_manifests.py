@@ -273,7 +273,7 @@ def test_nothing_of_it_becomes_markup(harmless, evil):
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_nor_of_what_stands_in_the_other_fields(client, harmless, evil):
+def test_nothing_of_the_other_fields_becomes_markup(client, harmless, evil):
     for data in ({"settings": evil}, {"settings": f"rules.{evil}=deny"}, {"split": evil}, {"namespace": evil * 20}):
         answer = client.post("/", data={"manifest": manifest("plain"), **data})
         page = Page(answer.text)

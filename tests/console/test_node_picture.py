@@ -162,7 +162,7 @@ def test_a_refused_card_is_hatched_and_says_why():
     assert "refused first by card 7" in " ".join(words)
 
 
-def test_the_picture_is_told_to_who_does_not_see_it():
+def test_the_picture_has_a_description():
     tree, _ = read(drawn(*TWO))
     assert tree.attrib["role"] == "img"
     assert tree.find("title").text == "gpu-a"

@@ -169,7 +169,7 @@ def test_models_have_names_of_their_own(document):
     assert [name for name in document["components"]["schemas"] if "__" in name] == []
 
 
-def test_each_parameter_is_asked_for(document):
+def test_each_parameter_is_used(document):
     for each in OPERATIONS:
         fields = {field.alias or name for name, field in each.request.model_fields.items()}
         used = {key for question in QUESTIONS[each.id] for key in question}

@@ -94,7 +94,7 @@ def test_a_gang_is_drawn_on_the_nodes(client):
     assert "worker" in first["text"]
 
 
-def test_an_unknown_example_is_none(client):
+def test_an_unknown_example_is_not_found(client):
     answer = client.get("/?example=nonsense<b>")
     assert answer.status_code == 404
     assert "nonsense&lt;b&gt;" in answer.text
@@ -110,7 +110,7 @@ def test_a_refusal_stands_where_it_stands(client):
     assert "/rules/cores-range?kind=validation" in [each.get("href") for each in page.all("a")]
 
 
-def test_what_would_help_is_told_of_each_kind_of_node(client):
+def test_each_kind_of_node_has_its_advice(client):
     limits = "volcano.sh/vgpu-number: 1\n        volcano.sh/vgpu-memory: 50000"
     page = post(client, POD.replace("volcano.sh/vgpu-cores: 150", limits))
     assert [words(each) for each in page.all("span", "placement")].count("✕ never") >= 1
@@ -144,7 +144,7 @@ def test_a_large_file_is_refused_and_left_nowhere(client):
     assert "larger than 256 KiB" in words(shown(answer).one("section", "verdict bad"))
 
 
-def test_an_empty_file_field_is_none(client):
+def test_an_empty_file_field_is_ignored(client):
     page = shown(client.post("/", data={"manifest": POD, "file": (io.BytesIO(b""), "")}))
     assert "Refused" in words(page.one("section", "verdict"))
 
@@ -233,7 +233,7 @@ def test_a_workload_shows_how_its_pods_change(client):
     assert "its pods will never run: correct cores-range" in words(page.one("section", "verdict"))
 
 
-def test_an_unknown_fleet_is_told_with_what_to_do():
+def test_an_unknown_fleet_is_shown_with_what_to_do():
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=None)))).test_client()
     page = shown(client.get("/"))
     assert "--fleet FILE" in words(page.one("p", "note warn"))
@@ -247,7 +247,7 @@ def test_it_takes_no_device_for_no_question(client):
     assert page.all("section", "family") == []
 
 
-def test_what_is_none_of_its_business_is_called_so(client):
+def test_other_kinds_are_not_reviewed(client):
     page = post(client, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}")
     assert "Nothing to review: neither a pod nor a workload." in words(page.one("section", "verdict"))
 

@@ -64,27 +64,27 @@ def test_a_bug_gives_a_sentence_and_no_traceback(broken, caplog, path):
     assert not [record for record in caplog.records if "\x1b" in record.getMessage()]  # caplog.text leaves these out
 
 
-def test_what_cannot_be_used_is_told_without_what_a_terminal_or_browser_would_obey(broken):
+def test_unusable_input_is_reported_escaped(broken):
     answer = broken.get("/api/v1/unusable")
     assert answer.status_code == 422
     assert answer.json["message"] == r"no <b>what nobody may see</b>\x1b[31m"
 
 
-def test_who_is_turned_away_is_told_when_to_come_back(broken):
+def test_a_refused_request_has_retry_after(broken):
     answer = broken.get("/api/v1/busy")
     assert answer.status_code == 503
     assert answer.headers["Retry-After"] == "7"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/unknown", "/api/v2/rules", "/api/v1/", "/api/v1/rules/unknown", "/api/"])
-def test_a_program_is_told_in_json(client, path):
+def test_a_program_gets_errors_as_json(client, path):
     answer = client.get(path, headers={"Accept": "text/html"})
     assert answer.status_code == 404
     assert answer.content_type == "application/json"
     assert answer.json.keys() == {"status", "reason", "message"}
 
 
-def test_a_person_is_told_on_a_page_unless_they_prefer_json(client):
+def test_a_browser_gets_errors_as_a_page_unless_it_prefers_json(client):
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
     for headers in ({}, browser, {"Accept": "*/*"}, {"Accept": "image/png"}, {"Accept": "nonsense"}):
         answer = client.get("/unknown", headers=headers)
@@ -98,7 +98,7 @@ def test_a_person_is_told_on_a_page_unless_they_prefer_json(client):
     "text",
     ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{7*7}}", "\u202egnp.exe", "a\r\nSet-Cookie: x=1"],
 )
-def test_what_somebody_wrote_comes_back_as_text_only(client, text):
+def test_input_comes_back_as_text_only(client, text):
     for path in ("/rules/", "/", "/static/"):
         answer = client.get("/", environ_overrides={"PATH_INFO": path + text.encode().decode("latin-1")}, buffered=True)
         assert answer.status_code == 404
@@ -119,7 +119,7 @@ def check_harmless(page):
     assert ">49<" not in page
 
 
-def test_a_method_that_is_not_taken_is_told_with_those_that_are(client):
+def test_an_unsupported_method_is_refused_with_those_that_are_supported(client):
     answer = client.delete("/rules")
     assert answer.status_code == 405
     assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
@@ -253,7 +253,7 @@ def test_a_body_in_chunks_is_counted_as_it_comes(port):
 
 @pytest.mark.parametrize("chunks", ["zz\r\n", "5;" + "a" * 20_000 + "\r\nabcde\r\n0\r\n\r\n", "2\r\nabcd\r\n0\r\n\r\n"])
 @pytest.mark.parametrize("path", ["/", "/api/v1/review", "/rules"])
-def test_chunks_that_are_none_are_a_mistake_of_who_sends_them(port, path, chunks):
+def test_malformed_chunks_are_a_bad_request(port, path, chunks):
     start = f"POST {path} HTTP/1.1\r\nHost: localhost:{port}\r\nTransfer-Encoding: chunked\r\n\r\n"
     found = exchange(
         port, start.encode(), chunks.encode(), f"GET /next HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
@@ -264,7 +264,7 @@ def test_chunks_that_are_none_are_a_mistake_of_who_sends_them(port, path, chunks
 
 
 @pytest.mark.parametrize("header", ["If-Modified-Since", "If-Unmodified-Since", "If-Range"])
-def test_a_date_beyond_the_calendar_is_a_mistake_of_who_sends_it(client, header):
+def test_a_date_beyond_the_calendar_is_a_bad_request(client, header):
     date = "Fri, 01 Jan 99999999999999 00:00:00 GMT"
     answer = client.get("/static/console.css", headers={header: date, "Range": "bytes=0-9"})
     assert answer.status_code == 400

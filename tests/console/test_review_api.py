@@ -114,7 +114,7 @@ def test_patch_listing_and_object_agree(client):
         assert hanging == list(range(len(found["findings"])))
 
 
-def test_a_refusal_is_told_as_kubectl_prints_it(client):
+def test_a_refusal_is_worded_as_kubectl_prints_it(client):
     (found,) = reviewed(client, BAD)["documents"]
     assert found["message"].startswith(
         'Error from server (Forbidden): error when creating "manifest.yaml": admission webhook "pods.vgpu-webhook.svc" '
@@ -259,7 +259,7 @@ def test_a_gang_is_laid_out_on_the_nodes(client):
     ],
 )
 @each_case("operation", ["review", "explain"])
-def test_a_bad_question_is_told_what_is_wrong(client, operation, question, status, words):
+def test_a_bad_request_is_refused_with_the_reason(client, operation, question, status, words):
     answer = client.post(f"/api/v1/{operation}", json=question)
     assert answer.status_code == status
     assert words in answer.json["message"]
@@ -295,7 +295,7 @@ def test_only_so_many_pods_of_a_document_are_explained(client):
     assert told["morePods"] == 15
 
 
-def test_models_of_any_length_are_told_in_short():
+def test_long_models_are_shortened():
     nodes = [vgpu_node(f"node-{at}", (10, 16_000, f"model-{at}-" + "m" * 100_000)) for at in range(20)]
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
     answer = ask(client, "explain", POD)

@@ -128,7 +128,7 @@ def test_enforcement_and_a_repair_that_is_off():
     assert "<code>enforcement:" not in client.get("/rules?namespace=team-a").text
 
 
-def test_a_rule_that_is_not_there_is_told_where_to_look(client):
+def test_an_unknown_rule_is_not_found(client):
     for path in ("/rules/no-such", "/api/v1/rules/no-such"):
         answer = client.get(path)
         assert answer.status_code == 404

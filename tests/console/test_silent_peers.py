@@ -44,7 +44,7 @@ def answers(port: int, timeout: float = 5) -> bool:
 
 
 @pytest.mark.parametrize("port", [10 * PATIENCE], indirect=True)
-def test_they_do_not_keep_the_others_out(port: int):
+def test_silent_peers_do_not_keep_the_others_out(port: int):
     silent = []
     for number in range(THREADS + 2):
         silent.append(socket.create_connection(("127.0.0.1", port)))
@@ -56,7 +56,7 @@ def test_they_do_not_keep_the_others_out(port: int):
 
 
 @pytest.mark.parametrize("port", [READING], indirect=True)
-def test_nor_do_those_who_say_a_little_at_a_time(port: int):
+def test_slow_peers_do_not_keep_the_others_out(port: int):
     slow = []
     for number in range(THREADS + 2):
         slow.append(socket.create_connection(("127.0.0.1", port)))

@@ -89,7 +89,7 @@ def test_it_follows_the_same_cluster(webhook: Json, beside: Json):
     assert [getattr(shown, name) for name in settings] == [getattr(served, name) for name in settings]
 
 
-def test_nobody_reaches_it_but_through_the_api_server(beside: Json):
+def test_it_is_reached_through_the_api_server_only(beside: Json):
     host, _, _ = options(console, beside).bind.rpartition(":")
     assert host in LOOPBACK
     assert "ports" not in beside

@@ -122,7 +122,7 @@ def test_dependencies_have_a_layer_of_their_own_before_the_project():
         assert f"--prefix={prefix}" in install.split()
 
 
-def test_it_runs_our_command_as_nobody():
+def test_it_runs_our_command_without_privileges():
     assert arguments("ENTRYPOINT", "") == ['["vgpu-webhook"]']
     assert "vgpu-webhook" in PROJECT["scripts"]
     assert arguments("USER", "") == ["65532:65532"]

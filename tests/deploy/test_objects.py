@@ -80,7 +80,7 @@ def test_the_service_is_the_one_that_is_called_and_finds_the_serving_pods():
         assert not service["spec"]["selector"].items() <= other.items(), kind
 
 
-def test_the_exempt_namespaces_are_named_by_a_label_that_nobody_can_set():
+def test_the_exempt_namespaces_are_named_by_a_label_that_users_cannot_set():
     """But for the probe: the webhook may be installed in any namespace."""
     entries = [entry for document in FOUND for entry in document.get("webhooks", []) if entry["name"] != PROBE]
     selectors = [entry["namespaceSelector"] for entry in entries]

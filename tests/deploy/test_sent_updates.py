@@ -72,7 +72,7 @@ def test_an_injected_device_is_sent(resource: str):
     assert called(USUAL.entries, asked, "/validate") == {"assignments"}
 
 
-def test_without_trusted_users_nobody_is_passed_over():
+def test_without_trusted_users_all_updates_are_sent():
     where = cluster(policy=parse_policy({"trustedUsers": []}, "policy"))
     forged = annotated({"volcano.sh/vgpu-node": "n0"})
     asked = request(forged, "UPDATE", oldObject=annotated(None), userInfo={"username": TRUSTED})

@@ -105,7 +105,7 @@ def test_the_action_reviews_what_its_globs_match(tmp_path: Path):
     assert (done.returncode, len(done.stdout.splitlines())) == (1, 4), done.stderr
 
 
-def test_the_action_fails_on_warnings_if_told_to_and_writes_a_report(tmp_path: Path):
+def test_the_action_can_fail_on_warnings_and_writes_a_report(tmp_path: Path):
     report = tmp_path / "a report"
     spaced = tmp_path / "a pod.yaml"
     spaced.write_text((SAMPLES / "pod-warned.yaml").read_text())

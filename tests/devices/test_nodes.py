@@ -122,7 +122,7 @@ def test_labels_are_kept_and_of_annotations_and_amounts_only_those_of_devices():
         {"metadata": {"annotations": {"team/x": "y"}}, "status": {"capacity": {"cpu": "8"}, "allocatable": []}},
     ],
 )
-def test_a_node_without_devices_is_none(raw):
+def test_a_node_without_devices_is_left_out(raw):
     assert read_node(raw, CONFIG) is None
 
 

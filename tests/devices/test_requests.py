@@ -76,7 +76,7 @@ def test_one_unusable_quantity_makes_the_ask_unusable():
     assert not only({NUMBER: 1, MEMORY: "8.5"}).usable
 
 
-def test_families_and_who_asks_for_them():
+def test_families_and_the_containers_that_request_them():
     asking = DevicePod(
         pod(
             {"limits": {NUMBER: 1, "volcano.sh/gpu-memory": 1}},
@@ -140,7 +140,7 @@ def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():
 
 
 @given(pods())
-def test_any_pod_can_be_asked(raw):
+def test_any_pod_can_be_read(raw):
     asking = DevicePod(PodView(raw), CONFIG)
     names = [container.name for container in asking.view.containers]
     assert len(asking.vgpu) <= len(names)

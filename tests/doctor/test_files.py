@@ -79,7 +79,7 @@ def test_an_absent_object_is_absent_only_where_a_list_of_its_namespace_was_read(
     assert read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy") is None
 
 
-def test_what_is_missing_is_told_with_the_command_that_prints_it(read, tmp_path):
+def test_a_missing_file_is_reported_with_the_command_that_prints_it(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     assert "kubectl get configmaps -A -o yaml" in lines_of("policy", read())[0].remedy
     assert 'del(.data["tls.key"])' in lines_of("serving-certificate", read())[0].remedy
@@ -111,7 +111,7 @@ def test_other_files_and_pipes_are_left_alone(tmp_path):
         facts_from_files([tmp_path], NOW, None)
 
 
-def test_a_directory_that_is_none(tmp_path):
+def test_a_directory_without_manifests(tmp_path):
     with pytest.raises(ConfigError, match="No such file"):
         facts_from_files([tmp_path / "absent"], NOW, None)
 

@@ -57,7 +57,7 @@ def test_a_live_cluster_is_judged_as_its_objects_are(gather):
     assert {line.status for _, line in told(facts)} == {Status.OK}
 
 
-def test_only_the_needed_objects_are_asked_for(gather, api):
+def test_only_the_needed_objects_are_requested(gather, api):
     gather()
     asked = [seen.path for seen in api.requests]
     assert [path for path in asked if asked.count(path) > 1] == ["/api/v1/pods"] * 2  # pods that wait, and bound ones

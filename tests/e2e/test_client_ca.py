@@ -84,7 +84,7 @@ def test_an_api_server_with_the_certificate_is_answered(
     assert {json.loads(line)["clientVerified"] for line in lines.read_text().splitlines()} == {True}
 
 
-def test_an_api_server_without_one_is_refused_and_told_what_to_do(
+def test_an_api_server_without_a_certificate_is_refused_with_advice(
     cluster: Cluster, serve: Serve, authority: Authority, client_ca_file: Path, namespace: str
 ):
     program = serve("--audit-log", "", "--client-ca", str(client_ca_file))

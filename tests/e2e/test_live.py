@@ -27,7 +27,7 @@ def larger_node() -> Object:
     return first | {"metadata": {"name": "larger", "annotations": {REGISTER: register}}}
 
 
-def test_whoever_is_ready_knows_the_cluster(serve: Serve):
+def test_a_ready_replica_has_read_the_cluster(serve: Serve):
     assert "fleet: 4 nodes with devices" in serve("--audit-log", "").readyz()
 
 

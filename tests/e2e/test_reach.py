@@ -53,7 +53,7 @@ def calls(webhook: Program) -> Calls:
 
 
 @pytest.mark.parametrize("file", CREATED, ids=[file.stem for file in CREATED])
-def test_who_asks_for_devices_is_asked_about(file: Path, api: Api, recorded_namespace: str, calls: Calls):
+def test_pods_that_request_devices_are_sent(file: Path, api: Api, recorded_namespace: str, calls: Calls):
     request = json.loads(file.read_bytes())["request"]
     golden = json.loads((ANSWERS / f"{file.stem}.json").read_text())
     answer = create(api, recorded_namespace, request)
@@ -133,13 +133,13 @@ def test_a_misspelt_name_is_refused(written: dict[str, str], meant: str, api: Ap
     assert stored.warnings[0].endswith(f"did you mean {meant}?")
 
 
-def test_the_names_of_other_plugins_are_not_asked_about(api: Api, namespace: str, calls: Calls):
+def test_the_names_of_other_plugins_are_not_sent(api: Api, namespace: str, calls: Calls):
     foreign = {"nvidia.com/gpu": "1", "huawei.com/npu": "1", "example.org/vgpu-num": "1"}
     assert api.post(pods(namespace), pod("foreign", foreign)).status == 201
     assert calls() == {}
 
 
-def test_a_label_and_a_deletion_are_not_asked_about(api: Api, namespace: str, calls: Calls):
+def test_a_label_and_a_deletion_are_not_sent(api: Api, namespace: str, calls: Calls):
     api.post(pods(namespace), device_pod("p"))
     assert calls() == MUTATE | VALIDATE
     assert api.merge(pods(namespace, "p"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
@@ -148,7 +148,7 @@ def test_a_label_and_a_deletion_are_not_asked_about(api: Api, namespace: str, ca
     assert calls() == {}
 
 
-def test_an_ephemeral_container_is_asked_about_in_a_device_pod_alone(api: Api, namespace: str, calls: Calls):
+def test_an_ephemeral_container_is_sent_for_a_device_pod_only(api: Api, namespace: str, calls: Calls):
     for made in (device_pod("device"), pod("plain")):
         api.post(pods(namespace), made)
     calls()
@@ -159,7 +159,7 @@ def test_an_ephemeral_container_is_asked_about_in_a_device_pod_alone(api: Api, n
         assert calls() == expected
 
 
-def test_a_workload_is_asked_about_when_its_template_changes(api: Api, namespace: str, calls: Calls):
+def test_a_workload_is_sent_when_its_template_changes(api: Api, namespace: str, calls: Calls):
     template = {"metadata": {"labels": {"app": "a"}}, "spec": device_pod("p")["spec"]}
     spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"

@@ -34,6 +34,6 @@ def test_failures_stay_in_mind_for_a_while():
 
 
 @pytest.mark.parametrize("wanted", [0.0, 7.0])
-def test_whoever_wants_to_be_left_alone_is(wanted: float):
+def test_a_requested_delay_is_kept(wanted: float):
     delay = Backoff().after(1e6, failed=True, wanted=wanted)
     assert max(wanted, FIRST_DELAY / 2) <= delay <= max(1.2 * wanted, FIRST_DELAY)

@@ -181,7 +181,7 @@ def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bo
     assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))) == f"{api.url}{NODES}: {said}"
 
 
-def test_nobody_waits_for_ever(api: ApiServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch):
+def test_every_wait_ends(api: ApiServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch):
     client = Client(credentials, quiet_seconds=0.2)
     monkeypatch.setattr(module, "WATCH_QUIET_SECONDS", 0.2)
     monkeypatch.setattr(module, "RESPONSE_SECONDS", 0.3)

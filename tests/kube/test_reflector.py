@@ -234,7 +234,7 @@ def test_a_server_that_is_dead_at_first_then_dies_and_comes_back(
 
 
 @pytest.mark.parametrize("fault", [status(500), sends()])
-def test_a_failing_server_is_asked_less_and_less_often(api: ApiServer, start: Start, fault: Any):
+def test_requests_to_a_failing_server_become_less_frequent(api: ApiServer, start: Start, fault: Any):
     """One that ends each watch at once fails, too, however politely it does so."""
     api.fail(NODES, fault)
     start(listed=False)

@@ -48,7 +48,7 @@ def test_the_items_of_a_list(found: list[Any], indent: int | None, step: int, la
     assert read(spelled(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == found
 
 
-def test_items_of_a_pod_list_are_told_their_kind():
+def test_items_of_a_pod_list_get_its_kind():
     text = '{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}],"metadata":{}}'
     assert read(text) == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
 

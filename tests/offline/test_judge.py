@@ -59,7 +59,7 @@ def test_a_pod_that_went_through_the_webhook_and_was_placed_is_fine():
     assert judged(placed()).requests_devices
 
 
-def test_an_assignment_on_a_pod_that_nobody_placed_was_forged():
+def test_an_assignment_on_a_pod_without_a_node_was_forged():
     pending = placed()
     del pending["spec"]["nodeName"]
     assert found_in(pending) == [("reserved-annotation", "deny")] * 3
@@ -85,7 +85,7 @@ def test_a_node_that_another_scheduler_chose_was_not():
     assert found_in(raw) == [("scheduler-name", "deny")]
 
 
-def test_what_a_repair_cures_is_told_under_the_repair():
+def test_what_a_repair_fixes_is_reported_under_the_repair():
     raw = placed(schedulerName="default-scheduler", tolerations=[], limits=vgpus(1, 99999, 101))
     told = {finding.rule: finding for finding in judged(raw).findings}
     assert [(rule, finding.level) for rule, finding in told.items()] == [
@@ -101,7 +101,7 @@ def test_what_a_repair_cures_is_told_under_the_repair():
     assert told["memory-above-card"].path == "spec.containers[0].resources.limits[volcano.sh/vgpu-memory]"
 
 
-def test_what_comes_to_light_after_a_repair_is_told_too():
+def test_findings_after_a_repair_are_reported_too():
     raw = placed(
         limits={names.VGPU_MEMORY: "1k"}, metadata={"annotations": {**ASSIGNED, "nvidia.com/use-gputype": "H100"}}
     )
@@ -154,7 +154,7 @@ def owned(kind: str, name: str, version: str = "apps/v1", controller: bool = Tru
         (placed(metadata={"ownerReferences": None}), "Pod/train"),
     ],
 )
-def test_pods_are_told_under_their_owner(raw: dict[str, Any], subject: str):
+def test_pods_are_reported_under_their_owner(raw: dict[str, Any], subject: str):
     found = subject_of(raw)
     assert f"{found.kind}/{found.name}" == subject
 

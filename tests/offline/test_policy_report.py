@@ -104,7 +104,7 @@ def test_nothing_left_out_any_more_is_a_change():
     assert after["metadata"]["annotations"] == {}
 
 
-def test_a_report_that_somebody_mangled_is_made_anew():
+def test_a_mangled_report_is_made_anew():
     report = policy_reports([row()], NOW)["team"]
     for mangled in ({"results": None}, {"results": ["x"]}, {"summary": None}):
         after = renewed(report, stored(report) | mangled)

@@ -142,7 +142,7 @@ def test_a_wrong_shape_is_called_by_its_json_type(value, word):
         PodView({"spec": value})
 
 
-def test_fields_that_nobody_reads_may_be_anything():
+def test_unread_fields_may_be_anything():
     pod = {"spec": {"containers": [{"name": 7, "ports": "x", "image": []}], "volumes": None, "hostPID": "yes"}}
     assert PodView(pod).containers[0].name == ""
     assert read_all(PodView(pod))

@@ -81,7 +81,7 @@ def test_every_row_is_counted():
 
 
 @each_case("file", ROWS)
-def test_every_row_is_asked_or_says_why_not(file: str):
+def test_every_row_is_checked_or_has_a_reason(file: str):
     for row in ROWS[file]:
         assert row.keys() <= (ASKED if _applies(row) else IDLE), row
         if _applies(row):

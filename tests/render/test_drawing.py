@@ -163,7 +163,7 @@ def test_the_slices_of_a_pod_lie_on_its_cards():
     assert (card.name, card.kind, card.memory, card.slots) == ("card 7", "NVIDIA GeForce RTX 4090", 24564, 10)
 
 
-def test_no_memory_asked_for_is_the_whole_card():
+def test_without_a_memory_request_the_whole_card_is_drawn():
     (one,) = shapes_explained(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
     (part,) = one.drawing.cards[7].parts
     assert (part.memory, part.label) == (24564, "whole card")
@@ -204,7 +204,7 @@ def test_cards_say_why_they_refuse_and_what_they_had_given_before():
         (vgpus(1, 1), {"volcano.sh/vgpu-mode": "mig"}, ""),
     ],
 )
-def test_a_refusal_is_told_on_the_card_or_below(limits, annotations, refusal):
+def test_a_refusal_is_on_the_card_or_below(limits, annotations, refusal):
     (one,) = shapes_explained(pod(("main", limits), annotations=annotations), fleet_in("rtx4090.yaml"))
     assert {card.refusal for card in one.drawing.cards} == {refusal}
     assert one.drawing.note == one.refusal.message

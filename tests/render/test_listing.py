@@ -100,7 +100,7 @@ def test_long_lines_are_cut():
     assert len(line.text) == MAX_TEXT
 
 
-def test_a_large_object_is_told_by_what_changed_and_what_was_found():
+def test_a_large_object_is_listed_where_it_changed_or_has_findings():
     many = {f"k{n}": [{"a": 1, "b": {"c": "x"}}] * 3 for n in range(3_000)}
     before = {"data": many, "spec": {"x": 1, "rest": many}, "last": 1}
     after = {**before, "spec": {"x": 2, "rest": many}}

@@ -46,7 +46,7 @@ def test_exactly_its_rule_speaks(row: RuleEntry):
 
 
 @every_rule
-def test_its_author_hears_of_it_as_the_level_says(row: RuleEntry):
+def test_the_response_follows_the_level(row: RuleEntry):
     found = example(row)
     if row.level == REPAIR:
         assert found.outcome.allowed

@@ -115,7 +115,7 @@ def test_every_rule_has_a_case_file_and_every_case_file_a_rule():
 
 
 @each_case("room, rule", EVERY_RULE, ids=[f"{room}/{rule.id}" for room, rule in EVERY_RULE])
-def test_a_rule_is_told_in_the_fixed_words(room: str, rule: Mutation | Validation):
+def test_a_rule_has_the_fixed_words(room: str, rule: Mutation | Validation):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
     module = import_module(f"webhook.rules.{room}.{rule.id.replace('-', '_')}")
     assert rule is module.RULE

@@ -69,7 +69,7 @@ def test_none_is_written_on_request(start: Start):
     assert program.close() == b""
 
 
-def test_a_full_disk_is_counted_and_told_once(start: Start):
+def test_a_full_disk_is_counted_and_logged_once(start: Start):
     program = start("--audit-log", "/dev/full")
     with program.connect() as connection:
         ask(connection, 30, "full")

@@ -76,7 +76,7 @@ def test_too_large_is_refused_unread(program: Program):
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "in chunks"])
-def test_who_sends_too_much_still_reads_the_answer(program: Program, declared: bool):
+def test_a_client_that_sends_too_much_still_gets_the_answer(program: Program, declared: bool):
     size = 9 * MIB
     with program.connect() as connection:
         if declared:

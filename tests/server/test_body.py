@@ -33,7 +33,7 @@ def test_pieces_are_joined():
     assert read(receiver([])) == b""
 
 
-def test_a_connection_that_ends_is_told_apart():
+def test_a_connection_that_ends_early_raises_an_error_of_its_own():
     for pieces in ([], [b"a"]):
         with pytest.raises(ClientGone):
             read(receiver(pieces, whole=False))

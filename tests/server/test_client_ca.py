@@ -169,7 +169,9 @@ def test_the_same_ca_written_again_cuts_no_connection(guarded: Program, connect:
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nnonsense\n", b"\xff\xfe"])
-def test_a_bad_file_changes_nothing_but_is_told(guarded: Program, connect: Connect, clients: Clients, content: bytes):
+def test_a_bad_file_changes_nothing_and_is_reported(
+    guarded: Program, connect: Connect, clients: Clients, content: bytes
+):
     replace(clients.file, content, 0o644)
     line = until(lambda: [line for line in guarded.readyz().splitlines() if line.startswith("client-ca: ")])[0]
     assert str(clients.file) in line

@@ -55,7 +55,7 @@ def test_then_the_idle(small: Program, held: contextlib.ExitStack):
         answer(newcomer.post("/validate", review()))
 
 
-def test_then_those_who_send_no_body(small: Program, held: contextlib.ExitStack):
+def test_then_those_that_send_no_body(small: Program, held: contextlib.ExitStack):
     for connection in several(small, held, MOST):
         connection.send(BODY)
     for _ in range(10):

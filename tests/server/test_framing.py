@@ -74,7 +74,7 @@ def test_a_caller_may_wait_for_100(connection: Connection):
     assert answer(connection.receive())["uid"] == "u-1"
 
 
-def test_a_caller_who_asks_first_is_told_before_sending(connection: Connection):
+def test_a_caller_who_expects_100_is_refused_before_sending(connection: Connection):
     too_much = {"Expect": "100-continue", "Content-Length": str(9 << 20)}
     connection.send(spell("POST", "/validate", headers=JSON | too_much))
     refusal(connection.receive(), 413)

@@ -118,12 +118,12 @@ def serves(program: Program) -> None:
         answer(program.post("/validate", review()))
 
 
-def test_a_thousand_mute_connections_delay_nobody(besieged: Program, crowd: Crowd):
+def test_a_thousand_mute_connections_delay_no_review(besieged: Program, crowd: Crowd):
     crowd.mute(besieged, 1000)
     serves(besieged)
 
 
-def test_silent_and_slow_ones_delay_nobody(besieged: Program, crowd: Crowd):
+def test_silent_and_slow_connections_delay_no_review(besieged: Program, crowd: Crowd):
     before = besieged.memory()
     crowd.silent(besieged, 500)
     crowd.dripping(besieged, 100, HEAD + b"X-Slow: ")
@@ -140,7 +140,7 @@ def test_mute_silent_and_slow_ones_are_closed(impatient: Program, crowd: Crowd):
     assert crowd.all_closed()
 
 
-def test_a_slow_body_is_told_why(impatient: Program):
+def test_the_response_to_a_slow_body_says_why(impatient: Program):
     with impatient.connect() as connection:
         connection.send(HEAD + b"Content-Length: 1000\r\n\r\n{")
         assert connection.receive().status == 408

@@ -66,7 +66,7 @@ BREAKS = [
 
 
 @pytest.mark.parametrize(("name", "broken"), BREAKS)
-def test_a_broken_file_changes_nothing_but_is_told(served: Served, name: str, broken: str):
+def test_a_broken_file_changes_nothing_and_is_reported(served: Served, name: str, broken: str):
     program = served.program
     failures = program.metric("config_reloads_total", source="settings", result="failure")
     path: Path = getattr(served, name)

@@ -65,7 +65,7 @@ def test_the_port_is_in_use(tls: Authority):
 
 
 @pytest.mark.parametrize("bind", ["8443", "localhost", "127.0.0.1:port", "127.0.0.1:99999", "unix:/x", "192.0.2.1:1"])
-def test_the_address_is_none(refused: Refused, bind: str):
+def test_the_address_is_malformed(refused: Refused, bind: str):
     said = refused("--standalone", bind=bind)
     assert said.startswith(f"error: {bind}: ")
     assert "--bind HOST:PORT" in said

@@ -99,7 +99,7 @@ BREAKS = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _d
 
 
 @pytest.mark.parametrize("damage", BREAKS, ids=[damage.__name__.strip("_") for damage in BREAKS])
-def test_a_bad_pair_changes_nothing_but_is_told(
+def test_a_bad_pair_changes_nothing_and_is_reported(
     reloading: Program, authority: Authority, damage: Callable[[Authority], None]
 ):
     last_good = shown(reloading)
@@ -121,7 +121,7 @@ def test_a_bad_pair_changes_nothing_but_is_told(
     assert "Traceback" not in reloading.log()
 
 
-def test_a_standing_problem_is_told_once(reloading: Program, authority: Authority):
+def test_a_standing_problem_is_logged_once(reloading: Program, authority: Authority):
     told = reloading.log().count("ERROR")
     authority.key.unlink()
     until(lambda: "last good" in reloading.readyz())

@@ -52,7 +52,7 @@ def memory(said: Said) -> int:
     return said.setting.value.vgpu.default_memory
 
 
-def test_only_one_name_is_asked_for(device_config: Said):
+def test_only_one_name_is_requested(device_config: Said):
     for reflector, (namespace, _) in zip(device_config.setting.reflectors, PLACES, strict=True):
         assert reflector.path == f"/api/v1/namespaces/{namespace}/configmaps"
         assert reflector.query == {"fieldSelector": "metadata.name=config"}

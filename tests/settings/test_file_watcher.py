@@ -75,7 +75,7 @@ def test_each_change_is_loaded_once(seen: Seen):
 @pytest.mark.parametrize(
     ("error", "problem"), [(ConfigError("not good"), "not good"), (ValueError("a bug"), "ValueError('a bug')")]
 )
-def test_a_problem_is_told_once_and_goes_with_the_next_good_version(seen: Seen, error: Exception, problem: str):
+def test_a_problem_is_reported_once_and_ends_with_the_next_good_version(seen: Seen, error: Exception, problem: str):
     def change() -> None:
         seen.load = fails(error)
         seen.write("bad, and longer")

@@ -145,7 +145,7 @@ def test_a_fleet_that_is_half_written(write, text):
         ("kind: List\nkind: List", "not YAML or JSON that can be read: the key 'kind' appears twice"),
     ],
 )
-def test_a_fleet_that_is_none(write, content, message):
+def test_a_file_that_is_no_fleet(write, content, message):
     assert refusal(load_nodes, write(content), CONFIG).startswith(message)
 
 
@@ -190,5 +190,5 @@ def test_queues(write):
         ("kind: QueueList\nitems: [{metadata: {}}]", "there is no queue in it; write all that"),
     ],
 )
-def test_queues_that_are_none(write, content, message):
+def test_a_file_without_queues(write, content, message):
     assert refusal(load_queues, write(content)).startswith(message)

@@ -107,7 +107,7 @@ def test_it_knows_the_files_before_it_runs(files: SettingsPaths):
     assert [state.digest for state in watcher.statuses()] == [digests[part] for part in ("config", "policy", "fleet")]
 
 
-def test_what_nobody_gives_has_an_origin(tmp_path: Path):
+def test_settings_that_are_not_given_have_an_origin(tmp_path: Path):
     watcher = SettingsWatcher(SettingsPaths(), None)
     assert [state.source.origin for state in watcher.statuses()] == [
         "Volcano's built-in defaults",
@@ -165,7 +165,7 @@ def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsPaths, 
     assert watcher.statuses() == before, "it is what it was before"
 
 
-def test_a_file_that_cannot_be_read_is_told_without_a_gap(files: SettingsPaths):
+def test_an_unreadable_file_is_reported_without_a_gap(files: SettingsPaths):
     """It is tried again at each look, and nobody who asks meanwhile hears that all is well."""
     watcher = SettingsWatcher(files, None)
     files.policy.unlink()
@@ -199,7 +199,7 @@ def test_a_pipe_is_read_once(files: SettingsPaths):
         until(lambda: watcher.snapshot.digests["policy"] != digest)
 
 
-def test_parts_are_kept_where_asked(files: SettingsPaths, cluster: ClusterOptions):
+def test_inputs_are_kept_on_request(files: SettingsPaths, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_inputs"):
         _ = SettingsWatcher(files, None).inputs
     watcher = SettingsWatcher(files, None, keep_inputs=True)
@@ -317,7 +317,7 @@ def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster
         until(lambda: watcher.snapshot.settings.scheduler_name == "other")
 
 
-def test_an_api_server_that_is_dead_is_told_of(api: ApiServer, cluster: ClusterOptions):
+def test_a_dead_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
     api.stop()
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
@@ -361,7 +361,7 @@ def test_it_can_be_stopped_at_any_time(files: SettingsPaths, cluster: ClusterOpt
     until(lambda: not threads())
 
 
-def test_a_bug_is_told_and_the_last_snapshot_stays(
+def test_a_bug_is_logged_and_the_last_snapshot_stays(
     files: SettingsPaths, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     watcher = SettingsWatcher(files, None)

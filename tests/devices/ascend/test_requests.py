@@ -42,7 +42,7 @@ def asked(*limits, **others):
         ({"cpu": "1"}, []),
     ],
 )
-def test_what_a_container_asks(limits, expected):
+def test_what_a_container_requests(limits, expected):
     assert asked(limits) == expected
 
 

@@ -50,7 +50,7 @@ def test_the_first_container_is_served(cores, index, value):
     assert (found.container.index, found.value) == (index, value)
 
 
-def test_nobody_else_is_served():
+def test_other_containers_are_not_served():
     assert served(pod("0")) is None
     assert served(pod(None, initContainers=["4"], ephemeralContainers=["4"])) is None
     assert not pod("4", label="ascend-910").requests_family(Family.MINDCLUSTER)

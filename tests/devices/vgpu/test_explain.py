@@ -135,7 +135,7 @@ def test_a_selector_refuses_and_the_field_that_does_is_named(nodes, helps):
     assert (told.refusal.reason, told.change) == (Reason.NODES.words, None)
 
 
-def test_the_mode_is_told_before_the_labels():
+def test_the_mode_is_explained_before_the_labels():
     words = Constraints(mode="mig", nodes=NodeSelector(labels=named("m")))
     (told,) = explained([(1, 10)], PLAIN, words=words)
     assert (told.refusal.reason, told.change) == (Reason.MODE.words, None)

@@ -215,7 +215,7 @@ def test_a_card_without_slices_is_not_eligible():
     assert (left.cards, left.capacity) == ((), None)
 
 
-def test_what_is_remembered_of_strangers_stays_small():
+def test_the_memory_of_constraints_is_bounded():
     built = fleet(SMALL)
     for index in range(3 * MAX_REMEMBERED):
         assert eligible(Constraints(use_types=(f"T{index}",)), built).complete

@@ -133,7 +133,7 @@ def test_nodes_whose_cards_the_scheduler_does_not_see_are_left_out():
         {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: 5}}},
     ],
 )
-def test_a_node_without_cards_is_none(raw):
+def test_a_node_without_cards_is_left_out(raw):
     assert read_node(raw, CONFIG) is None
 
 

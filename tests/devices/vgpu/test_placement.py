@@ -181,7 +181,7 @@ def test_a_container_never_gets_two_slices_of_one_card():
     assert decide([CARD], [Need(1, 1, 0)] * 2) is Placement.FITS
 
 
-def test_an_amount_is_asked_of_every_card():
+def test_an_amount_is_needed_on_every_card():
     cards = [Card("NVIDIA-A", memory, 10) for memory in (30000, 20000, 30000)]
     assert decide(cards, [Need(3, 20000, 100)]) is Placement.FITS
     assert decide(cards, [Need(3, 20001, 100)]) is Placement.NEVER
@@ -204,7 +204,7 @@ def test_every_policy_of_the_scheduler_is_tried(policy, memories, amounts):
 
 
 @pytest.mark.parametrize("policy", ["", "binpack", "spread"])
-def test_an_order_that_the_scheduler_misses_is_told(policy):
+def test_an_order_that_the_scheduler_misses_is_reported(policy):
     """10 belongs on the small card and 15 and 20 on the large ones, which no policy sees when it comes to the 10."""
     large, small = Card("NVIDIA-A", 20, 2), Card("NVIDIA-B", 10, 2)
     cards, wanted = [large, small, large], [Need(1, 10, 0), Need(1, 15, 0), Need(1, 20, 0)]
