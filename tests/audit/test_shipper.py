@@ -134,7 +134,6 @@ from pathlib import Path
 from tests.audit.test_shipper import KEEP, line, stored
 from tests.server.program import until
 from webhook.audit import shipper
-from webhook.audit import shipper
 from webhook.audit.database import Database
 from webhook.audit.follower import LogFollower
 from webhook.audit.store import Retention
