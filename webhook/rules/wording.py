@@ -11,6 +11,7 @@ from webhook.devices.wording import container, memory, quoted, unit
 from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.view import Container
+from webhook.rules.base import Finding
 
 __all__ = [
     "PARTS",
@@ -18,6 +19,8 @@ __all__ = [
     "annotation_path",
     "card_types",
     "container",
+    "find_in_container",
+    "find_resource",
     "left",
     "meant_mebibytes",
     "memory",
@@ -51,6 +54,16 @@ def resource_path(who: Container, resource: str) -> str:
     """The field path of a container's resource."""
     part = "limits" if resource in who.limits or resource not in who.requests else "requests"
     return f"{who.where}.resources.{part}[{resource}]"
+
+
+def find_resource(template: str, who: Container, resource: str, **fields: object) -> Finding:
+    """A finding about a container's resource: the template's sentence, with `{who}` and `{resource}`."""
+    return Finding(resource_path(who, resource), template.format(who=container(who), resource=resource, **fields))
+
+
+def find_in_container(template: str, who: Container, field: str, **fields: object) -> Finding:
+    """A finding about a field below a container: the template's sentence, with `{who}`."""
+    return Finding(f"{who.where}.{field}", template.format(who=container(who), **fields))
 
 
 def annotation_path(key: str) -> str:

@@ -26,15 +26,13 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     for request in pod.npus:
         chip = request.chip
         if request.memory is not None and request.memory > chip.capacity:
-            yield Finding(
-                wording.resource_path(request.container, chip.memory_name),
-                DETAIL.format(
-                    who=wording.container(request.container),
-                    resource=chip.memory_name,
-                    memory=request.memory,
-                    capacity=chip.capacity,
-                    allocatable=chip.allocatable,
-                ),
+            yield wording.find_resource(
+                DETAIL,
+                request.container,
+                chip.memory_name,
+                memory=request.memory,
+                capacity=chip.capacity,
+                allocatable=chip.allocatable,
             )
 
 

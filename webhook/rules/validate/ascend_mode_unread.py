@@ -23,10 +23,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a misspelt hami-core."""
     written = pod.view.annotation(names.VNPU_MODE)
     if written is not None and near_mode(written) == names.MODE_HAMI_CORE and not is_hami_core(pod.view):
-        yield Finding(
-            wording.annotation_path(names.VNPU_MODE),
-            DETAIL.format(mode=wording.quoted(written)),
-        )
+        yield Finding(wording.annotation_path(names.VNPU_MODE), DETAIL.format(mode=wording.quoted(written)))
 
 
 RULE = Validation(

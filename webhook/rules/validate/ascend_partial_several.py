@@ -28,16 +28,14 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         if request.number == 1 or request.memory is None or request.memory > chip.capacity:
             continue
         if chip.booked(request.memory) != chip.allocatable:
-            yield Finding(
-                wording.resource_path(request.container, chip.memory_name),
-                DETAIL.format(
-                    who=wording.container(request.container),
-                    number=request.number,
-                    count=chip.number_name,
-                    resource=chip.memory_name,
-                    memory=request.memory,
-                    allocatable=chip.allocatable,
-                ),
+            yield wording.find_resource(
+                DETAIL,
+                request.container,
+                chip.memory_name,
+                number=request.number,
+                count=chip.number_name,
+                memory=request.memory,
+                allocatable=chip.allocatable,
             )
 
 

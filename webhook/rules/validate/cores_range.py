@@ -20,10 +20,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     name = context.config.vgpu.cores_name
     for request in pod.vgpu:
         if request.cores is not None and request.cores > MOST:
-            yield Finding(
-                wording.resource_path(request.container, name),
-                DETAIL.format(who=wording.container(request.container), resource=name, cores=request.cores),
-            )
+            yield wording.find_resource(DETAIL, request.container, name, cores=request.cores)
 
 
 RULE = Validation(

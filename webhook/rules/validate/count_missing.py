@@ -31,11 +31,14 @@ def _find(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     for request in pod.vgpu:
         if Role.NUMBER not in request.written and not _is_misspelt(vgpu.number_name, request.container, pod, context):
             resource = vgpu.role_names[next(iter(request.written))]
-            yield _finding(request.container, resource, vgpu.number_name, setting_of(vgpu.default_number))
+            setting = setting_of(vgpu.default_number)
+            yield wording.find_resource(DETAIL, request.container, resource, count=vgpu.number_name, setting=setting)
     if pod.requests_family(Family.ASCEND):
         for amount, chip in _uncounted_npus(pod, context):
             if not _is_misspelt(chip.number_name, amount.container, pod, context):
-                yield _finding(amount.container, amount.resource, chip.number_name, "")
+                yield wording.find_resource(
+                    DETAIL, amount.container, amount.resource, count=chip.number_name, setting=""
+                )
 
 
 def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Context) -> bool:
@@ -44,13 +47,6 @@ def _is_misspelt(count: str, container: Container, pod: ReviewedPod, context: Co
         return False
     unknown = pod.unknown_names
     return any(each.container is container and each.meant == count for each in unknown)
-
-
-def _finding(container: Container, resource: str, count: str, setting: str) -> Finding:
-    return Finding(
-        wording.resource_path(container, resource),
-        DETAIL.format(who=wording.container(container), resource=resource, count=count, setting=setting),
-    )
 
 
 def setting_of(default_number: int) -> str:

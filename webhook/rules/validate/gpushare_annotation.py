@@ -19,10 +19,7 @@ DETAIL = f"the annotation {names.GPU_UNHEALTHY_IDS} is read on nodes, not on pod
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find the annotation."""
     if names.GPU_UNHEALTHY_IDS in pod.view.annotations:
-        yield Finding(
-            wording.annotation_path(names.GPU_UNHEALTHY_IDS),
-            DETAIL,
-        )
+        yield Finding(wording.annotation_path(names.GPU_UNHEALTHY_IDS), DETAIL)
 
 
 RULE = Validation(

@@ -20,10 +20,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find pods with both keys."""
     annotations = pod.view.annotations
     if names.USE_GPUTYPE in annotations and names.NOUSE_GPUTYPE in annotations:
-        yield Finding(
-            wording.annotation_path(names.NOUSE_GPUTYPE),
-            DETAIL,
-        )
+        yield Finding(wording.annotation_path(names.NOUSE_GPUTYPE), DETAIL)
 
 
 RULE = Validation(

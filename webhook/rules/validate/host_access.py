@@ -31,10 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.judged:
         power = _added_power(container) if "securityContext" in container.raw else None
         if power:
-            yield Finding(
-                f"{container.where}.securityContext.capabilities.add",
-                ADDS.format(who=wording.container(container), power=power),
-            )
+            yield wording.find_in_container(ADDS, container, "securityContext.capabilities.add", power=power)
 
 
 def _of_the_host(pod: DevicePod) -> Iterator[Finding]:

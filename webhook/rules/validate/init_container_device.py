@@ -23,10 +23,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.view.init_containers:
         if families_of(container, pod.roles):
             sidecar = SIDECAR if container.raw.get("restartPolicy") == "Always" else ""
-            yield Finding(
-                f"{container.where}.resources",
-                DETAIL.format(who=wording.container(container), sidecar=sidecar),
-            )
+            yield wording.find_in_container(DETAIL, container, "resources", sidecar=sidecar)
 
 
 RULE = Validation(

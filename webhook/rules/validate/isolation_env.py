@@ -24,10 +24,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         for index, env in container.env():
             name = env.get("name")
             if isinstance(name, str) and (name in known or name.startswith(prefixes)) and not _is_hiding(env):
-                yield Finding(
-                    f"{container.where}.env[{index}]",
-                    DETAIL.format(who=wording.container(container), name=wording.quoted(name)[1:-1]),
-                )
+                yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=wording.quoted(name)[1:-1])
 
 
 def _is_hiding(env: Mapping[str, Any]) -> bool:

@@ -22,10 +22,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             prefix = source.get("prefix")
             name = first_behind(prefix if isinstance(prefix, str) else "", pod.requested)
             if name is not None:
-                yield Finding(
-                    f"{container.where}.envFrom[{index}]",
-                    DETAIL.format(who=wording.container(container), name=name),
-                )
+                yield wording.find_in_container(DETAIL, container, f"envFrom[{index}]", name=name)
 
 
 RULE = Validation(

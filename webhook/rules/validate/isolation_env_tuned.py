@@ -29,10 +29,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             name = env.get("name")
             effect = EFFECTS.get(name) if isinstance(name, str) else None
             if effect:
-                yield Finding(
-                    f"{container.where}.env[{index}]",
-                    DETAIL.format(who=wording.container(container), name=name, effect=effect),
-                )
+                yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=name, effect=effect)
 
 
 RULE = Validation(

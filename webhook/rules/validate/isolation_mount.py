@@ -56,10 +56,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         for kind, index, field, path in _targets(container):
             problem = _problem_of_mount(path) if isinstance(path, str) else None
             if problem:
-                yield Finding(
-                    f"{container.where}.{kind}[{index}].{field}",
-                    MOUNTS.format(who=wording.container(container), path=wording.quoted(path), problem=problem),
-                )
+                place = f"{kind}[{index}].{field}"
+                yield wording.find_in_container(MOUNTS, container, place, path=wording.quoted(path), problem=problem)
     for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
@@ -102,10 +100,7 @@ def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
         before = pod.previous.annotations
     for key, value in pod.view.annotations.items():
         if _injects(key) and not (key in before and before[key] == value):
-            yield Finding(
-                wording.annotation_path(key),
-                INJECTS.format(key=wording.quoted(key)),
-            )
+            yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))
 
 
 def _injects(key: str) -> bool:

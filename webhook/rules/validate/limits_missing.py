@@ -11,16 +11,14 @@ from webhook.devices.requests import DevicePod
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 
+DETAIL = "{who} requests {resource} without a limit, which the API server refuses; write the same amount in limits"
+
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find each device that only requests have."""
     for amount in pod.amounts:
         if amount.resource not in amount.container.limits:
-            yield Finding(
-                wording.resource_path(amount.container, amount.resource),
-                f"{wording.container(amount.container)} requests {amount.resource} without a limit, which the API server "
-                "refuses; write the same amount in limits",
-            )
+            yield wording.find_resource(DETAIL, amount.container, amount.resource)
 
 
 RULE = Validation(

@@ -24,10 +24,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if mode is not None and mode not in MODES:
         meant = near_mode(mode)
         advice = f"did you mean {wording.quoted(meant)}?" if meant else WRITE_ONE
-        yield Finding(
-            wording.annotation_path(names.VGPU_MODE),
-            DETAIL.format(mode=wording.quoted(mode), advice=advice),
-        )
+        detail = DETAIL.format(mode=wording.quoted(mode), advice=advice)
+        yield Finding(wording.annotation_path(names.VGPU_MODE), detail)
 
 
 RULE = Validation(

@@ -18,10 +18,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find a preset node."""
     node = pod.view.node_name
     if node:
-        yield Finding(
-            "spec.nodeName",
-            DETAIL.format(node=wording.quoted(node)),
-        )
+        yield Finding("spec.nodeName", DETAIL.format(node=wording.quoted(node)))
 
 
 RULE = Validation(

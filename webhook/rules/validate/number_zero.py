@@ -23,10 +23,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find counts of 0."""
     for amount in pod.amounts:
         if amount.value == 0 and amount.role is Role.NUMBER and amount.container.kind == REGULAR:
-            yield Finding(
-                wording.resource_path(amount.container, amount.resource),
-                DETAIL.format(who=wording.container(amount.container), resource=amount.resource),
-            )
+            yield wording.find_resource(DETAIL, amount.container, amount.resource)
 
 
 RULE = Validation(

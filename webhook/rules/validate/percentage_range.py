@@ -21,15 +21,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     name = context.config.vgpu.percentage_name
     for request in pod.vgpu:
         if request.percentage is not None and not 1 <= request.percentage <= 100:
-            yield Finding(
-                wording.resource_path(request.container, name),
-                DETAIL.format(
-                    who=wording.container(request.container),
-                    resource=name,
-                    percentage=request.percentage,
-                    why=ABOVE if request.percentage else ZERO,
-                ),
-            )
+            why = ABOVE if request.percentage else ZERO
+            yield wording.find_resource(DETAIL, request.container, name, percentage=request.percentage, why=why)
 
 
 RULE = Validation(

@@ -20,15 +20,13 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     config = context.config.vgpu
     for request in pod.vgpu:
         if request.percentage is not None and 1 <= request.percentage <= 100:
-            yield Finding(
-                wording.resource_path(request.container, config.percentage_name),
-                DETAIL.format(
-                    who=wording.container(request.container),
-                    resource=config.percentage_name,
-                    percentage=request.percentage,
-                    why=_why(pod, context),
-                    memory=config.memory_name,
-                ),
+            yield wording.find_resource(
+                DETAIL,
+                request.container,
+                config.percentage_name,
+                percentage=request.percentage,
+                why=_why(pod, context),
+                memory=config.memory_name,
             )
 
 

@@ -18,10 +18,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find privileged containers."""
     for container in pod.judged:
         if "securityContext" in container.raw and container.security_context().get("privileged") is True:
-            yield Finding(
-                f"{container.where}.securityContext.privileged",
-                DETAIL.format(who=wording.container(container)),
-            )
+            yield wording.find_in_container(DETAIL, container, "securityContext.privileged")
 
 
 RULE = Validation(

@@ -25,13 +25,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
-            detail = DETAIL.format(
-                who=wording.container(amount.container),
-                resource=amount.resource,
-                amount=wording.quoted(amount.raw),
-                problem=_problem(amount, context),
-            )
-            yield Finding(wording.resource_path(amount.container, amount.resource), detail)
+            written, problem = wording.quoted(amount.raw), _problem(amount, context)
+            yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 
 
 def _problem(amount: Amount, context: Context) -> str:

@@ -27,16 +27,11 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if pod.previous is None:
         for key in now:
             if is_reserved(key):
-                yield Finding(
-                    wording.annotation_path(key),
-                    ON_CREATE.format(key=wording.quoted(key)),
-                )
+                yield Finding(wording.annotation_path(key), ON_CREATE.format(key=wording.quoted(key)))
     elif context.user not in context.settings.trusted_users:
         for key in _changed(pod.previous.annotations, now):
-            yield Finding(
-                wording.annotation_path(key),
-                ON_UPDATE.format(user=wording.quoted(context.user), key=wording.quoted(key)),
-            )
+            detail = ON_UPDATE.format(user=wording.quoted(context.user), key=wording.quoted(key))
+            yield Finding(wording.annotation_path(key), detail)
 
 
 def is_reserved(key: str) -> bool:

@@ -25,10 +25,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for key in KEYS:
         if key in pod.view.annotations:
             version = ".".join(map(str, target.volcano))
-            yield Finding(
-                wording.annotation_path(key),
-                DETAIL.format(version=version, key=key),
-            )
+            yield Finding(wording.annotation_path(key), DETAIL.format(version=version, key=key))
 
 
 RULE = Validation(

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
-from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
 
@@ -29,12 +28,8 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     for container in pod.judged:
         for index, env in container.env():
             if wording.shows_devices(env) and not requests_native_gpu(container, pod.roles):
-                yield Finding(f"{container.where}.env[{index}]", _detail(container, pod))
-
-
-def _detail(container: Container, pod: DevicePod) -> str:
-    overrides = Family.GPUSHARE in requested_families(container, pod.roles)
-    return (OVERRIDES if overrides else SHOWS).format(who=wording.container(container))
+                overrides = Family.GPUSHARE in requested_families(container, pod.roles)
+                yield wording.find_in_container(OVERRIDES if overrides else SHOWS, container, f"env[{index}]")
 
 
 RULE = Validation(
