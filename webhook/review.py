@@ -115,9 +115,9 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
 
 def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:
     """Run the validations on a workload as a whole; pods that run already count, so an update is not refused."""
-    for rule, level in effective.for_workload:
+    for rule, level in effective.active:
         if rule.check_workload is not None:
-            for finding in rule.check_workload(workload):
+            for finding in rule.check_workload(workload, workload.context):
                 doubtful = level is Level.DENY and (running or finding.doubtful)
                 yield rule.id, Level.WARN if doubtful else level, finding
 

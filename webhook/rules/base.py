@@ -165,11 +165,9 @@ class Notice:
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
 EVERY_POD = None
-WORKLOADS_ONLY: frozenset[str] = frozenset()  # of no pod
 
 
-def no_findings(_pod: "ReviewedPod", _context: Context) -> Iterable[Finding]:
-    """The check of a rule that reads workloads only."""
+def _no_findings(_pod: "ReviewedPod", _context: Context) -> Iterable[Finding]:
     return ()
 
 
@@ -207,30 +205,31 @@ class Validation:
         id: kebab-case, stable.
         level: the default; the policy may set another.
         summary: what it refuses, for the rule table.
-        check: the findings; none if all is well.
+        check: the findings about a pod; none if all is well. By default, the rule reads workloads only.
+        check_workload: the findings about a workload as a whole; None if the rule reads pods only.
         families: it runs only for pods that request a device of one of these, by default of any; None: for every pod.
         fields: optional fields (`webhook.pod.view`), without which it finds nothing in a pod; none: it reads every pod.
         instead_of: a repair; it runs only where the policy switches that repair off.
         fleet: it follows from what the fleet has, so its denials become warnings while the fleet is autoscaled or unknown.
         verdict: it explains why no node can ever take a pod, and finds nothing in the pods that some node takes.
-        check_workload: the findings about a workload as a whole; None if the rule reads pods only.
     """
 
     id: str
     level: Level
     summary: str
-    check: Callable[["ReviewedPod", Context], Iterable[Finding]]
+    check: Callable[["ReviewedPod", Context], Iterable[Finding]] = _no_findings
+    check_workload: "Callable[[Workload, Context], Iterable[Finding]] | None" = None
     families: frozenset[str] | None = ANY_FAMILY
     fields: frozenset[str] = frozenset()
     instead_of: str = ""
     fleet: bool = False
     verdict: bool = False
-    check_workload: "Callable[[Workload], Iterable[Finding]] | None" = None
 
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Whether it can find anything in a pod with these families and optional fields."""
         return (
-            concerns(self.families, families)
+            self.check is not _no_findings
+            and concerns(self.families, families)
             and (not self.fields or not self.fields.isdisjoint(fields))
             and (not self.instead_of or self.instead_of in repairs_off)
         )

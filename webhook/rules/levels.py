@@ -91,11 +91,6 @@ class Effective:
     repairs_off: frozenset[str]
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
 
-    @property
-    def for_workload(self) -> Active:
-        """The active validations that read a workload as a whole."""
-        return tuple([entry for entry in self.active if entry[0].check_workload is not None])
-
     def for_pod(self, pod: DevicePod) -> Active:
         """The active validations that may find something in a pod, decided once for all pods with the same fields."""
         fields = pod.fields

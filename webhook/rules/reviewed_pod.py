@@ -48,11 +48,13 @@ class ChosenQueue(NamedTuple):
         name: of the queue, which may not exist.
         path: the field that names it, or that would.
         queues: those of the cluster.
+        what: goes to the queue: `pod` or `job`, for messages.
     """
 
     name: str
     path: str
     queues: Queues
+    what: str = "pod"
 
     @property
     def certain(self) -> bool:

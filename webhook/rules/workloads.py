@@ -87,7 +87,7 @@ class Workload:
         if queues is None or not self.is_volcano_job or not self.requests_devices:
             return None
         name = self.raw["spec"].get("queue")
-        return ChosenQueue(name if isinstance(name, str) and name else DEFAULT, "spec.queue", queues)
+        return ChosenQueue(name if isinstance(name, str) and name else DEFAULT, "spec.queue", queues, "job")
 
     @property
     def requests_devices(self) -> bool:

@@ -11,21 +11,19 @@ rule finds nothing.
 from collections.abc import Iterator
 
 from webhook.devices.vgpu.gang import StartsTightly
-from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.workloads import Workload
 
 
-def check(workload: Workload) -> Iterator[Finding]:
+def check(workload: Workload, context: Context) -> Iterator[Finding]:
     """Name the role, and how many of its pods the scheduler places; or count the roles."""
     judged = workload.judged
     if judged is None or not isinstance(judged.verdict, StartsTightly):
         return
     role, placed = judged.roles[0], judged.verdict.placed
     if placed is None:
-        pods, missed = (
-            f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks",
-            "does not place them together",
-        )
+        pods = f"{judged.request.minimum} vGPU pods of {len(judged.roles)} tasks"
+        missed = "does not place them together"
     else:
         pods = f"{judged.gang.needed(role)} pods of {workload.role_name(role)}"
         missed = f"places only {placed} of them"
@@ -40,8 +38,6 @@ RULE = Validation(
     id="gang-fits-tightly",
     level=Level.WARN,
     summary="a gang fits the empty fleet, yet the scheduler's greedy order places too few of its pods",
-    check=no_findings,
     check_workload=check,
-    families=WORKLOADS_ONLY,
     fleet=True,
 )

@@ -12,13 +12,13 @@ from typing import Any
 from webhook import names
 from webhook.pod.gangs import Gang, group_min_member
 from webhook.rules import wording
-from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.workloads import Workload
 
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
 
-def check(workload: Workload) -> Iterator[Finding]:
+def check(workload: Workload, context: Context) -> Iterator[Finding]:
     """Report the first reason that keeps the gang from being complete."""
     if not workload.requests_devices:
         return
@@ -109,7 +109,5 @@ RULE = Validation(
     id="gang-never-complete",
     level=Level.WARN,
     summary="a gang that needs more pods than are ever created at a time",
-    check=no_findings,
     check_workload=check,
-    families=WORKLOADS_ONLY,
 )

@@ -11,13 +11,13 @@ searched are let through.
 from collections.abc import Iterator
 
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts
-from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.workloads import Workload
 
 MAX_NODES = 3  # named in a message
 
 
-def check(workload: Workload) -> Iterator[Finding]:
+def check(workload: Workload, context: Context) -> Iterator[Finding]:
     """Name the role that is too large, or all of them."""
     judged = workload.judged
     if judged is not None and isinstance(judged.verdict, NeverStarts):
@@ -57,8 +57,6 @@ RULE = Validation(
     id="gang-too-large",
     level=Level.DENY,
     summary="a gang of vGPU pods that the empty fleet cannot start",
-    check=no_findings,
     check_workload=check,
-    families=WORKLOADS_ONLY,
     fleet=True,
 )

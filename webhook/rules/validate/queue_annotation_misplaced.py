@@ -8,6 +8,7 @@ Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.qu
 from collections.abc import Iterator
 
 from webhook import names
+from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -27,7 +28,7 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         )
 
 
-def check_workload(workload: Workload) -> Iterator[Finding]:
+def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
     """Look for the annotation on the workload itself."""
     if names.QUEUE_NAME not in workload.annotations or not workload.requests_devices:
         return
@@ -51,5 +52,5 @@ RULE = Validation(
     summary="a queue that is named where Volcano does not read it",
     check=check,
     check_workload=check_workload,
-    fields=frozenset({"annotations"}),
+    fields=ANNOTATIONS,
 )

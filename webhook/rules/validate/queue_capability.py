@@ -24,9 +24,9 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
         yield from _excess(pod.queue, context, pod.slice_request.totals, "the pod requests", pod.queue.path)
 
 
-def check_workload(workload: Workload) -> Iterator[Finding]:
+def check_workload(workload: Workload, context: Context) -> Iterator[Finding]:
     """Compare each pod of a Volcano Job alone, then the gang."""
-    alone = list(_pods_alone(workload)) if workload.queue is not None else []
+    alone = list(_pods_alone(workload, context)) if workload.queue is not None else []
     yield from alone
     gang, chosen = workload.gang, workload.queue
     if gang is None or alone:
@@ -36,19 +36,19 @@ def check_workload(workload: Workload) -> Iterator[Finding]:
     if chosen is None or any(pod.vgpu and pod.slice_request is None for pod in pods):
         return
     totals = [pod.slice_request.totals if pod.slice_request is not None else {} for pod in pods]
-    if chosen is pods[0].queue and any(_excess(chosen, workload.context, totals[0], "", "")):
+    if chosen is pods[0].queue and any(_excess(chosen, context, totals[0], "", "")):
         return  # the template has its own finding
     together = _together(gang, totals)
     who = f"the {min(gang.minimum, gang.replicas)} pods that must start together request"
-    yield from _excess(chosen, workload.context, together, who, gang.path)
+    yield from _excess(chosen, context, together, who, gang.path)
 
 
-def _pods_alone(workload: Workload) -> Iterator[Finding]:
+def _pods_alone(workload: Workload, context: Context) -> Iterator[Finding]:
     for role in workload.roles:
         found = workload.pods[role.template].slice_request
         if found is not None and workload.queue is not None:
             who = f"a pod of {workload.role_name(role)} requests"
-            yield from _excess(workload.queue, workload.context, found.totals, who, "spec.queue")
+            yield from _excess(workload.queue, context, found.totals, who, "spec.queue")
 
 
 def _together(gang: Gang, totals: list[Mapping[Role, int]]) -> Mapping[Role, int]:

@@ -9,21 +9,13 @@ from collections.abc import Iterator
 
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
-    """Look at the state of the pod's queue."""
-    return _closed(pod.queue, context, "pod")
-
-
-def check_workload(workload: Workload) -> Iterator[Finding]:
-    """Look at the state of a Volcano Job's queue."""
-    return _closed(workload.queue, workload.context, "job")
-
-
-def _closed(chosen: ChosenQueue | None, context: Context, what: str) -> Iterator[Finding]:
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+    """Look at the state of the queue."""
+    chosen = reviewed.queue
     queue = chosen.queue if chosen is not None else None
     if chosen is None or queue is None or queue.is_open:
         return
@@ -31,8 +23,8 @@ def _closed(chosen: ChosenQueue | None, context: Context, what: str) -> Iterator
     if conf is None or conf.limits_queues:
         yield Finding(
             chosen.path,
-            f"queue {wording.quoted(queue.name)} is {wording.quoted(queue.state)[1:-1]}, so the {what} would wait until it is "
-            "open again; open it, or name another queue",
+            f"queue {wording.quoted(queue.name)} is {wording.quoted(queue.state)[1:-1]}, so the {chosen.what} would wait "
+            "until it is open again; open it, or name another queue",
             doubtful=conf is None or not chosen.certain,
         )
 
@@ -42,5 +34,5 @@ RULE = Validation(
     level=Level.WARN,
     summary="a queue that is not open",
     check=check,
-    check_workload=check_workload,
+    check_workload=check,
 )

@@ -13,28 +13,20 @@ from collections.abc import Iterator
 from webhook.devices.queues import DEFAULT, ROOT
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
 
-def check(pod: ReviewedPod, _: Context) -> Iterator[Finding]:
-    """Look for the pod's queue."""
-    return _missing(pod.queue, "pod")
-
-
-def check_workload(workload: Workload) -> Iterator[Finding]:
-    """Look for the queue of a Volcano Job."""
-    return _missing(workload.queue, "job")
-
-
-def _missing(chosen: ChosenQueue | None, what: str) -> Iterator[Finding]:
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+    """Look for the queue."""
+    chosen = reviewed.queue
     if chosen is None or chosen.name in (DEFAULT, ROOT) or chosen.queue is not None:
         return
     near = chosen.queues.nearest(chosen.name)
     hint = f"did you mean {wording.quoted(near)}?" if near else "create it, or name one that `kubectl get queues` lists"
     yield Finding(
         chosen.path,
-        f"queue {wording.quoted(chosen.name)} does not exist, so the {what} would wait without an event; {hint}",
+        f"queue {wording.quoted(chosen.name)} does not exist, so the {chosen.what} would wait without an event; {hint}",
     )
 
 
@@ -43,5 +35,5 @@ RULE = Validation(
     level=Level.WARN,
     summary="a queue that does not exist",
     check=check,
-    check_workload=check_workload,
+    check_workload=check,
 )

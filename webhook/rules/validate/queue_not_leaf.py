@@ -11,24 +11,15 @@ from collections.abc import Iterator
 
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 
 MAX_CHILDREN = 3  # named in a message
 
 
-def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
-    """Look for children of the pod's queue."""
-    return _not_leaf(pod.queue, context, "pod")
-
-
-def check_workload(workload: Workload) -> Iterator[Finding]:
-    """Look for children of a Volcano Job's queue."""
-    return _not_leaf(workload.queue, workload.context, "job")
-
-
-def _not_leaf(chosen: ChosenQueue | None, context: Context, what: str) -> Iterator[Finding]:
-    conf = context.settings.target.scheduler
+def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Finding]:
+    """Look for children of the queue."""
+    chosen, conf = reviewed.queue, context.settings.target.scheduler
     if chosen is None or (conf is not None and not conf.nests_queues):
         return
     children = chosen.queues.children(chosen.name)
@@ -38,8 +29,8 @@ def _not_leaf(chosen: ChosenQueue | None, context: Context, what: str) -> Iterat
         condition = "with hierarchical queues" if conf is not None else "if queues are hierarchical,"
         yield Finding(
             chosen.path,
-            f"queue {wording.quoted(chosen.name)} has child queues ({', '.join(named)}{more}); {condition} a {what} in it "
-            "stops the scheduling of the whole cluster; name a queue without children",
+            f"queue {wording.quoted(chosen.name)} has child queues ({', '.join(named)}{more}); {condition} a {chosen.what} in "
+            "it stops the scheduling of the whole cluster; name a queue without children",
             doubtful=conf is None or not chosen.certain,
         )
 
@@ -49,5 +40,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="a queue with child queues, where one pod stops all scheduling",
     check=check,
-    check_workload=check_workload,
+    check_workload=check,
 )

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from webhook import names
 from webhook.devices.vgpu.gang import cards_for
 from webhook.rules import wording
-from webhook.rules.base import WORKLOADS_ONLY, Finding, Level, Validation, no_findings
+from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.workloads import Workload
 
 
-def check(workload: Workload) -> Iterator[Finding]:
+def check(workload: Workload, context: Context) -> Iterator[Finding]:
     """Compare the cards that the pods need with those of the fleet."""
-    fleet = workload.context.fleet
+    fleet = context.fleet
     if fleet is None or not fleet.complete:
         return
     for role in workload.roles:
@@ -37,8 +37,6 @@ RULE = Validation(
     id="spread-exceeds-cards",
     level=Level.WARN,
     summary="the spread policy, and more pods than the fleet has cards for",
-    check=no_findings,
     check_workload=check,
-    families=WORKLOADS_ONLY,
     fleet=True,
 )
