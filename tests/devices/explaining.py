@@ -3,8 +3,8 @@
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
+from webhook.pod.selectors import read_selector
 
 
 def placement_request(view, family, config, part, *, target=None, allowed=()):

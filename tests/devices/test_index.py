@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 from tests import strategies
 from tests.devices import reference
-from tests.devices.test_selectors import MALFORMED
 from tests.examples import examples
+from tests.pod.test_selectors import MALFORMED
 from tests.timing import within
-from webhook.devices import nodes, selectors
+from webhook.devices import nodes
 from webhook.devices.nodes import Index, Node
-from webhook.devices.selectors import (
+from webhook.pod import selectors
+from webhook.pod.selectors import (
     COMPARISON_COST,
     MAX_REQUIREMENTS,
     NodeSelector,

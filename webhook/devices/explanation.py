@@ -17,10 +17,10 @@ from webhook.devices.families import Role
 from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible, Removal
 from webhook.devices.nodes import Index, numbers_of
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import SAMPLE, FleetPart, NodeShape
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR
 from webhook.texts import shorten
 

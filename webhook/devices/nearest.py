@@ -12,8 +12,8 @@ from typing import Annotated, Generic, TypeVar
 from pydantic import PlainSerializer, SkipValidation
 
 from webhook.devices.requests import Amount, DevicePod
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification

@@ -9,8 +9,8 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.selectors import NodeSelector, Operator, Requirement, Term, integer
 from webhook.pod import quantity
+from webhook.pod.selectors import NodeSelector, Operator, Requirement, Term, integer
 
 # The scheduler sees the cards of a node only if it advertises these names; they are fixed, whatever the device config has.
 GATE_NAMES = (names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY)

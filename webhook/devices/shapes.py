@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypedDict, TypeVar
 
 from webhook.devices.nodes import Index, bits, lowest
-from webhook.devices.selectors import NodeSelector
+from webhook.pod.selectors import NodeSelector
 
 SAMPLE = 3  # how many node names a shape remembers for messages
 

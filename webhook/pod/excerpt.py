@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from webhook import names
+from webhook.lenient import at, table
+from webhook.pod.selectors import read_selector
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
 
 MAX_TEXT = 1024  # characters of an annotation
-MAX_DEMANDS = 200  # labels, terms, expressions and values of a pod's demands on its node; with more, rules read none
 
 _LABELS = names.MINDCLUSTER_LABELS
-_TERMS = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 _SPEC_FIELDS = ("schedulerName", "nodeName", "hostPID", "hostIPC")
 _TOLERATION_FIELDS = frozenset({"key", "operator", "value", "effect"})
 _WORKLOAD_ANNOTATIONS = (names.GROUP_MIN_MEMBER, names.QUEUE_NAME)
@@ -54,8 +54,8 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
             spec[kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
-    if "nodeSelector" in pod.spec or "affinity" in pod.spec:
-        spec |= _demands(pod.spec)
+    if (selector := read_selector(pod)) is not None:
+        spec |= selector.json()
     kept: dict[str, Any] = {"spec": spec}
     if pod.annotations and (annotations := read_annotations(pod.annotations)):
         kept["metadata"] = {"annotations": annotations}
@@ -66,16 +66,15 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
 
 def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Take from a workload what rules read of it, its templates left out."""
-    metadata, spec = _mapping(raw.get("metadata")), _mapping(raw.get("spec"))
+    spec = table(raw, "spec")
     kept: dict[str, Any] = {}
-    if name := _only(metadata, ("name",)):
+    if name := _only(table(raw, "metadata"), ("name",)):
         kept["metadata"] = name
-    annotations = _only(_mapping(metadata.get("annotations")), _WORKLOAD_ANNOTATIONS)
-    if annotations:
+    if annotations := _only(table(raw, "metadata", "annotations"), _WORKLOAD_ANNOTATIONS):
         kept.setdefault("metadata", {})["annotations"] = annotations
     fields = _only(spec, _WORKLOAD_FIELDS)
     if isinstance(strategy := spec.get("strategy"), dict):
-        rolling = _only(_mapping(strategy.get("rollingUpdate")), ("maxSurge", "maxUnavailable"))
+        rolling = _only(table(strategy, "rollingUpdate"), ("maxSurge", "maxUnavailable"))
         fields["strategy"] = {**_only(strategy, ("type",)), "rollingUpdate": rolling}
     if isinstance(tasks := spec.get("tasks"), list):
         fields["tasks"] = [_task(task) for task in tasks]
@@ -83,17 +82,13 @@ def excerpt_workload(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _task(task: Any) -> dict[str, Any]:
-    kept = _only(_mapping(task), ("name", "replicas", "minAvailable"))
-    if partition := _only(_mapping(_mapping(task).get("partitionPolicy")), ("minPartitions", "partitionSize")):
+    kept = _only(table(task), ("name", "replicas", "minAvailable"))
+    if partition := _only(table(task, "partitionPolicy"), ("minPartitions", "partitionSize")):
         kept["partitionPolicy"] = partition
-    names_of_tasks = _mapping(_mapping(task).get("dependsOn")).get("name")
+    names_of_tasks = at(task, "dependsOn", "name")
     if isinstance(names_of_tasks, list):
         kept["dependsOn"] = {"name": [_scalar(name) for name in names_of_tasks]}
     return kept
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def read_annotations(annotations: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,67 +104,6 @@ def _labels(labels: Mapping[str, Any]) -> dict[str, Any]:
     """The labels that rules read; a value of another type is wrong whatever it is, so it is kept as a wrong text."""
     found = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
     return {key: value[:MAX_TEXT] if isinstance(value, str) else "" for key, value in found.items()}
-
-
-def _demands(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What the pod demands of its node's labels, piece by piece as it is written; nothing if that is too long to be read."""
-    budget = _Budget()
-    kept: dict[str, Any] = {}
-    try:
-        if isinstance(selector := spec.get("nodeSelector"), dict):
-            kept["nodeSelector"] = {budget.word(key): budget.word(value, 0) for key, value in selector.items()}
-        required = spec.get("affinity")
-        for key in _TERMS:
-            required = required.get(key) if isinstance(required, dict) else None
-        if isinstance(required, list):
-            terms: Any = [_term(term, budget) for term in required]
-            for key in reversed(_TERMS):
-                terms = {key: terms}
-            kept["affinity"] = terms
-    except _TooLong:
-        return {}
-    return kept
-
-
-class _TooLong(Exception):  # it reports no error
-    """Ends the copying of demands that are too long."""
-
-
-class _Budget:
-    def __init__(self) -> None:
-        self._left = MAX_DEMANDS
-
-    def spend(self, amount: int = 1) -> None:
-        self._left -= amount
-        if self._left < 0:
-            raise _TooLong
-
-    def word(self, value: Any, cost: int = 1) -> Any:
-        """A text, cut where it is too long to be read anyway; anything else as nothing."""
-        self.spend(cost)
-        return value[:MAX_TEXT] if isinstance(value, str) else None
-
-
-def _term(term: Any, budget: _Budget) -> dict[str, Any] | None:
-    budget.spend()
-    if not isinstance(term, dict):
-        return None
-    parts = {part: term[part] for part in ("matchExpressions", "matchFields") if term.get(part) is not None}
-    return {
-        part: [_expression(each, budget) for each in found] if isinstance(found, list) else ""
-        for part, found in parts.items()
-    }
-
-
-def _expression(expression: Any, budget: _Budget) -> dict[str, Any] | None:
-    budget.spend()
-    if not isinstance(expression, dict):
-        return None
-    kept = {field: budget.word(expression[field], 0) for field in ("key", "operator") if field in expression}
-    values = expression.get("values")
-    if values is not None:
-        kept["values"] = [budget.word(value) for value in values] if isinstance(values, list) else ""
-    return kept
 
 
 def _container(container: Container, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:

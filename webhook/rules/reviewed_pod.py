@@ -12,7 +12,6 @@ from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
 from webhook.devices.queues import DEFAULT, Queue, Queues
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector, read_selector
 from webhook.devices.unknown import UnknownName, unknown_names
 from webhook.devices.verdict import Never, Verdict
 from webhook.devices.vgpu.eligibility import (
@@ -25,6 +24,7 @@ from webhook.devices.vgpu.eligibility import (
     read_constraints,
 )
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
+from webhook.pod.selectors import NodeSelector, read_selector
 from webhook.pod.view import PodView
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context

@@ -5,11 +5,11 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.wording import container, memory, quoted, unit
 from webhook.pod import quantity
 from webhook.pod.patch import REMOVE, Edit
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.rules.base import Finding
 

@@ -15,9 +15,9 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Never, Reason, Unknown
+from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
 
 CHIP = "huawei.com/Ascend910B3"

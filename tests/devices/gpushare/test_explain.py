@@ -17,9 +17,9 @@ from webhook.devices.gpushare.explain import GpushareExplainer, GpushareSlices, 
 from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import read_selector
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
+from webhook.pod.selectors import read_selector
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")

@@ -10,13 +10,13 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector, Operator, Requirement
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED, Constraints
 from webhook.devices.vgpu.explain import VgpuExplainer
 from webhook.devices.vgpu.feasibility import judge, slice_request
 from webhook.names import NODE_VGPU_REGISTER
+from webhook.pod.selectors import NodeSelector, Operator, Requirement
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "empty")

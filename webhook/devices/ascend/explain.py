@@ -26,8 +26,8 @@ from webhook.devices.drawing import (
 )
 from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
+from webhook.pod.selectors import NodeSelector
 
 HARD_SPLIT = "hard split"
 CHOOSES = "one possibility: the scheduler chooses which NPUs"

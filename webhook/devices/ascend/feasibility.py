@@ -15,8 +15,8 @@ from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import AscendConfig, Chip
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container, PodView
 
 

@@ -23,8 +23,8 @@ from webhook.devices.gpushare.feasibility import judge
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import DevicePod, total
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Never, Reason, Verdict
+from webhook.pod.selectors import NodeSelector
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.gpushare.fleet import GpushareFleet, GpushareShape
 from webhook.devices.requests import DevicePod, ResourceTotal, total
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 
 
 def judge(pod: DevicePod, nodes: NodeSelector | None, fleet: GpushareFleet) -> Verdict:

@@ -9,8 +9,8 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.nodes import Index, Node
-from webhook.devices.selectors import integer
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
+from webhook.pod.selectors import integer
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

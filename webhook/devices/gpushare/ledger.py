@@ -27,9 +27,9 @@ from webhook.devices.ledger import (
 )
 from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod, total
-from webhook.devices.selectors import integer
 from webhook.devices.shapes import FleetPart, Grouping
 from webhook.devices.target import Target
+from webhook.pod.selectors import integer
 
 _SHOWN_TYPE = "gpushare card"
 

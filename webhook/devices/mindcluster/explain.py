@@ -28,8 +28,8 @@ from webhook.devices.mindcluster.feasibility import DVPP, LEVELS, TEMPLATE_CORES
 from webhook.devices.mindcluster.fleet import MindclusterFleet, MindclusterShape
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible, amounts_of_regular, reducible
 from webhook.devices.requests import DevicePod
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Never, Reason, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 
 CHIP = "Ascend 310P"
 LOW, _ = LEVELS

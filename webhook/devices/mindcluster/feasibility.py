@@ -7,8 +7,8 @@ from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterFleet
 from webhook.devices.requests import Amount, DevicePod
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.verdict import Fits, Never, Reason, Unknown, Verdict
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR
 
 TEMPLATE_CORES = (1, 2, 4)  # vir01, vir02, vir04

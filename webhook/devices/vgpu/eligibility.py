@@ -7,9 +7,9 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.target import Target
 from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape, count_kinds
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import PodView
 
 

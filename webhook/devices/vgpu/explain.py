@@ -12,7 +12,6 @@ from webhook.devices.drawing import DrawnNode, Usage
 from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeExplainer, ShapeExplanation
 from webhook.devices.families import Role
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
-from webhook.devices.selectors import NodeSelector
 from webhook.devices.shapes import FleetPart
 from webhook.devices.verdict import Fits, Reason, Verdict
 from webhook.devices.vgpu.drawing import card_refusal, draw_shape, parts_of, refusals_of
@@ -20,6 +19,7 @@ from webhook.devices.vgpu.eligibility import corrected, eligible, read_constrain
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
 from webhook.devices.vgpu.fleet import VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 
 # An annotation, and what holds without it.

@@ -4,7 +4,7 @@ import pytest
 
 from tests.cases import each_case
 from tests.strategies import affinity
-from webhook.devices.selectors import (
+from webhook.pod.selectors import (
     COMPARISON_COST,
     MAX_REQUIREMENTS,
     MAX_WORD,

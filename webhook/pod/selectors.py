@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from webhook.lenient import at
 from webhook.pod.view import PodView
 
 MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read, so that no pod makes reviews slow
@@ -61,6 +62,18 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
         fields = (["nodeSelector"] if self.labels else []) + (["node affinity"] if self.terms else [])
         return " and ".join(fields)
 
+    def json(self) -> dict[str, Any]:
+        """The fields of a pod's spec from which `read_selector` reads this."""
+        fields: dict[str, Any] = {}
+        if self.labels:
+            fields["nodeSelector"] = {label.key: label.values[0] for label in self.labels}
+        if self.terms:
+            demanded: Any = [_term_json(term) for term in self.terms]
+            for key in reversed(_PATH):
+                demanded = {key: demanded}
+            fields["affinity"] = demanded
+        return fields
+
 
 def read_selector(pod: PodView) -> NodeSelector | None:
     """What a pod demands of its node; None if it demands nothing, or if that cannot be read."""
@@ -102,11 +115,9 @@ def _labels(selector: Any, budget: _Budget) -> Iterator[Requirement]:
 
 def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
     """The terms of which one must hold; empty if one of them cannot be read at all, because it might hold."""
-    required = affinity
-    for key in ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"):
-        required = required.get(key) if isinstance(required, dict) else None
+    demanded = at(affinity, *_PATH)
     found: list[Term] = []
-    for term in required if isinstance(required, list) else ():
+    for term in demanded if isinstance(demanded, list) else ():
         budget.spend(1)
         found.append(tuple(_term(term, budget)) if isinstance(term, dict) else ())
     return tuple(found) if all(found) else ()
@@ -115,11 +126,11 @@ def _terms(affinity: Any, budget: _Budget) -> tuple[Term, ...]:
 def _term(term: Mapping[str, Any], budget: _Budget) -> Iterator[Requirement]:
     expressions, fields = term.get("matchExpressions"), term.get("matchFields")
     if expressions in (None, []) and fields in (None, []):
-        yield Requirement("", Operator.IN)  # an empty term matches no node
+        yield _NO_NODE  # an empty term matches no node
         return
     yield from _requirements(expressions, budget)
     for requirement in _requirements(fields, budget):
-        named = requirement.key == "metadata.name" and len(requirement.values) == 1
+        named = requirement.key == _NODE_NAME and len(requirement.values) == 1
         if named and requirement.operator in (Operator.IN, Operator.NOT_IN):  # the only valid comparisons
             yield Requirement("", requirement.operator, requirement.values)
 
@@ -143,6 +154,15 @@ def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement 
     return Requirement(key, known, tuple(listed))
 
 
+def _term_json(term: Term) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for requirement in term if term != (_NO_NODE,) else ():
+        part = found.setdefault("matchExpressions" if requirement.key else "matchFields", [])
+        values = {"values": list(requirement.values)} if requirement.values else {}
+        part.append({"key": requirement.key or _NODE_NAME, "operator": requirement.operator.value, **values})
+    return found
+
+
 def integer(text: str) -> int | None:
     """An int64 as Go reads it, which is what Gt and Lt compare; None for every other text."""
     digits = text[1:] if text[:1] in ("+", "-") else text
@@ -152,6 +172,9 @@ def integer(text: str) -> int | None:
     return number if number in _INT64 else None
 
 
+_PATH = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")  # below `affinity`
+_NODE_NAME = "metadata.name"
+_NO_NODE = Requirement("", Operator.IN)
 _INT64 = range(-(2**63), 2**63)
 _OPERATORS = {operator.value: operator for operator in Operator}
 _COMPARISONS = frozenset({Operator.GREATER, Operator.LESS})
