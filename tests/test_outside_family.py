@@ -45,8 +45,8 @@ def build(nodes, index, _config, _target, _declared):
     found = Grouping()
     for number, node in enumerate(nodes):
         if node.allocatable.get(BOARDS, 0):
-            found.add(node.allocatable[BOARDS], number, node.name)
-    return FleetPart(tuple(BoardShape(**group.nodes(), boards=boards) for boards, group in found.groups.items()), index)
+            found.add(number, node.name, boards=node.allocatable[BOARDS])
+    return FleetPart(tuple(found.shapes(BoardShape)), index)
 
 
 def requested(pod):

@@ -17,7 +17,7 @@ from webhook.devices.families import Role
 from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible, Removal
 from webhook.devices.nodes import Index, numbers_of
 from webhook.devices.requests import DevicePod
-from webhook.devices.shapes import SAMPLE, FleetPart, NodeShape
+from webhook.devices.shapes import SAMPLE, AnyShape, FleetPart, NodeShape
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, FitsTightly, Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import NodeSelector
@@ -27,7 +27,6 @@ from webhook.texts import shorten
 MAX_SHAPES = 50  # explained of one pod, however many the fleet has
 MAX_NAME = 1000  # characters of a node's name
 
-AnyShape = TypeVar("AnyShape", bound=NodeShape)
 Requested = TypeVar("Requested")
 Slices = TypeVar("Slices")
 

@@ -1,16 +1,14 @@
 """Nodes that placement cannot tell apart are one shape, so that cost grows with the number of shapes, not of nodes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypedDict, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.devices.nodes import Index, bits, lowest
 from webhook.pod.selectors import NodeSelector
 
 SAMPLE = 3  # how many node names a shape remembers for messages
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -53,6 +51,7 @@ class NodeShape(ABC):
         return (self.members & index.selected(selector)).bit_count()
 
 
+AnyShape = TypeVar("AnyShape", bound=NodeShape)
 S_co = TypeVar("S_co", bound=NodeShape, covariant=True)
 
 
@@ -81,49 +80,39 @@ class FleetPart(Generic[S_co]):
         return [(shape, node) for shape, node in found if node is not None]
 
 
-class GroupedNodes(TypedDict):
-    """The fields of a shape about its nodes."""
-
-    names: tuple[str, ...]
-    nodes: int
-    members: int
-
-
-@dataclass(slots=True)
-class NodeGroup:
-    """The nodes of one shape while a fleet is being read.
-
-    Attributes:
-        number: its place among the shapes.
-        names: up to three of the nodes.
-        indexes: of the nodes in the fleet.
-    """
+class _Group(NamedTuple):
+    """Nodes of the fleet with equal fields: the number of the group, up to three of their names, and their indexes."""
 
     number: int
-    names: list[str] = field(default_factory=list)
-    indexes: list[int] = field(default_factory=list)
-
-    def nodes(self) -> GroupedNodes:
-        """The nodes, ready for the shape."""
-        return {"names": tuple(self.names), "nodes": len(self.indexes), "members": bits(self.indexes)}
+    fields: Mapping[str, Hashable]
+    names: list[str]
+    indexes: list[int]
 
 
-class Grouping(Generic[Key]):
-    """Puts nodes with equal keys together.
-
-    Attributes:
-        groups: in order of first appearance.
-    """
+class Grouping:
+    """Puts nodes together whose shapes have equal fields."""
 
     def __init__(self) -> None:
-        self.groups: dict[Key, NodeGroup] = {}
+        self._groups: dict[tuple[Hashable, ...], _Group] = {}
 
-    def add(self, key: Key, index: int, name: str) -> NodeGroup:
-        """Note that the fleet's node `index` has this key."""
-        group = self.groups.get(key)
+    def add(self, index: int, name: str, **fields: Hashable) -> int:
+        """Note that the shape of the fleet's node `index` has these fields, always the same ones in the same order.
+
+        Returns:
+            The number of the shape.
+        """
+        key = tuple(fields.values())
+        group = self._groups.get(key)
         if group is None:
-            group = self.groups[key] = NodeGroup(len(self.groups))
+            group = self._groups[key] = _Group(len(self._groups), fields, [], [])
         group.indexes.append(index)
         if len(group.names) < SAMPLE:
             group.names.append(name)
-        return group
+        return group.number
+
+    def shapes(self, make: Callable[..., AnyShape]) -> list[AnyShape]:
+        """The shapes in order of first appearance, made of their fields and their nodes."""
+        return [
+            make(**group.fields, names=tuple(group.names), nodes=len(group.indexes), members=bits(group.indexes))
+            for group in self._groups.values()
+        ]

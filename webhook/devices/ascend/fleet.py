@@ -77,7 +77,7 @@ def build_ascend_fleet(
     nodes: Iterable[Node], index: Index, config: AscendConfig, declared: Iterable[AscendShape] = ()
 ) -> AscendFleet:
     """Collapse the nodes that register NPUs of the configured chips into shapes."""
-    found: Grouping[tuple[str, Kinds, bool, int]] = Grouping()
+    found = Grouping()
     gated: list[tuple[str, str]] = []
     for number, node in enumerate(nodes):
         hami_core = config.hami_core
@@ -92,12 +92,9 @@ def build_ascend_fleet(
             if offered == 0:
                 gated.append((node.name, chip.number_name))
             else:
-                found.add((chip.word, kinds, hami_core, offered), number, node.name)
+                found.add(number, node.name, word=chip.word, kinds=kinds, hami_core=hami_core, offered=offered)
     shapes: dict[str, list[AscendShape]] = {}
-    for (word, kinds, hami_core, offered), group in found.groups.items():
-        shape = AscendShape(**group.nodes(), word=word, kinds=kinds, hami_core=hami_core, offered=offered)
-        shapes.setdefault(word, []).append(shape)
-    for shape in declared:
+    for shape in (*found.shapes(AscendShape), *declared):
         shapes.setdefault(shape.word, []).append(shape)
     return FleetPart(tuple(shape for some in shapes.values() for shape in some), index, tuple(gated))
 

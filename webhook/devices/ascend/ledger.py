@@ -125,27 +125,23 @@ def _free(card: OccupiedCard) -> CardAmounts:
 def remaining(part: AscendFleet, nodes: Iterable[OccupiedNode], config: DeviceConfig) -> AscendFleet:
     """What live pods leave of some nodes: NPUs that are used alike are one kind."""
     numbers = {chip.word: chip.number_name for chip in config.ascend.chips}
-    found: Grouping[tuple[str, tuple[tuple[Npu, NpuUsed, int], ...], bool, int]] = Grouping()
+    found = Grouping()
     for node in nodes:
         shape = cast("AscendShape", node.shape)
-        states = Counter(
+        states: Counter[tuple[Npu, NpuUsed]] = Counter(
             (card.state, (card.booked.slices, card.booked.memory, card.booked.cores)) for card in node.cards
         )
-        kinds = tuple(sorted((npu, used, count) for (npu, used), count in states.items()))
-        offered = max(node.idle.get(numbers[shape.word], 0), 0)
-        found.add((shape.word, kinds, shape.hami_core, offered), node.number, node.name)
-    shapes = [
-        AscendShape(
-            **group.nodes(),
-            word=word,
-            kinds=tuple((npu, count) for npu, _, count in kinds),
-            hami_core=hami_core,
-            offered=offered,
-            used=tuple(used for _, used, _ in kinds),
+        kinds = sorted(states.items())
+        found.add(
+            node.number,
+            node.name,
+            word=shape.word,
+            kinds=tuple((npu, count) for (npu, _), count in kinds),
+            hami_core=shape.hami_core,
+            offered=max(node.idle.get(numbers[shape.word], 0), 0),
+            used=tuple(used for (_, used), _ in kinds),
         )
-        for (word, kinds, hami_core, offered), group in found.groups.items()
-    ]
-    return FleetPart(tuple(sorted(shapes, key=attrgetter("word"))), part.index)
+    return FleetPart(tuple(sorted(found.shapes(AscendShape), key=attrgetter("word"))), part.index)
 
 
 LEDGER = Ledger(assignments=assignments, node=names.HAMI_NODE, requested=requested, occupy=occupy, remaining=remaining)

@@ -51,19 +51,20 @@ GpushareFleet = FleetPart[GpushareShape]
 
 def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable[GpushareShape] = ()) -> GpushareFleet:
     """Collapse the nodes that have both gpushare names in their capacity into shapes."""
-    found: Grouping[tuple[int, int, int, int]] = Grouping()
+    found = Grouping()
     for number, node in enumerate(nodes):
         cards = node.capacity.get(names.GPUSHARE_NUMBER, 0)
         if cards > 0 and names.GPUSHARE_MEMORY in node.capacity:
             healthy = cards - len(unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards))
-            memory = node.capacity[names.GPUSHARE_MEMORY] // cards  # the scheduler takes all cards for equal
-            offered = (node.allocatable.get(names.GPUSHARE_NUMBER, 0), node.allocatable.get(names.GPUSHARE_MEMORY, 0))
-            found.add((healthy, memory, *offered), number, node.name)
-    shapes = [
-        GpushareShape(**group.nodes(), cards=cards, memory=memory, offered_number=number, offered_memory=total)
-        for (cards, memory, number, total), group in found.groups.items()
-    ]
-    return FleetPart((*shapes, *declared), index)
+            found.add(
+                number,
+                node.name,
+                cards=healthy,
+                memory=node.capacity[names.GPUSHARE_MEMORY] // cards,  # the scheduler takes all cards for equal
+                offered_number=node.allocatable.get(names.GPUSHARE_NUMBER, 0),
+                offered_memory=node.allocatable.get(names.GPUSHARE_MEMORY, 0),
+            )
+    return FleetPart((*found.shapes(GpushareShape), *declared), index)
 
 
 def unhealthy(text: str, cards: int) -> set[int]:

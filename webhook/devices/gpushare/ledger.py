@@ -84,19 +84,18 @@ def occupy(
 
 def remaining(part: GpushareFleet, nodes: Iterable[OccupiedNode], _config: DeviceConfig) -> GpushareFleet:
     """What live pods leave of some nodes: the cards that no pod holds, and the most memory that is left on one card."""
-    found: Grouping[tuple[int, int, int, int, int]] = Grouping()
+    found = Grouping()
     for node in nodes:
-        idle = sum(card.free.slices for card in node.cards)
-        most = max((card.free.memory for card in node.cards), default=0)
-        offered = [max(node.idle.get(name, 0), 0) for name in (names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)]
-        found.add((len(node.cards), most, offered[0], offered[1], idle), node.number, node.name)
-    shapes = [
-        GpushareShape(
-            **group.nodes(), cards=cards, memory=memory, offered_number=number, offered_memory=total, idle=idle
+        found.add(
+            node.number,
+            node.name,
+            cards=len(node.cards),
+            memory=max((card.free.memory for card in node.cards), default=0),
+            offered_number=max(node.idle.get(names.GPUSHARE_NUMBER, 0), 0),
+            offered_memory=max(node.idle.get(names.GPUSHARE_MEMORY, 0), 0),
+            idle=sum(card.free.slices for card in node.cards),
         )
-        for (cards, memory, number, total, idle), group in found.groups.items()
-    ]
-    return FleetPart(tuple(shapes), part.index)
+    return FleetPart(tuple(found.shapes(GpushareShape)), part.index)
 
 
 LEDGER = Ledger(assignments=lambda _config: (names.GPU_INDEX,), requested=requested, occupy=occupy, remaining=remaining)

@@ -43,16 +43,13 @@ MindclusterFleet = FleetPart[MindclusterShape]
 
 def build_mindcluster_fleet(nodes: Iterable[Node], index: Index) -> MindclusterFleet:
     """Collapse the nodes that offer AI cores into shapes."""
-    found: Grouping[tuple[int, int]] = Grouping()
+    found = Grouping()
     for number, node in enumerate(nodes):
         cores = node.allocatable.get(names.NPU_CORE, 0)
         if cores > 0:
-            found.add((cores, _chip_cores(node.labels.get(names.NODE_SERVER_TYPE, ""))), number, node.name)
-    shapes = [
-        MindclusterShape(**group.nodes(), cores=cores, chip_cores=chip_cores)
-        for (cores, chip_cores), group in found.groups.items()
-    ]
-    return FleetPart(tuple(shapes), index)
+            chip_cores = _chip_cores(node.labels.get(names.NODE_SERVER_TYPE, ""))
+            found.add(number, node.name, cores=cores, chip_cores=chip_cores)
+    return FleetPart(tuple(found.shapes(MindclusterShape)), index)
 
 
 def _chip_cores(server_type: str) -> int:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -211,11 +212,37 @@ def build_vgpu_fleet(
         target: for what the scheduler reads.
         declared: shapes that may be scaled up from zero.
     """
-    builder = _Builder(config, target)
+    cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
+    found = Grouping()
+    slots: dict[str, list[Slot]] = {}
+    gated: list[tuple[str, str]] = []
     for number, node in enumerate(nodes):
-        if names.NODE_VGPU_REGISTER in node.annotations:
-            builder.add(number, node)
-    return builder.fleet(tuple(declared), index)
+        text = node.annotations.get(names.NODE_VGPU_REGISTER)
+        if text is None:
+            continue
+        lacking = [name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0]
+        if lacking and target.gates_nodes:
+            gated.append((node.name, lacking[0]))
+            continue
+        register = decode_register(text, config, cards)
+        if register is None:
+            continue
+        offered = tuple(node.allocatable.get(resource, 0) for resource in config.role_names.values())
+        shape = found.add(number, node.name, mode=register.mode, cards=register.cards, offered=offered)
+        if target.reads_uuids:
+            for position, uuid in enumerate(register.uuids):
+                slots.setdefault(uuid, []).append(Slot(shape, number, position))
+    return VgpuFleet(
+        (*found.shapes(partial(offering, config.role_names)), *declared),
+        index,
+        tuple(gated),
+        MappingProxyType({uuid: tuple(places) for uuid, places in slots.items()}),
+    )
+
+
+def offering(roles: Iterable[Role], offered: Iterable[int], **fields: Any) -> VgpuShape:
+    """A shape whose nodes offer so much of each role."""
+    return VgpuShape(**fields, allocatable=MappingProxyType(dict(zip(roles, offered, strict=True))))
 
 
 def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> VgpuShape:
@@ -230,47 +257,3 @@ def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> V
     return VgpuShape(
         names=(name,), nodes=nodes, declared=True, mode=mode, cards=owned, allocatable=MappingProxyType(offered)
     )
-
-
-class _Builder:
-    def __init__(self, config: VgpuConfig, target: Target) -> None:
-        self._config = config
-        self._target = target
-        self._cards: dict[tuple[str, ...], Card] = {}  # equal cards are one object, also in 50,000 nodes
-        self._shapes: Grouping[tuple[str, tuple[Card, ...], tuple[int, ...]]] = Grouping()
-        self._slots: dict[str, list[Slot]] = {}
-        self._gated: list[tuple[str, str]] = []
-
-    def add(self, number: int, node: Node) -> None:
-        missing = self._missing_name(node)
-        if missing:
-            self._gated.append((node.name, missing))
-            return
-        register = decode_register(node.annotations[names.NODE_VGPU_REGISTER], self._config, self._cards)
-        if register is None:
-            return
-        offered = tuple(node.allocatable.get(resource, 0) for resource in self._config.role_names.values())
-        group = self._shapes.add((register.mode, register.cards, offered), number, node.name)
-        if self._target.reads_uuids:
-            for position, uuid in enumerate(register.uuids):
-                self._slots.setdefault(uuid, []).append(Slot(group.number, number, position))
-
-    def fleet(self, declared: tuple[VgpuShape, ...], index: Index) -> VgpuFleet:
-        roles = tuple(self._config.role_names)
-        real = [
-            VgpuShape(
-                **group.nodes(),
-                mode=mode,
-                cards=cards,
-                allocatable=MappingProxyType(dict(zip(roles, offered, strict=True))),
-            )
-            for (mode, cards, offered), group in self._shapes.groups.items()
-        ]
-        slots = MappingProxyType({uuid: tuple(found) for uuid, found in self._slots.items()})
-        return VgpuFleet((*real, *declared), index, tuple(self._gated), slots)
-
-    def _missing_name(self, node: Node) -> str | None:
-        """The hard-coded name without which the scheduler skips the node."""
-        if not self._target.gates_nodes:
-            return None
-        return next((name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0), None)

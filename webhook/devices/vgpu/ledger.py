@@ -8,6 +8,7 @@ Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (DecodePodDevic
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from webhook import names
@@ -30,7 +31,7 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import Grouping
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import EMPTY, Card, VgpuFleet, VgpuShape, decode_register
+from webhook.devices.vgpu.fleet import EMPTY, Card, VgpuFleet, VgpuShape, decode_register, offering
 from webhook.devices.vgpu.slices import CARD_CORES, Need, takes
 
 MAX_COMPARED = 256  # cards of a node; with more, an entry must have exactly the UUID of its card
@@ -263,22 +264,21 @@ def remaining(part: VgpuFleet, nodes: Iterable[OccupiedNode], config: DeviceConf
     """What live pods leave of some nodes: shapes whose cards are in use, and which offer what is idle."""
     roles = config.vgpu.role_names
     known: dict[tuple[Any, ...], Card] = {}
-    groups: Grouping[tuple[str, tuple[Card, ...], tuple[int, ...]]] = Grouping()
+    groups = Grouping()
     shape_of: dict[int, int] = {}  # by the number of the node
     for node in nodes:
-        cards = tuple([known.setdefault(_content(card.state), card.state) for card in node.cards])
-        idle = tuple([max(node.idle.get(resource, 0), 0) for resource in roles.values()])
-        mode = cast("VgpuShape", node.shape).mode
-        shape_of[node.number] = groups.add((mode, cards, idle), node.number, node.name).number
-    shapes = [
-        VgpuShape(**group.nodes(), mode=mode, cards=cards, allocatable=dict(zip(roles, idle, strict=True)))
-        for (mode, cards, idle), group in groups.groups.items()
-    ]
+        shape_of[node.number] = groups.add(
+            node.number,
+            node.name,
+            mode=cast("VgpuShape", node.shape).mode,
+            cards=tuple([known.setdefault(_content(card.state), card.state) for card in node.cards]),
+            offered=tuple([max(node.idle.get(resource, 0), 0) for resource in roles.values()]),
+        )
     slots = {
         uuid: tuple(replace(slot, shape=shape_of[slot.node]) for slot in found if slot.node in shape_of)
         for uuid, found in part.slots.items()
     }
-    return VgpuFleet(tuple(shapes), part.index, slots=slots)
+    return VgpuFleet(tuple(groups.shapes(partial(offering, roles))), part.index, slots=slots)
 
 
 def _content(card: Card) -> tuple[Any, ...]:
