@@ -148,7 +148,7 @@ class Stuck:
     Attributes:
         container: the index of the request that found too few cards.
         card: the index of the first card that refused it; None if the node has too few cards to begin with.
-        refusals: why each card refused, by card index; None for one that took a slice or was not tried.
+        refusals: why each card refused, by card index; None for one that took a slice.
         used: what each card had given away before this container came.
         slices: to whom: the containers before this one.
     """
@@ -172,25 +172,17 @@ def walk(
         excluded: why the pod's annotations exclude a card, whatever is free; None if they do not.
     """
     used = [card.used for card in cards]
+    left_out = frozenset([index for index, reason in enumerate(excluded) if reason is not None])
     slices: list[tuple[int, ...]] = []
     for container, need in enumerate(needs):
-        before = tuple(used)
-        taken: list[int] = []
-        refusals: list[Reason | None] = [None] * len(cards)
-        first: int | None = None
-        for index in order(used):
-            refusals[index] = excluded[index] or refusal(cards[index], used[index], need)
-            after = None if refusals[index] else takes(cards[index], used[index], need)
-            if after is None:
-                first = index if first is None else first
-                continue
-            used[index] = after
-            taken.append(index)
-            if len(taken) == need.number:
-                break
-        if len(taken) < need.number:
-            return Stuck(container, first, tuple(refusals), before, tuple(slices))
-        slices.append(tuple(taken))
+        before = list(used)
+        taken = greedy(cards, [need], order, used, left_out)
+        if taken is None:
+            tried = zip(cards, before, excluded, strict=True)
+            refusals = tuple([reason or refusal(card, own, need) for card, own, reason in tried])
+            first = next((index for index in order(before) if refusals[index]), None)
+            return Stuck(container, first, refusals, tuple(before), tuple(slices))
+        slices += taken
     return tuple(slices)
 
 
