@@ -6,7 +6,7 @@ Source: volcano `pkg/scheduler/actions/allocate/allocate.go`, `pkg/controllers/j
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,6 +72,13 @@ class GangRequest:
         """Whether nodes of one shape are alike to all pods: these name no single cards, and select the same nodes."""
         constraints = [role.request.constraints for role in self.roles]
         return all([each.nodes == constraints[0].nodes and not each.names_uuids for each in constraints])
+
+    def totals(self, pods: Vector) -> Counter[Role]:
+        """What so many pods of the first roles, or of all, request in total, as the ordinary node fit counts it."""
+        found: Counter[Role] = Counter()
+        for role, count in zip(self.roles, pods, strict=False):
+            found.update({name: amount * count for name, amount in role.request.totals.items()})
+        return found
 
     def starts(self, placed: Vector) -> bool:
         """Whether the gang starts with so many pods of each role."""
@@ -191,7 +198,7 @@ class Cycle:
         if excluded is None or not self._budget.spend(1 + len(wanted.request.needs) * len(used)):
             return None
         pods = _one_more(pods, role)
-        if not offers(shape, self._totals(pods)):
+        if not offers(shape, self.gang.totals(pods)):
             return None
         if wanted.spread:
             excluded = excluded.union([at for at, card in enumerate(shape.cards) if used[at] != card.used])
@@ -202,12 +209,6 @@ class Cycle:
         filled = (number, tuple(after), pods)
         self.pods.setdefault(filled, (*self.pods.get(state, ()), (role, slices)))
         return filled
-
-    def _totals(self, pods: Vector) -> Mapping[Role, int]:
-        totals: Counter[Role] = Counter()
-        for role, count in zip(self.gang.roles, pods, strict=True):
-            totals.update({name: amount * count for name, amount in role.request.totals.items()})
-        return totals
 
 
 def _one_more(pods: Vector, role: int) -> Vector:

@@ -7,11 +7,10 @@ Source: volcano `pkg/scheduler/api/job_info.go` (JobReady) and `pkg/scheduler/ac
 cycle are booked on the same cards, one after the other.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from webhook.devices.families import Role
 from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
@@ -97,33 +96,22 @@ def judge_gang(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> Gan
         fleet: the fleet.
         budget: the work that may be done; what it does not cover counts as fitting.
     """
-    roles, minimum = gang.roles, gang.minimum
-    rooms = [room_for(role, fleet, budget) for role in roles]
-    for index, (role, room) in enumerate(zip(roles, rooms, strict=True)):
+    rooms = []
+    for index, role in enumerate(gang.roles):
+        room = room_for(role, fleet, budget)
         if room is not None and room.most < role.needed:
             return NeverStarts(index, room.most, room.nodes)
+        rooms.append(room)
     known = [room for room in rooms if room is not None]
-    if len(known) < len(roles):
+    if len(known) < len(rooms):
         return Starts()
     most = sum(room.most for room in known)
-    if most < minimum:
+    if most < gang.minimum:
         return NeverStarts(None, most)
-    if len(roles) == 1:
-        return StartsTightly(known[0].placed) if known[0].placed < roles[0].needed else Starts()
-    if not _totals_suffice(gang, fleet):
-        return NeverStarts(None, None)
-    nodes = _nodes(roles[0].request, fleet)
-    if nodes is None or not _is_searchable(gang):
-        return Starts()
-    policies = roles[0].request.policies if gang.replicas <= MAX_PODS else ()
-    cycles = [Cycle(gang, fleet, policy, budget) for policy in policies]
-    if any(gang.starts(cycle.run().placed) for cycle in cycles):
-        return Starts()
-    fits = _reaches(gang, nodes, budget)
-    if fits is False:
-        return NeverStarts(None, None)
-    missed = fits and cycles and all(cycle.search() is None for cycle in cycles) and budget.left >= 0
-    return StartsTightly(None) if missed else Starts()
+    if len(known) > 1:
+        return _judge_together(gang, fleet, budget)
+    placed = known[0].placed
+    return StartsTightly(placed) if placed < gang.roles[0].needed else Starts()
 
 
 def room_for(role: RoleRequest, fleet: VgpuFleet, budget: SearchBudget) -> Room | None:
@@ -216,6 +204,24 @@ def _places(candidate: Candidate, role: RoleRequest, pods: int, budget: SearchBu
 # --- several roles together -----------------------------------------------------------------------------------------
 
 
+def _judge_together(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:
+    """Judge several roles, for each of which alone there is room."""
+    if not _totals_suffice(gang, fleet):
+        return NeverStarts(None, None)
+    nodes = _nodes(gang.roles[0].request, fleet)
+    if nodes is None or not _is_searchable(gang):
+        return Starts()
+    policies = gang.roles[0].request.policies if gang.replicas <= MAX_PODS else ()
+    cycles = [Cycle(gang, fleet, policy, budget) for policy in policies]
+    if any(gang.starts(cycle.run().placed) for cycle in cycles):
+        return Starts()
+    fits = _reaches(gang, nodes, budget)
+    if fits is False:
+        return NeverStarts(None, None)
+    missed = fits and cycles and all(cycle.search() is None for cycle in cycles) and budget.left >= 0
+    return StartsTightly(None) if missed else Starts()
+
+
 def _totals_suffice(gang: GangRequest, fleet: VgpuFleet) -> bool:
     remainders = {id(left): left for left in (eligible(role.request.constraints, fleet) for role in gang.roles)}
     shapes = tuple({id(each.shape): each.shape for left in remainders.values() for each in left.candidates}.values())
@@ -233,7 +239,7 @@ def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: 
     targets = gang.targets
     reached: set[Vector] = {(0,) * len(targets)}
     for candidate, count in nodes:
-        found = _Combinations(candidate, gang.roles, targets, budget).largest()
+        found = _largest_combinations(candidate, gang, budget)
         if found is None:
             return None
         for _ in range(count):
@@ -253,48 +259,35 @@ def _reaches(gang: GangRequest, nodes: Iterable[tuple[Candidate, int]], budget: 
     return False
 
 
-class _Combinations:
-    """The pods of each role that one empty node holds together."""
+def _largest_combinations(candidate: Candidate, gang: GangRequest, budget: SearchBudget) -> list[Vector] | None:
+    """The pods of each role that one empty node holds together, those combinations that are part of no other.
 
-    def __init__(
-        self, candidate: Candidate, roles: Sequence[RoleRequest], targets: Vector, budget: SearchBudget
-    ) -> None:
-        self._candidate = candidate
-        self._roles = roles
-        self._targets = targets
-        self._budget = budget
+    None if the budget ran out, or the order of the pods matters (MIG).
+    """
+    if any(card.geometries is not None for card, _ in candidate.kinds):
+        return None
+    found: list[Vector] = [()]
+    for target in gang.targets:
+        last = len(found[0]) + 1 == len(gang.roles)
+        longer: list[Vector] = []
+        for vector in found:
+            most = _largest(target, partial(_holds, candidate, gang, budget, vector))
+            longer += [(*vector, pods) for pods in ([most] if last else range(most + 1))]
+        found = longer
+    return _largest_of(found) if budget.left >= 0 else None
 
-    def largest(self) -> list[Vector] | None:
-        """Those that are part of no other; None if the budget ran out, or the order of the pods matters (MIG)."""
-        if any(card.geometries is not None for card, _ in self._candidate.kinds):
-            return None
-        found = list(self._after(()))
-        return _largest_of(found) if self._budget.left >= 0 else None
 
-    def _after(self, vector: Vector) -> Iterator[Vector]:
-        index = len(vector)
-        most = _largest(self._targets[index], lambda pods: self._fits((*vector, pods)))
-        if index + 1 == len(self._roles):
-            yield (*vector, most)
-        else:
-            for pods in range(most, -1, -1):
-                yield from self._after((*vector, pods))
-
-    def _fits(self, vector: Vector) -> bool:
-        """Whether a node may hold these pods, without those of the roles that the vector does not reach."""
-        needs: list[Need] = []
-        totals: Counter[Role] = Counter()
-        for role, pods in zip(self._roles, vector, strict=False):
-            needs += role.request.needs * pods
-            totals.update({name: amount * pods for name, amount in role.request.totals.items()})
-        if not needs:
-            return True
-        if not offers(self._candidate.shape, totals):
-            return False
-        # No other order holds more: a card without cores left takes no slice of 0.
-        needs.sort(key=lambda need: need.cores != 0)
-        candidate = self._candidate
-        return place(candidate.cards, candidate.kinds, needs, self._budget) is not Placement.NEVER
+def _holds(candidate: Candidate, gang: GangRequest, budget: SearchBudget, before: Vector, pods: int) -> bool:
+    """Whether an empty node may hold so many pods of a role together with those of the roles before it."""
+    vector = (*before, pods)
+    needs = [need for role, count in zip(gang.roles, vector, strict=False) for need in role.request.needs * count]
+    if not needs:
+        return True
+    if not offers(candidate.shape, gang.totals(vector)):
+        return False
+    # No other order holds more: a card without cores left takes no slice of 0.
+    needs.sort(key=lambda need: need.cores != 0)
+    return place(candidate.cards, candidate.kinds, needs, budget) is not Placement.NEVER
 
 
 def _largest_of(vectors: Iterable[Vector]) -> list[Vector]:
