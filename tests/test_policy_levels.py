@@ -4,7 +4,7 @@ import pytest
 
 from webhook.policy.policy import parse_policy
 from webhook.rules.base import Level
-from webhook.rules.levels import Source, Written
+from webhook.rules.levels import Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, VALIDATIONS
 
 FLEET_RULES = {"card-count", "no-eligible-card", "memory-above-card", "split-count", "fits-no-node"}
@@ -80,11 +80,11 @@ def test_each_level_knows_where_it_is_written():
     entries = [{"match": ["a"], "rules": {"card-count": "audit", "host-access": "warn"}}, {"match": ["b"]}]
     table = parse({"rules": {"card-count": "warn"}, "namespaces": entries, "fleet": {"autoscaled": True}}).levels
     elsewhere, first, second = table.written(None), table.written(0), table.written(1)
-    assert elsewhere["card-count"] == Written(Level.WARN, Source.RULES)
-    assert elsewhere["host-access"] == Written(Level.WARN, Source.DEFAULT)
-    assert first["card-count"] == Written(Level.AUDIT, Source.NAMESPACES)
-    assert first["host-access"] == Written(Level.WARN, Source.NAMESPACES)
-    assert first["fits-no-node"] == Written(Level.DENY, Source.DEFAULT)  # what holds is softer
+    assert elsewhere["card-count"] == Sourced(Level.WARN, Source.RULES)
+    assert elsewhere["host-access"] == Sourced(Level.WARN, Source.DEFAULT)
+    assert first["card-count"] == Sourced(Level.AUDIT, Source.NAMESPACES)
+    assert first["host-access"] == Sourced(Level.WARN, Source.NAMESPACES)
+    assert first["fits-no-node"] == Sourced(Level.DENY, Source.DEFAULT)  # what holds is softer
     assert table.at(0).levels["fits-no-node"] is Level.WARN
     assert second == elsewhere
     assert list(first) == [rule.id for rule in VALIDATIONS]

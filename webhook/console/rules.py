@@ -165,7 +165,7 @@ def _level(row: RuleEntry, table: LevelTable, entry: int | None) -> tuple[str, s
     effective = table.at(entry)
     if row.level == REPAIR:
         switched = table.switched(entry)[row.id]
-        return REPAIR, switched.source.value, switched.on and not effective.exempt
+        return REPAIR, switched.source.value, switched.value and not effective.exempt
     active = not effective.exempt and any(validation.id == row.id for validation, _ in effective.active)
     return effective.levels[row.id].value, table.written(entry)[row.id].source.value, active
 

@@ -1,15 +1,15 @@
 """What a policy comes to in a namespace, for text and JSON alike."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from webhook.devices.target import Version
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 from webhook.policy.policy import Policy, default_policy
-from webhook.policy.warnings import PolicyWarning, matches_all, warnings_of
+from webhook.policy.warnings import PolicyWarning, warnings_of
 from webhook.rules.base import Enforcement, Level
-from webhook.rules.levels import LevelTable, Source
+from webhook.rules.levels import Effective, LevelTable, Source, Sourced
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS
 from webhook.texts import visible
 
@@ -120,7 +120,8 @@ def _version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
-class CheckLevel(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CheckLevel:
     """The level of a check.
 
     Attributes:
@@ -129,6 +130,7 @@ class CheckLevel(NamedTuple):
         default: without a policy.
         written: what the policy has; an autoscaled fleet makes warn of deny.
         source: where it has it.
+        softened: whether an autoscaled fleet makes it milder than it is written.
     """
 
     id: str
@@ -136,18 +138,11 @@ class CheckLevel(NamedTuple):
     default: Level
     written: Level
     source: Source
-
-    @property
-    def softened(self) -> bool:
-        """Whether an autoscaled fleet makes it milder than it is written."""
-        return self.level is not self.written
-
-    def json(self) -> dict[str, Any]:
-        """The row as JSON."""
-        return self._asdict() | {"softened": self.softened}
+    softened: bool
 
 
-class RepairSwitch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RepairSwitch:
     """Whether a repair is on.
 
     Attributes:
@@ -189,7 +184,7 @@ class EffectivePolicy:
         namespace: None for every other one.
         decider: the index of the entry that decides there.
         exempt: pods pass untouched; then there are no levels and no repairs.
-        enforcement, enforcement_source: what holds there, and where the policy has it.
+        enforcement: what holds there.
         settings, levels, repairs: in the file's order.
         namespaces: all entries.
         warnings: what is surely not meant.
@@ -200,8 +195,7 @@ class EffectivePolicy:
     namespace: str | None
     decider: int | None
     exempt: bool
-    enforcement: Enforcement
-    enforcement_source: Source
+    enforcement: Sourced[Enforcement]
     settings: tuple[PolicySetting, ...]
     levels: tuple[CheckLevel, ...]
     repairs: tuple[RepairSwitch, ...]
@@ -215,49 +209,38 @@ class EffectivePolicy:
 
     def json(self) -> dict[str, Any]:
         """All of it as JSON."""
-        return {
-            "file": self.file,
-            "digest": self.digest,
-            "namespace": self.namespace,
-            "decider": self.decider,
-            "exempt": self.exempt,
-            "enforcement": {"value": self.enforcement, "source": self.enforcement_source},
-            "settings": [setting.json() for setting in self.settings],
-            "levels": [row.json() for row in self.levels],
-            "repairs": [row._asdict() for row in self.repairs],
-            "namespaces": [asdict(entry) for entry in self.namespaces],
-            "warnings": [warning._asdict() for warning in self.warnings],
-        }
+        return asdict(self) | {"settings": [setting.json() for setting in self.settings]}
 
 
 def effective_policy(policy: Policy, file: str, namespace: str | None) -> EffectivePolicy:
     """Work out what holds in a namespace; with None, in every one that no entry singles out."""
     table = policy.levels
-    everywhere = max((i for i, entry in enumerate(table.namespaces) if matches_all(entry)), default=None)
+    everywhere = table.everywhere
     decider = everywhere if namespace is None else table.decider(namespace)
-    holds = table.at(decider)
+    holds, elsewhere = table.at(decider), table.at(everywhere)
     rows = [
-        CheckLevel(rule, holds.levels[rule], DEFAULT_LEVELS[rule], written.level, written.source)
+        CheckLevel(rule, level, DEFAULT_LEVELS[rule], written.value, written.source, level is not written.value)
         for rule, written in table.written(decider).items()
+        for level in [holds.levels[rule]]
     ]
-    repairs = [RepairSwitch(rule, switched.on, switched.source) for rule, switched in table.switched(decider).items()]
+    repairs = [RepairSwitch(rule, switch.value, switch.source) for rule, switch in table.switched(decider).items()]
     return EffectivePolicy(
         visible(file),  # not all that a shell passes on is text
         policy.digest,
         None if namespace is None else visible(namespace),
         decider,
         holds.exempt,
-        *table.enforced(decider),
+        table.enforced(decider),
         tuple(settings_of(policy)),
         () if holds.exempt else tuple(rows),
         () if holds.exempt else tuple(repairs),
-        tuple([_entry(table, index, everywhere) for index in range(len(table.namespaces))]),
+        tuple([_entry(table, index, elsewhere) for index in range(len(table.namespaces))]),
         tuple(warnings_of(policy)),
     )
 
 
-def _entry(table: LevelTable, index: int, everywhere: int | None) -> NamespaceEntry:
-    entry, here, elsewhere = table.namespaces[index], table.at(index), table.at(everywhere)
+def _entry(table: LevelTable, index: int, elsewhere: Effective) -> NamespaceEntry:
+    entry, here = table.namespaces[index], table.at(index)
     if entry.exempt:
         return NamespaceEntry(index, entry.match, True, {}, None, {})
     repairs = here.repairs_off ^ elsewhere.repairs_off
@@ -265,11 +248,7 @@ def _entry(table: LevelTable, index: int, everywhere: int | None) -> NamespaceEn
         index,
         entry.match,
         False,
-        _changes(here.levels, elsewhere.levels),
+        {rule: level for rule, level in here.levels.items() if level is not elsewhere.levels[rule]},
         None if here.enforcement is elsewhere.enforcement else here.enforcement,
         {rule.id: rule.id not in here.repairs_off for rule in MUTATIONS if rule.id in repairs},
     )
-
-
-def _changes(levels: Mapping[str, Level], elsewhere: Mapping[str, Level]) -> dict[str, Level]:
-    return {rule: level for rule, level in levels.items() if level is not elsewhere[rule]}

@@ -1,7 +1,7 @@
 """The policy: parses the file of the operator into frozen values."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -31,6 +31,7 @@ class Policy:
         stale_after: seconds after which a fleet that was not refreshed counts as unknown.
         digest: changes when a setting does.
         document: the parsed file, for trying out another value.
+        declarations: the entries of `fleet.declared`.
     """
 
     settings: Settings
@@ -38,16 +39,15 @@ class Policy:
     stale_after: int
     digest: str
     document: Mapping[str, Any] = field(repr=False, compare=False)
-    _declared: tuple[DeclaredNodes, ...]
-
-    @property
-    def declarations(self) -> tuple[DeclaredNodes, ...]:
-        """The entries of `fleet.declared`."""
-        return self._declared
+    declarations: tuple[DeclaredNodes, ...]
 
     def declared(self, config: DeviceConfig) -> Mapping[str, tuple[NodeShape, ...]]:
-        """The declared shapes, with the MIG geometries of the device config."""
-        return declared_shapes(self._declared, config)
+        """The shapes of nodes that may be scaled up from zero, by family, with the MIG geometries of the device config."""
+        found: dict[str, list[NodeShape]] = {}
+        for entry in self.declarations:
+            family = next(each for each in registry.FAMILIES if each.id == entry.family)
+            found.setdefault(family.id, []).extend(family.declare(entry, config))
+        return {family: tuple(shapes) for family, shapes in found.items()}
 
 
 def default_policy() -> Policy:
@@ -111,12 +111,3 @@ def _explain(error: ErrorDetails) -> str:
         path = path[:-2]  # the sentence names the key
     place = ".".join(str(part) for part in path) or "the policy"
     return f"{place}: {mistake_in_model(error, PolicyFile, path)}"
-
-
-def declared_shapes(entries: Iterable[DeclaredNodes], config: DeviceConfig) -> dict[str, tuple[NodeShape, ...]]:
-    """The shapes of nodes that may be scaled up from zero, by family."""
-    found: dict[str, list[NodeShape]] = {}
-    for entry in entries:
-        family = next(each for each in registry.FAMILIES if each.id == entry.family)
-        found.setdefault(family.id, []).extend(family.declare(entry, config))
-    return {family: tuple(shapes) for family, shapes in found.items()}

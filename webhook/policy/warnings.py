@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from webhook.policy.policy import Policy
 from webhook.rules.base import Level
@@ -36,7 +36,8 @@ _CLASS = re.compile(r"\[!?[^][]+\]")  # of a glob; its content is not read
 _FOREIGN = re.compile(r"[^a-z0-9*?-]")
 
 
-class PolicyWarning(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PolicyWarning:
     """A likely mistake: the key in the policy, and a sentence."""
 
     path: str
@@ -58,18 +59,13 @@ def warnings_of(policy: Policy) -> list[PolicyWarning]:
             found.append(
                 PolicyWarning(place, f"it has {useless}, yet exempt: true lets every pod pass; remove one of the two")
             )
-    found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels.namespaces)]
+    found += [*_hidden(levels.namespaces), *_idle(levels), *_all_exempt(levels)]
     return sorted(found, key=_place)
 
 
 def _place(warning: PolicyWarning) -> list[tuple[int, str]]:
     """Where it belongs: entries in the order of their numbers."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in warning.path.split(".")]
-
-
-def matches_all(entry: NamespaceRule) -> bool:
-    """Whether an entry matches every namespace: one of its globs is nothing but stars."""
-    return any(glob and not glob.strip("*") for glob in entry.match)
 
 
 def _softened(table: LevelTable, place: str, levels: Mapping[str, Level]) -> Iterator[PolicyWarning]:
@@ -97,8 +93,8 @@ def _unanswered(table: LevelTable, index: int | None) -> Iterator[PolicyWarning]
     """Repairs that are off while the check for pods that need them is lowered; of an entry, those it makes so."""
     switched, levels = table.switched(index), table.written(index)
     for repair, check in CHECKS_OF_REPAIRS.items():
-        level, default = levels[check].level, DEFAULT_LEVELS[check]
-        if switched[repair].on or _MILDER.index(level) <= _MILDER.index(default):
+        level, default = levels[check].value, DEFAULT_LEVELS[check]
+        if switched[repair].value or _MILDER.index(level) <= _MILDER.index(default):
             continue
         path = f"repairs.{repair}"
         if index is not None:
@@ -173,9 +169,9 @@ def _idle(table: LevelTable) -> Iterator[PolicyWarning]:
         )
 
 
-def _all_exempt(entries: Sequence[NamespaceRule]) -> Iterator[PolicyWarning]:
-    everywhere = max((index for index, entry in enumerate(entries) if matches_all(entry)), default=None)
-    if everywhere is not None and all(entry.exempt for entry in entries[everywhere:]):
+def _all_exempt(table: LevelTable) -> Iterator[PolicyWarning]:
+    everywhere = table.everywhere
+    if everywhere is not None and all(entry.exempt for entry in table.namespaces[everywhere:]):
         yield PolicyWarning(
             f"namespaces.{everywhere}",
             "it exempts every namespace, so no pod is repaired or checked; add an entry below it for those that shall be",

@@ -57,8 +57,8 @@ def _settings(settings: list[PolicySetting], terminal: Terminal) -> None:
 
 
 def _enforcement(policy: EffectivePolicy, rows: list[RepairSwitch], terminal: Terminal) -> None:
-    where, value = _where(policy), policy.enforcement
-    if value is not Enforcement.ENFORCE or policy.enforcement_source is Source.NAMESPACES:
+    where, value = _where(policy), policy.enforcement.value
+    if value is not Enforcement.ENFORCE or policy.enforcement.source is Source.NAMESPACES:
         text = f"enforcement in {where}: {value}{_meaning(value)}"
         terminal.line()
         terminal.line((Style.WARNING if value is not Enforcement.ENFORCE else Style.BOLD, text))

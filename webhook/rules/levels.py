@@ -14,13 +14,14 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Generic, TypeVar
 
 from webhook.devices.requests import DevicePod
 from webhook.rules.base import Enforcement, Level, Validation
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
 Active = tuple[tuple[Validation, Level], ...]
+Value = TypeVar("Value")
 
 _REMEMBERED = 1024  # namespaces, and kinds of pods: anybody can make up more
 
@@ -35,17 +36,11 @@ class Source(StrEnum):
     NAMESPACES = "namespaces"
 
 
-class Written(NamedTuple):
-    """A level as the policy has it, before an autoscaled fleet softens it."""
+@dataclass(frozen=True, slots=True)
+class Sourced(Generic[Value]):
+    """A value of the policy, and the part of the policy that it comes from."""
 
-    level: Level
-    source: Source
-
-
-class Switched(NamedTuple):
-    """Whether the policy has a repair on, and the place of that setting."""
-
-    on: bool
+    value: Value
     source: Source
 
 
@@ -70,6 +65,11 @@ class NamespaceRule:
     def covers(self, namespace: str) -> bool:
         """Whether a glob matches the namespace."""
         return any(fnmatchcase(namespace, pattern) for pattern in self.match)
+
+    @property
+    def matches_all(self) -> bool:
+        """Whether it matches every namespace: one of its globs is nothing but stars."""
+        return any(glob and not glob.strip("*") for glob in self.match)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,31 +142,33 @@ class LevelTable:
         last_first = reversed(range(len(self.namespaces)))
         return next((index for index in last_first if self.namespaces[index].covers(namespace)), None)
 
-    def written(self, decider: int | None) -> dict[str, Written]:
-        """The level of every validation as the policy has it, where one entry of `namespaces` decides or none."""
-        some = {} if decider is None else self.namespaces[decider].levels
-        layers = ((Source.DEFAULT, DEFAULT_LEVELS), (Source.RULES, self.overrides), (Source.NAMESPACES, some))
-        return {rule: Written(level, source) for source, levels in layers for rule, level in levels.items()}
+    @property
+    def everywhere(self) -> int | None:
+        """The entry of `namespaces` that decides in a namespace which no other entry singles out; None if none does."""
+        return max((index for index, entry in enumerate(self.namespaces) if entry.matches_all), default=None)
 
-    def switched(self, decider: int | None) -> dict[str, Switched]:
+    def written(self, decider: int | None) -> dict[str, Sourced[Level]]:
+        """The level of every validation, before an autoscaled fleet softens it, where one entry decides or none."""
+        some = {} if decider is None else self.namespaces[decider].levels
+        return _layered(DEFAULT_LEVELS, (Source.RULES, self.overrides), some)
+
+    def switched(self, decider: int | None) -> dict[str, Sourced[bool]]:
         """Whether each repair is on, where one entry of `namespaces` decides or none."""
         some = {} if decider is None else self.namespaces[decider].repairs
-        usual = dict.fromkeys([rule.id for rule in MUTATIONS], True)
-        layers = ((Source.DEFAULT, usual), (Source.REPAIRS, self.repairs), (Source.NAMESPACES, some))
-        return {rule: Switched(on, source) for source, repairs in layers for rule, on in repairs.items()}
+        return _layered(dict.fromkeys([rule.id for rule in MUTATIONS], True), (Source.REPAIRS, self.repairs), some)
 
-    def enforced(self, decider: int | None) -> tuple[Enforcement, Source]:
-        """The enforcement where one entry of `namespaces` decides or none, and where it is written."""
+    def enforced(self, decider: int | None) -> Sourced[Enforcement]:
+        """The enforcement where one entry of `namespaces` decides or none."""
         some = None if decider is None else self.namespaces[decider].enforcement
         if some is not None:
-            return some, Source.NAMESPACES
+            return Sourced(some, Source.NAMESPACES)
         default = self.enforcement is Enforcement.ENFORCE
-        return self.enforcement, Source.DEFAULT if default else Source.ENFORCEMENT
+        return Sourced(self.enforcement, Source.DEFAULT if default else Source.ENFORCEMENT)
 
     def is_on(self, rule: str) -> bool:
         """Whether a validation runs in some namespace."""
         deciders = [None, *range(len(self.namespaces))]
-        return any(self.written(decider)[rule].level is not Level.OFF for decider in deciders)
+        return any(self.written(decider)[rule].value is not Level.OFF for decider in deciders)
 
     def enforcing(self) -> "LevelTable":
         """The same, but enforced in every namespace."""
@@ -175,11 +177,19 @@ class LevelTable:
 
     def at(self, decider: int | None) -> Effective:
         """What holds where one entry of `namespaces` decides, or none."""
-        levels = {rule: written.level for rule, written in self.written(decider).items()}
+        levels = {rule: written.value for rule, written in self.written(decider).items()}
         if self.autoscaled:
             softened = [rule.id for rule in VALIDATIONS if rule.fleet and levels[rule.id] is Level.DENY]
             levels.update(dict.fromkeys(softened, Level.WARN))
         active = tuple((rule, levels[rule.id]) for rule in VALIDATIONS if levels[rule.id] is not Level.OFF)
         exempt = decider is not None and self.namespaces[decider].exempt
-        off = frozenset(rule for rule, switched in self.switched(decider).items() if not switched.on)
-        return Effective(exempt, MappingProxyType(levels), active, self.enforced(decider)[0], off)
+        off = frozenset(rule for rule, switched in self.switched(decider).items() if not switched.value)
+        return Effective(exempt, MappingProxyType(levels), active, self.enforced(decider).value, off)
+
+
+def _layered(
+    default: Mapping[str, Value], written: tuple[Source, Mapping[str, Value]], some: Mapping[str, Value]
+) -> dict[str, Sourced[Value]]:
+    """The values of all rules: those of every namespace over the defaults, those of some namespaces over both."""
+    layers = ((Source.DEFAULT, default), written, (Source.NAMESPACES, some))
+    return {rule: Sourced(value, source) for source, values in layers for rule, value in values.items()}
