@@ -30,10 +30,10 @@ def read_all(view):
             each.path,
             each.quantity("cpu"),
             each.has("cpu"),
-            list(each.env()),
-            list(each.env_from()),
+            list(each.entries("env")),
+            list(each.entries("envFrom")),
         ]
-        answers += [list(each.volume_mounts()), list(each.volume_devices()), each.security_context()]
+        answers += [list(each.entries("volumeMounts")), list(each.entries("volumeDevices")), each.security_context()]
     return answers
 
 

@@ -120,14 +120,11 @@ def _container(container: Container, pick: Callable[[Amounts], Amounts]) -> dict
             resources["requests"] = _scalars(requests)
     if "restartPolicy" in raw:
         kept["restartPolicy"] = _scalar(raw["restartPolicy"])
-    if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.env()])):
+    if "env" in raw and (env := _trimmed([_env(variable) for _, variable in container.entries("env")])):
         kept["env"] = env
-    if "envFrom" in raw:
-        kept["envFrom"] = [_only(source, ("prefix",)) for _, source in container.env_from()]
-    if "volumeMounts" in raw:
-        kept["volumeMounts"] = [_only(mount, ("mountPath",)) for _, mount in container.volume_mounts()]
-    if "volumeDevices" in raw:
-        kept["volumeDevices"] = [_only(device, ("devicePath",)) for _, device in container.volume_devices()]
+    for field, part in (("envFrom", "prefix"), ("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+        if field in raw:
+            kept[field] = [_only(entry, (part,)) for _, entry in container.entries(field)]
     if "securityContext" in raw and (security := _security(container.security_context())):
         kept["securityContext"] = security
     return kept

@@ -102,21 +102,9 @@ class Container:
         value = self.limits.get(resource)
         return self.requests.get(resource) if value is None else value
 
-    def env(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The environment variables, each an object with `name` and `value` or `valueFrom`."""
-        return objects(self.raw, "env", f"{self.where}.") if "env" in self.raw else iter(())
-
-    def env_from(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The ConfigMaps and Secrets whose keys become variables, each perhaps with a prefix."""
-        return objects(self.raw, "envFrom", f"{self.where}.") if "envFrom" in self.raw else iter(())
-
-    def volume_mounts(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The volume mounts."""
-        return objects(self.raw, "volumeMounts", f"{self.where}.") if "volumeMounts" in self.raw else iter(())
-
-    def volume_devices(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The raw block volumes."""
-        return objects(self.raw, "volumeDevices", f"{self.where}.") if "volumeDevices" in self.raw else iter(())
+    def entries(self, field: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The objects of a list with their indexes: `env`, `envFrom`, `volumeMounts`, `volumeDevices`."""
+        return objects(self.raw, field, f"{self.where}.") if field in self.raw else iter(())
 
     def security_context(self) -> Mapping[str, Any]:
         """The container's own security context; empty if absent."""

@@ -31,7 +31,7 @@ def propose(pod: DevicePod, context: Context) -> Iterator[Edit | Notice]:
 
 def _hide(container: Container) -> Iterator[Edit | Notice]:
     hidden = {"name": names.NVIDIA_VISIBLE_DEVICES, "value": "none"}
-    own = [(index, env) for index, env in container.env() if env.get("name") == names.NVIDIA_VISIBLE_DEVICES]
+    own = [(index, env) for index, env in container.entries("env") if env.get("name") == names.NVIDIA_VISIBLE_DEVICES]
     if not own:
         yield Edit((*container.path, "env", APPEND), hidden)
     for index, env in own:

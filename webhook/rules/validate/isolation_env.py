@@ -21,7 +21,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))
     for container in pod.judged:
-        for index, env in container.env():
+        for index, env in container.entries("env"):
             name = env.get("name")
             if isinstance(name, str) and (name in known or name.startswith(prefixes)) and not _is_hiding(env):
                 yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=wording.quoted(name)[1:-1])

@@ -18,7 +18,7 @@ DETAIL = "{who} takes variables by envFrom, which can set {name}; list the keys 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find sources of variables that may override the isolation."""
     for container in pod.judged:
-        for index, source in container.env_from():
+        for index, source in container.entries("envFrom"):
             prefix = source.get("prefix")
             name = first_behind(prefix if isinstance(prefix, str) else "", pod.requested)
             if name is not None:

@@ -25,7 +25,7 @@ DETAIL = "{who} sets {name}, which {effect}; remove it"
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find env names that tune the isolation."""
     for container in pod.judged:
-        for index, env in container.env():
+        for index, env in container.entries("env"):
             name = env.get("name")
             effect = EFFECTS.get(name) if isinstance(name, str) else None
             if effect:

@@ -13,7 +13,6 @@ from typing import Any
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.pod import paths
-from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
@@ -53,11 +52,13 @@ _TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find mounts, volumes and CDI annotations that bypass the isolation."""
     for container in pod.judged:
-        for kind, index, field, path in _targets(container):
-            problem = _problem_of_mount(path) if isinstance(path, str) else None
-            if problem:
-                place = f"{kind}[{index}].{field}"
-                yield wording.find_in_container(MOUNTS, container, place, path=wording.quoted(path), problem=problem)
+        for kind, field in (("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")):
+            for index, entry in container.entries(kind):
+                path = entry.get(field)
+                problem = _problem_of_mount(path) if isinstance(path, str) else None
+                if problem:
+                    place, shown = f"{kind}[{index}].{field}", wording.quoted(path)
+                    yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=problem)
     for index, name, path in pod.view.host_paths() if pod.previous is None else ():  # volumes never change
         problem = _problem_of_host_path(path)
         if problem:
@@ -66,14 +67,6 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
             )
     yield from _injections(pod, context)
-
-
-def _targets(container: Container) -> Iterator[tuple[str, int, str, object]]:
-    """Where a container's volumes appear in it: list, index, field and what the field holds."""
-    for index, mount in container.volume_mounts():
-        yield "volumeMounts", index, "mountPath", mount.get("mountPath")
-    for index, device in container.volume_devices():
-        yield "volumeDevices", index, "devicePath", device.get("devicePath")
 
 
 def _problem_of_mount(path: str) -> str | None:

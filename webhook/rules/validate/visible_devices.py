@@ -26,7 +26,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     if Family.VGPU in pod.requested:
         return
     for container in pod.judged:
-        for index, env in container.env():
+        for index, env in container.entries("env"):
             if wording.shows_devices(env) and not requests_native_gpu(container, pod.roles):
                 overrides = Family.GPUSHARE in requested_families(container, pod.roles)
                 yield wording.find_in_container(OVERRIDES if overrides else SHOWS, container, f"env[{index}]")
