@@ -54,21 +54,8 @@ def first_behind(prefix: str, families: Collection[str]) -> str | None:
     """A variable that overrides the isolation and consists of a prefix and at least one character; None if there is none."""
     for family in _NAMES:
         if family in families:
-            found = _BEHIND[family].get(prefix)
-            if found is None and prefix.startswith(_PREFIXES[family]):
-                found = f"{next(start for start in _PREFIXES[family] if prefix.startswith(start))}…"
-            if found is not None:
-                return found
+            behind = [name for name in examples(family) if name.startswith(prefix) and name != prefix]
+            behind += [f"{start}…" for start in _PREFIXES[family] if prefix.startswith(start)]
+            if behind:
+                return behind[0]
     return None
-
-
-def _behind(family: str) -> dict[str, str]:
-    """For each proper prefix of a variable, the first variable that begins with it."""
-    found: dict[str, str] = {}
-    for name in examples(family):
-        for length in range(len(name)):
-            found.setdefault(name[:length], name)
-    return found
-
-
-_BEHIND: dict[str, dict[str, str]] = {family: _behind(family) for family in ISOLATED}
