@@ -100,20 +100,15 @@ def assign(requests: Sequence[NpuRequest], shape: AscendShape, *, hami_core: boo
     Raises:
         ValueError: the node does not take the containers; `judge` refuses them.
     """
-    empty = EmptyNode(shape, hami_core=hami_core, parts_refused=False)
-    for first in range(len(shape.kinds)):
-        shares = empty.shares(first, requests)
-        supply = None if shares is None else empty.supply(first, requests, shares)
-        if shares is not None and supply is not None and supply.suffices:
-            wanted = zip(requests, shares, strict=True)
-            return tuple(
-                NpuGrant(
-                    share.memory,
-                    request.cores,
-                    supply.take(share.takers, request.number, first if share.first else None),
-                )
-                for request, share in wanted
+    for first, shares, supply in EmptyNode(shape, hami_core=hami_core, parts_refused=False).walks(requests):
+        return tuple(
+            NpuGrant(
+                share.memory,
+                request.cores,
+                supply.take(share.takers, request.number, first if share.first else None),
             )
+            for request, share in zip(requests, shares, strict=True)
+        )
     raise ValueError("the node does not take these containers")
 
 
@@ -151,7 +146,7 @@ def judge(
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
-        elif EmptyNode(shape, hami_core=hami_core, parts_refused=parts_refused).takes(requests):
+        elif any(EmptyNode(shape, hami_core=hami_core, parts_refused=parts_refused).walks(requests)):
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
@@ -183,15 +178,15 @@ class EmptyNode:
         self._hami_core = hami_core
         self._parts_refused = parts_refused
 
-    def takes(self, requests: Sequence[NpuRequest]) -> bool:
-        """Whether every container gets its NPUs."""
+    def walks(self, requests: Sequence[NpuRequest]) -> Iterator[tuple[int, list[Share], "Supply"]]:
+        """The walks that give every container its NPUs: the kind of NPU at which each begins, and what it looks for."""
         for first in range(len(self._shape.kinds)):
-            shares = self.shares(first, requests)
-            if shares is not None and self.supply(first, requests, shares).suffices:
-                return True
-        return False
+            shares = self._shares(first, requests)
+            supply = None if shares is None else self._supply(first, requests, shares)
+            if shares is not None and supply is not None and supply.suffices:
+                yield first, shares, supply
 
-    def shares(self, first: int, requests: Sequence[NpuRequest]) -> list[Share] | None:
+    def _shares(self, first: int, requests: Sequence[NpuRequest]) -> list[Share] | None:
         """What a walk looks for that begins at an NPU of this kind: "all memory" means all of this NPU's memory.
 
         Returns:
@@ -210,7 +205,7 @@ class EmptyNode:
             found.append(Share(memory, takers, int(begins)))
         return found
 
-    def supply(self, first: int, requests: Sequence[NpuRequest], shares: Sequence[Share]) -> "Supply":
+    def _supply(self, first: int, requests: Sequence[NpuRequest], shares: Sequence[Share]) -> "Supply":
         """The NPUs of a node, and what a walk looks for that begins at an NPU of this kind."""
         numbers = [number for _, number in self._shape.kinds]
         demand: dict[int, int] = {}
