@@ -53,7 +53,7 @@ class Repair:
         self.notices: list[tuple[str, str]] = []
         requested = pod.requested  # no repair changes which families a pod requests
         for rule in mutations:
-            families = rule.families
+            families = rule.families  # compared here, as a call for each rule would take longer
             if families is EVERY_POD or (requested if families is ANY_FAMILY else not families.isdisjoint(requested)):
                 self._run(rule)
 
@@ -206,10 +206,8 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     effective = snapshot.levels.of(request.namespace)
     if not _is_pod(request) or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
-    if _is_mirror(request.object):
+    if _is_mirror(request) or _excess(request):  # `validate` refuses what is too large
         return _untouched(request, "mutate")
-    if _excess(request):
-        return _untouched(request, "mutate")  # `validate` refuses it
     raw = _object(request)
     context = _context(request, snapshot, effective)
     received = PodView(raw)
@@ -243,7 +241,7 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
     if effective.exempt or request.operation not in ("CREATE", "UPDATE"):
         return _untouched(request, "validate")
     if _is_pod(request):
-        if _is_mirror(request.object):
+        if _is_mirror(request):
             return _untouched(request, "validate")
         return _validate_pod(request, snapshot, effective)
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
@@ -442,13 +440,13 @@ def _is_pod(request: Request) -> bool:
     return request.group == "" and request.kind == "Pod"
 
 
-def _is_mirror(pod: Any) -> bool:
+def _is_mirror(request: Request) -> bool:
     """Whether a pod is the API server's copy of a static pod, which runs already, whatever happens to the copy.
 
     The annotation opens no way around the rules: a kubelet starts no pod of the API server that has it, and the API server
     lets no user add it to a pod or remove it.
     """
-    metadata = pod.get("metadata") if isinstance(pod, dict) else None
+    metadata = request.object.get("metadata") if request.object is not None else None
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return isinstance(annotations, dict) and names.MIRROR in annotations
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from webhook.lenient import table
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR
 
 MAX_CONTAINERS = 1_000  # of all kinds
@@ -47,7 +48,7 @@ class Size:
         Returns:
             What is too much, for people; empty if nothing is.
         """
-        spec, metadata = _object(pod.get("spec")), _object(pod.get("metadata"))
+        spec, metadata = table(pod, "spec"), table(pod, "metadata")
         lists = [found for kind in (REGULAR, INIT, EPHEMERAL) if isinstance(found := spec.get(kind), list)]
         self._containers += sum(map(len, lists))
         if self._containers > MAX_CONTAINERS:
@@ -57,10 +58,10 @@ class Size:
             for container in found:
                 if isinstance(container, dict):
                     entries += _entries(container, ("env", "envFrom", "volumeMounts"))
-                    if resources := container.get("resources"):
-                        entries += _entries(_object(resources), ("limits", "requests"))
-                    if security := container.get("securityContext"):
-                        entries += _entries(_object(_object(security).get("capabilities")), ("add",))
+                    if "resources" in container:
+                        entries += _entries(table(container, "resources"), ("limits", "requests"))
+                    if "securityContext" in container:
+                        entries += _entries(table(container, "securityContext", "capabilities"), ("add",))
         self._entries += entries
         if self._entries > MAX_ENTRIES:
             return (
@@ -68,10 +69,6 @@ class Size:
                 f"at most {MAX_ENTRIES} are reviewed"
             )
         return ""
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _entries(parent: Mapping[str, Any], keys: tuple[str, ...]) -> int:
