@@ -62,7 +62,6 @@ QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
-PODGROUP_API = "scheduling.volcano.sh/v1beta1"
 VCJOB_API = "batch.volcano.sh/v1alpha1"
 PODGROUP_POLICY = "volcano.sh/vgpu-podgroup-policy"
 PODGROUP_SPREAD = "spread"

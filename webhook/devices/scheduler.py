@@ -14,6 +14,8 @@ DEVICESHARE = "deviceshare"
 SCHEDULE_POLICY = f"{DEVICESHARE}.SchedulePolicy"
 NODE_LOCK = f"{DEVICESHARE}.NodeLockEnable"
 
+POLICIES = ("default", "binpack", "spread")  # values of SCHEDULE_POLICY; every other one means the first
+
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
@@ -55,7 +57,7 @@ class SchedulerConf:
         if self.plugin(DEVICESHARE) is None:
             return None
         found = self.argument(DEVICESHARE, SCHEDULE_POLICY)
-        return found if found in ("binpack", "spread") else "default"
+        return found if found in POLICIES else POLICIES[0]
 
     @property
     def locks_nodes(self) -> bool:

@@ -6,11 +6,9 @@ Source: the tags of volcano-sh/volcano and Project-HAMi/volcano-vgpu-device-plug
 import re
 from dataclasses import dataclass, field
 
-from webhook.devices.scheduler import SchedulerConf
+from webhook.devices.scheduler import POLICIES, SchedulerConf
 
 Version = tuple[int, int, int]
-
-POLICIES = ("default", "binpack", "spread")  # deviceshare.SchedulePolicy; every other value means the first
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].*)?")
 

@@ -29,7 +29,7 @@ from webhook.settings.cluster_sources import NODES
 from webhook.settings.pods import PODS
 from webhook.settings.snapshot import SnapshotInputs
 
-PODGROUPS = f"/apis/{names.PODGROUP_API}/namespaces/{{}}/podgroups/{{}}"
+PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
 PENDING = {"fieldSelector": "spec.nodeName=,status.phase=Pending"}
 KEEP_SECONDS = 15.0  # the statuses of the nodes, between two questions

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.strategies import mig_cards
 from webhook.devices.families import Role
 from webhook.devices.nodes import Index, Node
-from webhook.devices.target import POLICIES
+from webhook.devices.scheduler import POLICIES
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest, lay_out
 from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest

@@ -19,9 +19,9 @@ from webhook.devices.drawing import (
 )
 from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.feasibility import SliceRequest
-from webhook.devices.vgpu.fleet import Card, Used, VgpuShape
+from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used, VgpuShape
 from webhook.devices.vgpu.placement import Stuck
-from webhook.devices.vgpu.slices import CARD_CORES, Need
+from webhook.devices.vgpu.slices import Need
 from webhook.texts import shorten
 
 

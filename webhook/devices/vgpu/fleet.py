@@ -14,6 +14,7 @@ from webhook.devices.nodes import GATE_NAMES, Index, Node
 from webhook.devices.shapes import FleetPart, Grouping, NodeShape
 from webhook.devices.target import Target
 
+CARD_CORES = 100  # of every card: cores are a percentage
 Used = tuple[int, int, int]  # slices, memory and cores taken of a card
 EMPTY: Used = (0, 0, 0)
 
@@ -251,7 +252,7 @@ def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> V
     offered = {
         Role.NUMBER: sum(card.split for card in owned),
         Role.MEMORY: sum(card.memory for card in owned),
-        Role.CORES: 100 * len(owned),
+        Role.CORES: CARD_CORES * len(owned),
         Role.PERCENTAGE: 0,
     }
     return VgpuShape(

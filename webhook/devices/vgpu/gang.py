@@ -14,9 +14,9 @@ from functools import partial
 from webhook.devices.vgpu.cycle import MAX_PODS, Cycle, GangRequest, RoleRequest, Vector
 from webhook.devices.vgpu.eligibility import Candidate, eligible
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
-from webhook.devices.vgpu.fleet import Card, VgpuFleet, VgpuShape
+from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
-from webhook.devices.vgpu.slices import CARD_CORES, Need, SearchBudget, takes
+from webhook.devices.vgpu.slices import Need, SearchBudget, takes
 from webhook.pod.gangs import Gang, GangRole, cheapest
 
 MAX_ROLES = 3  # that are searched together

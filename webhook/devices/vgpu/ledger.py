@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, cast
 
 from webhook import names
 from webhook.devices.config import DeviceConfig, Geometry, Instance
+from webhook.devices.families import Family
 from webhook.devices.ledger import (
     MAKE_ANOTHER,
     MAX_ENTRIES,
@@ -31,8 +32,8 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import Grouping
 from webhook.devices.target import Target
-from webhook.devices.vgpu.fleet import EMPTY, Card, VgpuFleet, VgpuShape, decode_register, offering
-from webhook.devices.vgpu.slices import CARD_CORES, Need, takes
+from webhook.devices.vgpu.fleet import CARD_CORES, EMPTY, Card, VgpuFleet, VgpuShape, decode_register, offering
+from webhook.devices.vgpu.slices import Need, takes
 
 MAX_COMPARED = 256  # cards of a node; with more, an entry must have exactly the UUID of its card
 _UINT32, _INT32 = 2**32 - 1, 2**31 - 1
@@ -130,7 +131,7 @@ class _Occupied:
         text = pod.annotations.get(names.VGPU_IDS, "")
         if not text:
             return
-        containers: tuple[str, ...] = pod.requested.get("vgpu") or ()
+        containers: tuple[str, ...] = pod.requested.get(Family.VGPU) or ()
         named = len(containers) == text.count(";") + 1
         seen: set[int] = set()
         for entry in entries(text, self._target):

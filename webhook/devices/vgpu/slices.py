@@ -1,16 +1,12 @@
 """One slice on one card: what a container needs, and whether a card takes it.
 
-A card takes a slice while it has slices, memory and cores left; a slice of 100 cores needs the card alone, and a card
-whose cores are all given takes no slice of 0 cores.
 Source: volcano `pkg/scheduler/api/devices/nvidia/vgpu/utils.go` (checkNodeGPUSharingPredicateAndScore).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webhook.devices.vgpu.fleet import Card, Used
-
-CARD_CORES = 100
+from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used
 
 
 @dataclass(frozen=True, slots=True)

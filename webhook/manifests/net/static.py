@@ -13,6 +13,7 @@ from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
 from webhook.devices.requests import MAX_QUANTITY
 from webhook.devices.vgpu.eligibility import MODES
+from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
 from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some, where
 from webhook.rules.isolation import ISOLATED, examples, overriding
@@ -93,7 +94,7 @@ def _count_missing(scope: Scope) -> str:
 
 def _cores_range(_scope: Scope) -> str:
     message = message_of(cores_range, cores_range.DETAIL, "d.who", resource="a.name", cores="string(a.value)")
-    return _of_vgpus(Role.CORES, f"a.value > {cores_range.MOST}", message)
+    return _of_vgpus(Role.CORES, f"a.value > {CARD_CORES}", message)
 
 
 def _percentage_range(_scope: Scope) -> str:

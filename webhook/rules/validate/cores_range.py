@@ -8,18 +8,18 @@ Why:      the scheduler skips a card if used plus requested cores exceed 100.
 from collections.abc import Iterator
 
 from webhook.devices.requests import DevicePod
+from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-MOST = 100
-DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {MOST} or less"
+DETAIL = f"{{who}} requests {{resource}} {{cores}}, but it is a percentage of one card; write {CARD_CORES} or less"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find cores above 100."""
     name = context.config.vgpu.cores_name
     for request in pod.vgpu:
-        if request.cores is not None and request.cores > MOST:
+        if request.cores is not None and request.cores > CARD_CORES:
             yield wording.find_resource(DETAIL, request.container, name, cores=request.cores)
 
 

@@ -11,6 +11,7 @@ from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
 from webhook.devices.vgpu.eligibility import Candidate
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
+from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -58,7 +59,7 @@ def _why(slice_request: SliceRequest, found: Sequence[Candidate], config: Device
         wanted = wording.memory(memory, config)
         return f"its slices have {wanted} of memory together, but no node's cards have more than {most_memory}"
     cores = sum(need.cores * need.number for need in slice_request.needs)
-    most_cores = 100 * max((len(candidate.cards) for candidate in found), default=0)
+    most_cores = CARD_CORES * max((len(candidate.cards) for candidate in found), default=0)
     if cores > most_cores:
         return f"its slices have {cores} cores together, but no node's cards have more than {most_cores}"
     return "its containers do not fit onto the cards of one node together (memory, cores, and cards taken whole by 100 cores)"
