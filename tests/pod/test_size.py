@@ -14,7 +14,7 @@ def test_a_surely_small_pod_has_few_containers(kind: str, number: int):
     assert bool(Size().add(pod)) == (number > MAX_CONTAINERS)
 
 
-@pytest.mark.parametrize("field", ["env", "envFrom", "volumeMounts"])
+@pytest.mark.parametrize("field", ["env", "envFrom", "volumeMounts", "volumeDevices"])
 def test_a_surely_small_pod_has_few_entries(field: str):
     pod = {"spec": {"containers": [{field: [1] * (MAX_ENTRIES + 1)}]}}
     assert Size().add(pod)

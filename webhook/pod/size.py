@@ -57,7 +57,7 @@ class Size:
         for found in lists:
             for container in found:
                 if isinstance(container, dict):
-                    entries += _entries(container, ("env", "envFrom", "volumeMounts"))
+                    entries += _entries(container, ("env", "envFrom", "volumeMounts", "volumeDevices"))
                     if "resources" in container:
                         entries += _entries(table(container, "resources"), ("limits", "requests"))
                     if "securityContext" in container:
