@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -37,17 +37,19 @@ class Repair:
     """Runs all mutations in order, each on what the ones before it left.
 
     Attributes:
+        received: the pod before them.
         draft: the pod, as changed so far.
         edits: what each rule changed, by its id, in order; not the rules that changed nothing.
         notices: (rule, sentence) where the author's own words were changed.
     """
 
-    __slots__ = ("_context", "_pod", "draft", "edits", "notices")
+    __slots__ = ("_context", "_pod", "draft", "edits", "notices", "received")
 
     def __init__(self, received: PodView, context: Context, mutations: Sequence[Mutation]) -> None:
         self._context = context
         pod = ReviewedPod(received, context)
         self._pod: ReviewedPod | None = pod
+        self.received = received
         self.draft = Draft(received.raw)
         self.edits: dict[str, list[Edit]] = {}
         self.notices: list[tuple[str, str]] = []
@@ -342,21 +344,19 @@ def _validate_workload(
     reviewable, notice = _reviewable_templates(templates)
     if notice:
         notices.append((NOT_REVIEWED, notice))
-    judged: dict[bytes, _Judged] = {}
+    judged: dict[bytes, tuple[Repair, tuple[Found, ...]]] = {}  # equal templates share a review
     for template in reviewable:
         key = _content(template) if len(templates) > 1 else b""
-        known = judged.get(key)
-        if known is None:
-            view = PodView(template.pod)
+        if key not in judged:
             # The controller may add what a part of a pod lacks, so every repair is made: nothing counts as missing.
-            repair = Repair(view, context, repairs if template.whole else snapshot.mutations)
-            active = effective.for_pod(repair.pod)
-            known = judged[key] = _Judged(view, repair, tuple(findings(repair.pod, context, active)))
-        received.append((template.path, known.view))
-        pods.append((template.path, known.repair.pod))
+            repair = Repair(PodView(template.pod), context, repairs if template.whole else snapshot.mutations)
+            judged[key] = repair, tuple(findings(repair.pod, context, effective.for_pod(repair.pod)))
+        repair, found = judged[key]
+        received.append((template.path, repair.received))
+        pods.append((template.path, repair.pod))
         if len(notices) < MAX_FINDINGS:
-            notices += _notices(known.repair, effective.enforcement, f"{template.path}: ")
-        violations.add(known.findings, template)
+            notices += _notices(repair, effective.enforcement, f"{template.path}: ")
+        violations.add(found, template)
     workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
     violations.add(_workload_findings(workload, effective, running=request.operation == "UPDATE"))
     return Outcome(
@@ -379,20 +379,6 @@ def _notices(repair: Repair, enforcement: Enforcement, place: str = "") -> Itera
     before = f"would be repaired: {place}" if warn else place
     for rule, detail in repair.proposals() if warn else repair.notices:
         yield rule, f"{before}{detail}"
-
-
-class _Judged(NamedTuple):
-    """What the review of a template gave; equal templates share it.
-
-    Attributes:
-        view: the pod that it would give.
-        repair: the pod after mutation.
-        findings: of the validations.
-    """
-
-    view: PodView
-    repair: Repair
-    findings: tuple[Found, ...]
 
 
 def _content(template: Template) -> bytes:
