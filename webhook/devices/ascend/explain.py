@@ -28,6 +28,7 @@ from webhook.devices.explanation import PlacementRequest, PodExplanation, ShapeE
 from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
 from webhook.devices.verdict import Fits, Never, Reason, Verdict
 from webhook.pod.selectors import NodeSelector
+from webhook.texts import counted
 
 HARD_SPLIT = "hard split"
 CHOOSES = "one possibility: the scheduler chooses which NPUs"
@@ -167,7 +168,7 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
     def slice_sentences(self, slices: NpuSlices) -> Iterator[str]:
         """How many NPUs, and how much of each."""
         for given in slices.containers:
-            many = f"{given.npus} {'whole ' if given.whole else ''}NPU{'s' if given.npus > 1 else ''}"
+            many = counted(given.npus, "whole NPU" if given.whole else "NPU")
             if given.memory is None:
                 how = "all of the memory"
             elif given.memory == 0:

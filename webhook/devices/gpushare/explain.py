@@ -25,6 +25,7 @@ from webhook.devices.nearest import MAX_CONTAINERS, Reducible, amounts_of_regula
 from webhook.devices.requests import DevicePod, total
 from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.pod.selectors import NodeSelector
+from webhook.texts import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,7 @@ class GpushareExplainer(ShapeExplainer[GpushareShape, DevicePod, GpushareSlices]
 
     def devices(self) -> str:
         """How many cards, and how large they are."""
-        count = self.shape.cards
-        return f"{count} healthy card{'s' if count != 1 else ''} with {self.shape.memory} of memory"
+        return f"{counted(self.shape.cards, 'healthy card')} with {self.shape.memory} of memory"
 
     def slice_sentences(self, slices: GpushareSlices) -> Iterator[str]:
         """Which cards."""
@@ -94,7 +94,7 @@ class GpushareExplainer(ShapeExplainer[GpushareShape, DevicePod, GpushareSlices]
         if slices.memory:
             yield f"one card ({first}) takes {slices.memory} of {self.shape.memory}"
         else:
-            yield f"{slices.cards} whole card{'s' if slices.cards > 1 else ''} ({first})"
+            yield f"{counted(slices.cards, 'whole card')} ({first})"
 
     def refusal_sentence(self, never: Never) -> str:
         """What a card, or the node, lacks."""

@@ -30,6 +30,7 @@ from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible, am
 from webhook.devices.requests import DevicePod
 from webhook.devices.verdict import Never, Reason, Unknown, Verdict
 from webhook.pod.selectors import NodeSelector
+from webhook.texts import counted
 
 CHIP = "Ascend 310P"
 LOW, _ = LEVELS
@@ -130,17 +131,16 @@ class MindclusterExplainer(ShapeExplainer[MindclusterShape, DevicePod, Mindclust
 
     def devices(self) -> str:
         """How many cores and chips."""
-        count = self.shape.devices
-        return f"{self.shape.cores} AI cores, {count} chip{'s' if count != 1 else ''} of {self.shape.chip_cores}"
+        return f"{self.shape.cores} AI cores, {counted(self.shape.devices, 'chip')} of {self.shape.chip_cores}"
 
     def slice_sentences(self, slices: MindclusterSlices) -> Iterator[str]:
         """Whole chips, or a template."""
         for given in slices.containers:
-            who, cores = wording.container(given.container), f"{given.cores} AI core{'s' if given.cores > 1 else ''}"
+            who, cores = wording.container(given.container), counted(given.cores, "AI core")
             if given.template:
                 yield f"{who} gets {cores} of a chip's {self.shape.chip_cores}, by template {given.template}"
             else:
-                yield f"{who} gets {given.chips} whole chip{'s' if given.chips > 1 else ''} ({cores})"
+                yield f"{who} gets {counted(given.chips, 'whole chip')} ({cores})"
 
     def refusal_sentence(self, never: Never) -> str:
         """A template, a label, or the node's cores."""

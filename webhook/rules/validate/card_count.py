@@ -12,6 +12,7 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.shortfalls import Shortfall
+from webhook.texts import counted
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
@@ -23,8 +24,8 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
             short, most = Shortfall(family, never, pod), never.most
             yield Finding(
                 short.path,
-                f"{short.who} {never.resource} {never.requested}, but {short.largest_node} has {most} {short.device}"
-                f"{'s' if most != 1 else ''}; request {most}{' or fewer' if most > 1 else ''}",
+                f"{short.who} {never.resource} {never.requested}, but {short.largest_node} has {counted(most, short.device)}; "
+                f"request {_at_most(most)}",
             )
 
 
@@ -36,12 +37,15 @@ def _cards(pod: ReviewedPod) -> Iterator[Finding]:
     name = pod.context.config.vgpu.number_name
     for request in pod.vgpu:
         if request.number and request.number > most:
-            advice = f"request {most} or fewer" if most > 1 else "request 1"
             yield Finding(
                 wording.resource_path(request.container, name),
                 f"{wording.container(request.container)} requests {request.number} vGPUs, but "
-                f"{node}{wording.left(words.nodes)} ({name_of_largest}) has {most} card{'s' if most != 1 else ''}; {advice}",
+                f"{node}{wording.left(words.nodes)} ({name_of_largest}) has {counted(most, 'card')}; request {_at_most(most)}",
             )
+
+
+def _at_most(number: int) -> str:
+    return f"{number} or fewer" if number > 1 else f"{number}"
 
 
 RULE = Validation(

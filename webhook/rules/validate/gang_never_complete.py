@@ -14,6 +14,7 @@ from webhook.pod.gangs import Gang, group_min_member
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.workloads import Workload
+from webhook.texts import counted
 
 ANNOTATION = f"metadata.annotations[{names.GROUP_MIN_MEMBER}]"
 
@@ -59,8 +60,8 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
         )
     if minimum > gang.replicas:
         return (
-            f"group-min-member is {minimum}, but {workload.who} runs {gang.replicas} pod{'s' if gang.replicas != 1 else ''} "
-            f"at a time; set it to {gang.replicas} or less"
+            f"group-min-member is {minimum}, but {workload.who} runs {counted(gang.replicas, 'pod')} at a time; set it to "
+            f"{gang.replicas} or less"
         )
     if workload.kind == "Deployment" and (surge := _rollout(spec, gang.replicas)) < minimum:
         return (

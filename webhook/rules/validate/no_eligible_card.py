@@ -15,6 +15,7 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.shortfalls import Shortfall
+from webhook.texts import counted
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
 
@@ -72,8 +73,7 @@ def _no_card(pod: ReviewedPod, fleet: VgpuFleet) -> Finding:
     words = _words(pod)
     most = max((sum(card.split > 0 for card in candidate.cards) for candidate in found.candidates), default=0)
     request = max(pod.vgpu, key=lambda request: request.number or 1)
-    number = request.number or 1
-    cards = f"{number} card{'s' if number > 1 else ''}"
+    cards = counted(request.number or 1, "card")
     by = " and ".join(f"{key} {wording.quoted(pod.view.annotation(key))}" for key in words) or _not_by_words(fleet)
     return Finding(
         wording.annotation_path(words[-1]) if words else request.container.where,

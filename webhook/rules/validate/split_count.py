@@ -14,6 +14,7 @@ from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.shortfalls import Shortfall
+from webhook.texts import counted
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
@@ -37,8 +38,8 @@ def _slices(requested: SliceRequest, eligible: Eligible) -> Finding:
     return Finding(
         "spec.containers",
         f"the pod's containers together request {wanted} slices, but the best node{wording.left(requested.constraints.nodes)} "
-        f"({best.node}) has {slices} on {len(best.cards)} card{'s' if len(best.cards) != 1 else ''}, and a container takes one "
-        "slice of a card; request fewer, or make several pods",
+        f"({best.node}) has {slices} on {counted(len(best.cards), 'card')}, and a container takes one slice of a card; request "
+        "fewer, or make several pods",
     )
 
 
