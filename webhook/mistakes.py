@@ -43,6 +43,21 @@ def mistake_in_file(error: OSError) -> str:
     return f"{error.strerror or error}{f'; {remedy}' if remedy else ''}"
 
 
+def mistake_at(error: ErrorDetails, whole: str, model: type[BaseModel] | None = None) -> str:
+    """A mistake with its place.
+
+    Args:
+        error: as pydantic reports it.
+        whole: what has the mistake, if no field of it has.
+        model: of the whole, for the names of its keys.
+    """
+    path = list(error["loc"])
+    if path[-1:] == ["[key]"]:
+        path = path[:-2]  # the sentence names the key
+    sentence = mistake_in_value(error) if model is None else mistake_in_model(error, model, path)
+    return f"{'.'.join(map(str, path)) or whole}: {sentence}"
+
+
 def mistake_in_value(error: ErrorDetails) -> str:
     """What is wrong with a value that pydantic refuses: what it must be, and what it is."""
     context: Mapping[str, Any] = error.get("ctx") or {}

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StrictBool, ValidationError
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
 
 from webhook import names
 from webhook.devices import registry
@@ -20,7 +19,7 @@ from webhook.devices.config import NULL_IS_EMPTY, AscendConfig, Chip, Count, Dev
 from webhook.devices.families import Family, Role
 from webhook.devices.target import Target
 from webhook.errors import ConfigError, Mistakes, json_type
-from webhook.mistakes import mistake_in_value
+from webhook.mistakes import mistake_at
 
 
 class _Section(BaseModel):
@@ -81,14 +80,9 @@ def parse_device_config(document: object, source: str) -> DeviceConfig:
     try:
         model = _Model.model_validate(document)
     except ValidationError as error:
-        found = [_explain(each) for each in error.errors(include_url=False)]
+        found = [mistake_at(each, "the device config") for each in error.errors(include_url=False)]
         raise Mistakes(source, [*found, "Volcano would fall back to its built-in defaults"]) from error
     return device_config(model.nvidia, _ascend(model.vnpus))
-
-
-def _explain(error: ErrorDetails) -> str:
-    place = ".".join(str(part) for part in error["loc"])
-    return f"{place}: {mistake_in_value(error)}"
 
 
 def _ascend(section: _Vnpus) -> AscendConfig:

@@ -7,14 +7,13 @@ from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from webhook.devices import registry
 from webhook.devices.config import DeviceConfig
 from webhook.devices.shapes import NodeShape
 from webhook.devices.target import Target, parse_version
 from webhook.errors import Mistakes
-from webhook.mistakes import mistake_in_model
+from webhook.mistakes import mistake_at
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, with_kinds, workload_kind
 from webhook.policy.schema import DeclaredNodes, PolicyFile
 from webhook.rules.base import Level, Settings, Toleration
@@ -64,7 +63,9 @@ def parse_policy(document: object, source: str) -> Policy:
     try:
         model = PolicyFile.model_validate({} if document is None else document)
     except ValidationError as error:
-        raise Mistakes(source, [_explain(each) for each in error.errors(include_url=False)]) from error
+        raise Mistakes(
+            source, [mistake_at(each, "the policy", PolicyFile) for each in error.errors(include_url=False)]
+        ) from error
     settings = Settings(
         scheduler_name=model.scheduler_name,
         scheduler_names=tuple(model.scheduler_names),
@@ -102,12 +103,3 @@ def parse_policy(document: object, source: str) -> Policy:
 
 def _switches(repairs: Mapping[str, str]) -> Mapping[str, bool]:
     return MappingProxyType({rule: word == "on" for rule, word in repairs.items()})
-
-
-def _explain(error: ErrorDetails) -> str:
-    """A mistake of a file: where it is, and what to write instead."""
-    path = list(error["loc"])
-    if path[-1:] == ["[key]"]:
-        path = path[:-2]  # the sentence names the key
-    place = ".".join(str(part) for part in path) or "the policy"
-    return f"{place}: {mistake_in_model(error, PolicyFile, path)}"

@@ -9,7 +9,7 @@ import orjson
 from pydantic import ValidationError
 
 from webhook.errors import NotAReview, NotJson, RequestError, TooLarge, json_type
-from webhook.mistakes import mistake_in_value
+from webhook.mistakes import mistake_at
 from webhook.wire.models import ENVELOPE, Request
 
 API_VERSION = "admission.k8s.io/v1"
@@ -119,7 +119,8 @@ def to_request(document: Any, size: int = 0) -> Request:
     try:
         review = ENVELOPE.validate_python(document)
     except ValidationError as error:
-        raise NotAReview(_explain(error)) from error
+        first = mistake_at(error.errors(include_url=False)[0], "the body")
+        raise NotAReview(f"{_NOT_A_REVIEW}: {first}") from error
     request = review["request"]
     kind = request["kind"]
     return Request(
@@ -257,9 +258,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise NotJson(f"the key {twice[:60]!r} appears twice in one object, so two readers could see different values")
     return found
-
-
-def _explain(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    place = ".".join(str(part) for part in first["loc"]) or "the body"
-    return f"{_NOT_A_REVIEW}: {place}: {mistake_in_value(first)}"
