@@ -1,4 +1,4 @@
-"""Plain sentences for mistakes that JSON, pydantic or the operating system report."""
+"""Sentences about mistakes that JSON, pydantic or the operating system report."""
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -5,8 +5,8 @@ Sources: volcano `pkg/scheduler/api/devices`, volcano-vgpu-device-plugin and HAM
 
 # --- namespaces ------------------------------------------------------------------------------------------------------
 
-# By the label that the API server itself gives every namespace and lets nobody change. The cluster's own pods must start
-# while the webhook does not answer.
+# Matched by the label that the API server sets on every namespace and that users cannot change. The cluster's own pods must
+# start while the webhook does not answer.
 EXEMPT_NAMESPACES = ("kube-system",)
 
 # --- vGPU resources: the defaults; the device config may rename them ------------------------------------------------

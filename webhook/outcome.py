@@ -40,7 +40,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     """What became of a request.
 
     Attributes:
-        id: names the decision in messages, audit lines and the API server's audit log.
+        id: of the decision, as in messages, audit lines and the API server's audit log.
         allowed: False if a finding has the level deny.
         violations: what was found, of every level.
         mutations: the ids of the rules that changed something, in order.
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         pods: the pods that were judged, after mutation, each with its field path; none in `mutate`.
         received: the pods as they came in, likewise.
         templates: those that the pods are made from, if it is a workload.
-        touched: False if the request is none of this webhook's business.
+        touched: False if the webhook does not review such requests.
         pods_refused: rules that let a workload pass, but will refuse its pods.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
     """
@@ -152,7 +152,7 @@ def outcome_word(
     operations: Sequence[Mapping[str, Any]],
     notices: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Say in one word what became of a request that was reviewed."""
+    """What became of a request that was reviewed, in one word."""
     if not allowed:
         return "denied"
     enforced = enforcement is ENFORCE

@@ -411,7 +411,7 @@ def _excess(request: Request) -> str:
 
 
 def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
-    """Refuse a pod unread: no part of it is reviewed, since the rest could go around a rule."""
+    """Refuse a pod unread: reviewing a part of it could miss what a rule refuses."""
     message = f"the pod is too large: {excess}; make several pods"
     return Outcome(
         id=_decision_id(request, "validate"),

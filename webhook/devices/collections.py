@@ -7,7 +7,7 @@ from webhook.devices.quotas import Quotas
 
 
 class Collections(NamedTuple):
-    """Each is None if it is not known; `webhook.settings.sources.COLLECTIONS` says where it comes from."""
+    """Each is None if it is not known; `webhook.settings.sources.COLLECTIONS` has their sources."""
 
     queues: Queues | None = None
     quotas: Quotas | None = None

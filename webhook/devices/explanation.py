@@ -180,7 +180,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         Args:
             explain: makes the explainer of a shape; None if the pod's quantities are not usable.
             shapes: all shapes of the family.
-            missing: a sentence for the case that there are none.
+            missing: a sentence for a fleet without such shapes.
             skipped: nodes that the scheduler skips.
             chip: the kind of NPU.
         """

@@ -140,7 +140,7 @@ class OccupiedCard:
         booked: what the scheduler reckons with.
         promised: what live pods hold.
         free: what one more pod can get of it now, by the scheduler's rules.
-        pods: who holds something, in the order of the pods.
+        pods: what pods hold of it, in their order.
         state: the device as the family's engine places one more pod there: of vGPUs a `Card` with what is used; else None.
     """
 

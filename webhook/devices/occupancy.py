@@ -1,4 +1,4 @@
-"""Who holds which slice: nodes and pods in, the devices with what is booked and promised of them out."""
+"""Computes from nodes and pods what is booked and promised of each device, and for which pods."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -106,9 +106,9 @@ class DevicePod:
         for _, _, family, role, _, value in amounts:
             if family is not noted:  # mostly they are all of one family
                 noted = family
-                askers = self.requested.setdefault(family, [])
-                if not askers or askers[-1] is not container:
-                    askers.append(container)
+                requesting = self.requested.setdefault(family, [])
+                if not requesting or requesting[-1] is not container:
+                    requesting.append(container)
             if family == Family.VGPU:
                 vgpu[role] = value
         if vgpu and container.kind == REGULAR:

@@ -1,4 +1,4 @@
-"""Nodes that placement cannot tell apart are one shape, so that cost grows with the number of shapes, not of nodes."""
+"""Nodes that placement cannot distinguish are one shape, so that cost grows with the number of shapes, not of nodes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping

@@ -33,7 +33,7 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
         pick: leaves the device resources of some limits or requests.
 
     Returns:
-        A pod again, as far as rules can tell.
+        A pod with the fields that rules read.
     """
     spec = _only(pod.spec, _SPEC_FIELDS)
     if "tolerations" in pod.spec:

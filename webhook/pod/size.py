@@ -12,7 +12,7 @@ MAX_ENTRIES = 20_000  # variables, mounts, resources, annotations and all else t
 
 
 def is_surely_small(pod: Mapping[str, Any], size: int) -> bool:
-    """Tell without counting whether a pod is within the limits; False means only that it has to be counted.
+    """Whether a pod is certainly within the limits, found without counting; if False, it must be counted.
 
     Args:
         pod: the pod.

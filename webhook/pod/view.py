@@ -20,7 +20,7 @@ SPEC_FIELDS = frozenset({"hostIPC", "hostPID", "nodeName", "nodeSelector", "affi
 CONTAINER_FIELDS = frozenset({"env", "envFrom", "securityContext", "volumeDevices", "volumeMounts"})
 OPTIONAL_FIELDS = ANNOTATIONS | SPEC_FIELDS | CONTAINER_FIELDS
 
-MAX_ANNOTATION = 256 << 10  # the API server, too, refuses more, yet only after its mutating webhooks
+MAX_ANNOTATION = 256 << 10  # the API server refuses more, too, but only after its mutating webhooks
 
 _EMPTY: Mapping[str, Any] = {}
 
@@ -116,7 +116,7 @@ class Container:
 
 
 class PodView:
-    """A pod's JSON with the few questions that rules ask.
+    """Reads a pod's JSON.
 
     Attributes:
         raw: the object as it came in.

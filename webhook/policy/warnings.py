@@ -148,7 +148,7 @@ def _later(glob: str, index: int, last: Mapping[str, int], wide: Mapping[str, in
 
 
 def _within(narrow: str, wide: str) -> bool:
-    """Whether the wide glob matches all that the narrow one does; False also if that is hard to tell.
+    """Whether the wide glob matches all that the narrow one does; False also if that is unclear.
 
     The narrow glob is read as a name: its `*` and `?` can then be matched by nothing but those of the wide one.
     """

@@ -34,7 +34,7 @@ class Enforcement(StrEnum):
 
     ENFORCE = "enforce"  # refuse and repair
     WARN = "warn"  # admit unchanged, and warn of what would be refused and repaired
-    AUDIT = "audit"  # admit unchanged, without a word to the author
+    AUDIT = "audit"  # admit unchanged, without a message to the author
 
     def soften(self, level: Level) -> Level:
         """The level at which a finding takes effect."""
@@ -71,7 +71,7 @@ class Toleration:
     effect: str = "NoSchedule"
 
     def covered_by(self, own: Mapping[str, Any]) -> bool:
-        """Tell whether a toleration of a pod tolerates all that this one would, by Kubernetes' matching."""
+        """Whether a toleration of a pod tolerates all that this one would, by Kubernetes' matching."""
         key = own.get("key")
         if key and key != self.key:
             return False

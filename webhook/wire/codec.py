@@ -141,7 +141,7 @@ def to_request(document: Any, size: int = 0) -> Request:
 
 
 def creation(uid: str, api_version: str, kind: str, namespace: str, raw: dict[str, Any]) -> Request:
-    """The request that creates an object of this apiVersion and kind, by nobody in particular."""
+    """The request that creates an object of this apiVersion and kind, without a user."""
     group = api_version.rpartition("/")[0]
     return Request(uid, API_VERSION, "CREATE", group, kind, "", namespace, "", "", False, raw, None)
 

@@ -61,7 +61,7 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
         group, kind: of the object.
         sub_resource: `ephemeralcontainers`, `status`, …; empty for the object itself.
         namespace, name: of the object; the name may be empty (generateName).
-        user: who asks.
+        user: who sends it.
         dry_run: nothing will be stored.
         object, old_object: as JSON; None where the operation has none.
         size: bytes of the body; 0 if it did not come as one.

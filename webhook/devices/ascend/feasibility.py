@@ -299,8 +299,8 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], 
     largest, where = richest.memory, npus[richest]
     for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
         # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
-        asked_of = npus if request.memory is None else [richest]
-        least = min([booked(request, npu, hami_core=hami_core) - npu.memory for npu in asked_of])
+        compared = npus if request.memory is None else [richest]
+        least = min([booked(request, npu, hami_core=hami_core) - npu.memory for npu in compared])
         if least > 0 and chip.memory_name:
             return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:

@@ -122,7 +122,7 @@ class Cycle:
         """Give each pod the first node that takes it, until the gang starts, or until the budget runs out.
 
         Args:
-            progress: where to go on.
+            progress: where to continue.
             whole: go on until all pods had their turn.
         """
         progress = progress or self._begin()

@@ -33,7 +33,7 @@ class GangTask:
         pods: how many there are.
         needed: so many of them must start.
         placed: so many of them have a place.
-        left: for so many there is none; the others were not tried.
+        left: so many have no place; the others were not tried.
     """
 
     name: str
@@ -66,7 +66,7 @@ class GangExplanation:
 
     Attributes:
         minimum: so many pods must start together, of any task.
-        path: the field that says how many.
+        path: the field with that number.
         placement: `fits`, `tight` (the scheduler's order misses the places), `never` or `unknown`.
         tasks: those that request vGPUs, the first 20.
         nodes: those that get pods, the first 50 kinds; none if the pods name single cards, or select different nodes.

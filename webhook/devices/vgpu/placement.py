@@ -150,7 +150,7 @@ class Stuck:
         card: the index of the first card that refused it; None if the node has too few cards to begin with.
         refusals: why each card refused, by card index; None for one that took a slice.
         used: what each card had given away before this container came.
-        slices: to whom: the containers before this one.
+        slices: of the containers before this one.
     """
 
     container: int
