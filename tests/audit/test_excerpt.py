@@ -17,7 +17,7 @@ from webhook import names
 from webhook.errors import Malformed
 from webhook.outcome import Outcome
 from webhook.pod.excerpt import MAX_TEXT, excerpt
-from webhook.pod.selectors import MAX_WORD, read_selector
+from webhook.pod.selectors import MAX_WORD
 from webhook.pod.view import PodView
 from webhook.review import review
 from webhook.wire import codec
@@ -163,7 +163,7 @@ def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
 
 
 def demands(pod: dict[str, Any]) -> Any:
-    return read_selector(PodView(pod))
+    return PodView(pod).selector
 
 
 @examples(100)

@@ -4,12 +4,11 @@ from webhook.devices.explanation import PlacementRequest
 from webhook.devices.nearest import ChangeSearch
 from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
-from webhook.pod.selectors import read_selector
 
 
 def placement_request(view, family, config, part, *, target=None, allowed=()):
     """A pod, judged while all rules but the allowed ones refuse."""
-    nodes = read_selector(view)
+    nodes = view.selector
     return PlacementRequest(
         path="",
         pod=DevicePod(view, config),

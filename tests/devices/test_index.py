@@ -20,7 +20,6 @@ from webhook.pod.selectors import (
     NodeSelector,
     Operator,
     Requirement,
-    read_selector,
 )
 from webhook.pod.view import PodView
 
@@ -37,7 +36,7 @@ def kept(request, monkeypatch):
 
 def left(spec, index):
     """The numbers of the nodes that a pod's spec leaves."""
-    selector = read_selector(PodView({"spec": spec}))
+    selector = PodView({"spec": spec}).selector
     everybody = set(range(len(index.names)))
     return everybody if selector is None else members(index.selected(selector), everybody)
 
@@ -154,7 +153,7 @@ def costly():
 def test_the_dearest_selector_takes_no_time(large, requirements):
     selector = NodeSelector(terms=(tuple(Requirement(*each) for each in requirements),))
     written = [{"key": key, "operator": operator, "values": list(values)} for key, operator, values in requirements]
-    assert read_selector(PodView({"spec": term(*written)})) == selector
+    assert PodView({"spec": term(*written)}).selector == selector
     large.selected(selector)  # some facts of a label are worked out once
 
     def selected() -> None:

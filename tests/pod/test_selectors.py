@@ -12,7 +12,6 @@ from webhook.pod.selectors import (
     Operator,
     Requirement,
     integer,
-    read_selector,
 )
 from webhook.pod.view import PodView
 
@@ -50,7 +49,7 @@ MALFORMED = [
 
 
 def read(**spec):
-    return read_selector(PodView({"spec": spec}))
+    return PodView({"spec": spec}).selector
 
 
 def terms(*found):

@@ -9,7 +9,6 @@ from typing import Any
 
 from webhook import names
 from webhook.lenient import at, table
-from webhook.pod.selectors import read_selector
 from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
@@ -54,8 +53,8 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
             spec[kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
-    if (selector := read_selector(pod)) is not None:
-        spec |= selector.json()
+    if pod.selector is not None:
+        spec |= pod.selector.json()
     kept: dict[str, Any] = {"spec": spec}
     if pod.annotations and (annotations := read_annotations(pod.annotations)):
         kept["metadata"] = {"annotations": annotations}

@@ -10,7 +10,6 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from webhook.lenient import at
-from webhook.pod.view import PodView
 
 MAX_REQUIREMENTS = 200  # of one pod, each value counted; with more, nothing is read, so that no pod makes reviews slow
 MAX_WORD = 317  # characters of a label's key, the longest valid text; with a longer one, nothing is read
@@ -75,9 +74,8 @@ class NodeSelector(NamedTuple):  # a key of caches on the hot path: tuples hash 
         return fields
 
 
-def read_selector(pod: PodView) -> NodeSelector | None:
-    """What a pod demands of its node; None if it demands nothing, or if that cannot be read."""
-    spec = pod.spec
+def read_selector(spec: Mapping[str, Any]) -> NodeSelector | None:
+    """What a pod's spec demands of the node; None if it demands nothing, or if that cannot be read."""
     if "nodeSelector" not in spec and "affinity" not in spec:
         return None
     budget = _Budget()
@@ -101,7 +99,7 @@ class _Budget:
 
     def spend(self, amount: int, words: Iterable[Any] = ()) -> None:
         self._left -= amount
-        if self._left < 0 or any(isinstance(word, str) and len(word) > MAX_WORD for word in words):
+        if self._left < 0 or any([isinstance(word, str) and len(word) > MAX_WORD for word in words]):
             raise _TooLong
 
 
@@ -149,7 +147,7 @@ def _requirement(expression: Mapping[str, Any], budget: _Budget) -> Requirement 
     budget.spend(1 + len(listed) + (COMPARISON_COST if known in _COMPARISONS else 0), (key, operator, *listed))
     if known is None or not isinstance(key, str) or not key or not (values is None or isinstance(values, list)):
         return None
-    if not all(isinstance(value, str) for value in listed) or not _TAKES[known](listed):
+    if not all([isinstance(value, str) for value in listed]) or not _TAKES[known](listed):
         return None
     return Requirement(key, known, tuple(listed))
 
@@ -159,7 +157,7 @@ def _term_json(term: Term) -> dict[str, Any]:
     for requirement in term if term != (_NO_NODE,) else ():
         part = found.setdefault("matchExpressions" if requirement.key else "matchFields", [])
         values = {"values": list(requirement.values)} if requirement.values else {}
-        part.append({"key": requirement.key or _NODE_NAME, "operator": requirement.operator.value, **values})
+        part.append({"key": requirement.key or _NODE_NAME, "operator": requirement.operator, **values})
     return found
 
 

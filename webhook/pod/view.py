@@ -9,6 +9,7 @@ from typing import Any
 
 from webhook.errors import Malformed
 from webhook.pod.patch import Path
+from webhook.pod.selectors import NodeSelector, read_selector
 
 REGULAR = "containers"
 INIT = "initContainers"
@@ -23,6 +24,7 @@ OPTIONAL_FIELDS = ANNOTATIONS | SPEC_FIELDS | CONTAINER_FIELDS
 MAX_ANNOTATION = 256 << 10  # the API server refuses more, too, but only after its mutating webhooks
 
 _EMPTY: Mapping[str, Any] = {}
+_UNREAD = NodeSelector()  # of no pod: a pod that demands nothing has None
 
 
 def mapping(parent: Mapping[str, Any], key: str, path: str) -> Mapping[str, Any]:
@@ -126,6 +128,7 @@ class PodView:
     """
 
     __slots__ = (
+        "_selector",
         "annotations",
         "containers",
         "ephemeral_containers",
@@ -150,6 +153,7 @@ class PodView:
         self.containers = self._list(REGULAR)
         self.init_containers = self._list(INIT)
         self.ephemeral_containers = self._list(EPHEMERAL)
+        self._selector: NodeSelector | None = _UNREAD
 
     @property
     def name(self) -> str:
@@ -166,6 +170,13 @@ class PodView:
     def node_name(self) -> str:
         """The nodeName, empty if absent."""
         return self._text("nodeName")
+
+    @property
+    def selector(self) -> NodeSelector | None:
+        """What the pod demands of its node's labels; None if it demands nothing, or if that cannot be read."""
+        if self._selector is _UNREAD:
+            self._selector = read_selector(self.spec)
+        return self._selector
 
     def every_container(self) -> tuple[Container, ...]:
         """All containers: init, regular, ephemeral."""

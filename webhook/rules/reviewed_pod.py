@@ -24,7 +24,7 @@ from webhook.devices.vgpu.eligibility import (
     read_constraints,
 )
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
-from webhook.pod.selectors import NodeSelector, read_selector
+from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import PodView
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context
@@ -77,11 +77,6 @@ class ReviewedPod(DevicePod):
     def __init__(self, view: PodView, context: Context, previous: PodView | None = None) -> None:
         super().__init__(view, context.config, previous)
         self.context = context
-
-    @computed_once
-    def selector(self) -> NodeSelector | None:
-        """What the pod demands of its node's labels."""
-        return read_selector(self.view)
 
     @computed_once
     def constraints(self) -> Constraints:
@@ -164,11 +159,12 @@ class ReviewedPod(DevicePod):
         Labels come and go, and the scheduler reports plainly that none matches: a pod that matches no node is judged by
         all.
         """
-        return self.selector if self.selector is None or self.matches(family) else None
+        selector = self.view.selector
+        return selector if selector is None or self.matches(family) else None
 
     def matches(self, family: str) -> bool:
         """Whether the pod's selector leaves a node with devices of a family; True if that is not known."""
-        fleet, selector = self.context.fleet, self.selector
+        fleet, selector = self.context.fleet, self.view.selector
         if selector is None or fleet is None or not fleet.complete:
             return True
         shapes = fleet.by_family[family]
@@ -183,7 +179,7 @@ class ReviewedPod(DevicePod):
             config=self.context.config,
             target=self.context.settings.target,
             node_index=fleet.index,
-            written=self.selector,
+            written=self.view.selector,
             nodes=self.selector_for(family),
             denies=self.context.denies,
         )

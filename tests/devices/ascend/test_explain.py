@@ -17,7 +17,6 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
-from webhook.pod.selectors import read_selector
 from webhook.pod.view import PodView
 
 WORD, NUMBER, MEMORY = "Ascend910B3", "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory"
@@ -64,7 +63,7 @@ def fits(raw, *nodes):
     if not hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
         return False
     fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    verdict = judge(requests, read_selector(PodView(raw)), fleet, hami_core=hami_core, parts_refused=False)
+    verdict = judge(requests, PodView(raw).selector, fleet, hami_core=hami_core, parts_refused=False)
     return isinstance(verdict, Fits)
 
 

@@ -19,7 +19,6 @@ from webhook.devices.nodes import Node
 from webhook.devices.requests import DevicePod
 from webhook.devices.target import Target
 from webhook.devices.verdict import Fits, Reason
-from webhook.pod.selectors import read_selector
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
@@ -55,7 +54,7 @@ def explained(raw, *nodes):
 def fits(raw, *nodes):
     view = PodView(raw)
     fleet = build_fleet(nodes, CONFIG, Target()).gpushare
-    return isinstance(judge(DevicePod(view, CONFIG), read_selector(view), fleet), Fits)
+    return isinstance(judge(DevicePod(view, CONFIG), view.selector, fleet), Fits)
 
 
 PLAIN = node("n", 4, 400, "1")

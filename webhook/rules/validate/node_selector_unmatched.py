@@ -13,7 +13,7 @@ from webhook.rules.reviewed_pod import ReviewedPod
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find families of which the selector leaves no node."""
-    selector = pod.selector
+    selector = pod.view.selector
     if selector is None:
         return
     for family in pod.requested:
