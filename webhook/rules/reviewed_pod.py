@@ -1,6 +1,7 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -25,7 +26,7 @@ from webhook.devices.vgpu.eligibility import (
 )
 from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
 from webhook.pod.selectors import NodeSelector
-from webhook.pod.view import PodView
+from webhook.pod.view import Container, PodView
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context
 
@@ -65,6 +66,54 @@ class ChosenQueue(NamedTuple):
     def queue(self) -> Queue | None:
         """The queue; None if it does not exist."""
         return self.queues.by_name.get(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What no node can ever give a pod, with the parts of a sentence about it.
+
+    Attributes:
+        family: the family.
+        never: its verdict.
+        pod: the pod.
+    """
+
+    family: str
+    never: Never
+    pod: "ReviewedPod"
+
+    @property
+    def path(self) -> str:
+        """The field: that of the only container that requests the resource, or of all."""
+        resource = self.never.resource
+        if resource == names.VNPU_MODE:
+            return wording.annotation_path(resource)
+        container = self._container
+        return "spec.containers" if container is None else wording.resource_path(container, resource)
+
+    @property
+    def who(self) -> str:
+        """The only container that requests the resource, or all of them together."""
+        container = self._container
+        return (
+            "the pod's containers together request" if container is None else f"{wording.container(container)} requests"
+        )
+
+    @property
+    def device(self) -> str:
+        """What the family has on a node."""
+        return next(family.device for family in registry.FAMILIES if family.id == self.family)
+
+    def left(self, before: str = "") -> str:
+        """The part of a sentence that limits it to the nodes that the pod's selector leaves."""
+        return wording.left(self.pod.selector_for(self.family), before)
+
+    @property
+    def _container(self) -> Container | None:
+        if self.never.container is not None:
+            return self.never.container
+        found = [amount.container for amount in self.pod.amounts if amount.resource == self.never.resource]
+        return found[0] if len(found) == 1 else None
 
 
 class ReviewedPod(DevicePod):
@@ -149,9 +198,9 @@ class ReviewedPod(DevicePod):
         """The families that no node can ever satisfy."""
         return tuple([(family, found) for family, found in self.verdicts if isinstance(found, Never)])
 
-    def refusals(self, rule: str) -> Sequence[tuple[str, Never]]:
-        """The families that no node can ever satisfy, for a reason that the rule reports."""
-        return [(family, never) for family, never in self.never if never.reason.rule == rule]
+    def refusals(self, rule: str) -> list[Refusal]:
+        """What no node can ever give, for a reason that the rule reports."""
+        return [Refusal(family, never, self) for family, never in self.never if never.reason.rule == rule]
 
     def selector_for(self, family: str) -> NodeSelector | None:
         """What the pod demands of its node's labels, if any node with devices of the family has them.

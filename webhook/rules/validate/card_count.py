@@ -11,21 +11,20 @@ from webhook.devices.families import Family
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.shortfalls import Shortfall
 from webhook.texts import counted
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name each container that requests more cards than any node has."""
-    for family, never in pod.refusals(RULE.id):
-        if family == Family.VGPU:
+    for refused in pod.refusals(RULE.id):
+        if refused.family == Family.VGPU:
             yield from _cards(pod)
         else:
-            short, most = Shortfall(family, never, pod), never.most
+            never = refused.never
             yield Finding(
-                short.path,
-                f"{short.who} {never.resource} {never.requested}, but {short.largest_node} has {counted(most, short.device)}; "
-                f"request {_at_most(most)}",
+                refused.path,
+                f"{refused.who} {never.resource} {never.requested}, but the largest node{refused.left()} ({never.node}) has "
+                f"{counted(never.most, refused.device)}; request {_at_most(never.most)}",
             )
 
 

@@ -14,16 +14,14 @@ from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.shortfalls import Shortfall
+from webhook.rules.reviewed_pod import Refusal, ReviewedPod
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name the total that is too large, if one is."""
-    for family, never in pod.refusals(RULE.id):
-        if family != Family.VGPU:
-            short = Shortfall(family, never, pod)
-            yield Finding(short.path, _shortfall(short))
+    for refused in pod.refusals(RULE.id):
+        if refused.family != Family.VGPU:
+            yield Finding(refused.path, _of_other_family(refused))
         elif pod.slice_request is not None:
             yield Finding(
                 "spec.containers",
@@ -32,11 +30,11 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
             )
 
 
-def _shortfall(short: Shortfall) -> str:
-    never, left = short.never, short.left()
+def _of_other_family(refused: Refusal) -> str:
+    never, left = refused.never, refused.left()
     if never.requested > never.most:
         return (
-            f"{short.who} {never.resource} {never.requested}, but no node{left} offers more than {never.most}; request "
+            f"{refused.who} {never.resource} {never.requested}, but no node{left} offers more than {never.most}; request "
             f"{never.most} or less"
         )
     return (

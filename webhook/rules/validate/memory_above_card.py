@@ -14,19 +14,18 @@ from webhook.devices.vgpu.fleet import Card
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.shortfalls import Shortfall
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name each container whose memory no card has."""
-    for family, never in pod.refusals(RULE.id):
-        if family != Family.VGPU:
-            short = Shortfall(family, never, pod)
+    for refused in pod.refusals(RULE.id):
+        if refused.family != Family.VGPU:
+            never = refused.never
             one = ", all of it on one card" if never.container is None else ""
             yield Finding(
-                short.path,
-                f"{short.who} {never.resource} {never.requested}{one}, but the largest {short.device}"
-                f"{short.left('on the nodes ')} (node {never.node}) has {never.most}; write {never.most} or less",
+                refused.path,
+                f"{refused.who} {never.resource} {never.requested}{one}, but the largest {refused.device}"
+                f"{refused.left('on the nodes ')} (node {never.node}) has {never.most}; write {never.most} or less",
             )
         elif pod.slice_request is not None and pod.eligible.cards:
             yield from _slices(pod, pod.slice_request)

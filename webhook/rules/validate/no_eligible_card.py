@@ -13,8 +13,7 @@ from webhook.devices.vgpu.eligibility import UNCONSTRAINED
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.shortfalls import Shortfall
+from webhook.rules.reviewed_pod import Refusal, ReviewedPod
 from webhook.texts import counted
 
 _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID)
@@ -22,31 +21,30 @@ _WORDS = (names.VGPU_MODE, names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPU
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name the annotations that leave too few cards, and the cards of the fleet."""
-    for family, never in pod.refusals(RULE.id):
-        if family != Family.VGPU:
-            short = Shortfall(family, never, pod)
-            yield Finding(short.path, _no_device(short))
+    for refused in pod.refusals(RULE.id):
+        if refused.family != Family.VGPU:
+            yield Finding(refused.path, _no_device(refused))
         elif context.fleet is not None:
             yield _no_card(pod, context.fleet.vgpu)
 
 
-def _no_device(short: Shortfall) -> str:
-    resource, left = short.never.resource, short.left()
+def _no_device(refused: Refusal) -> str:
+    resource, left = refused.never.resource, refused.left()
     if resource == names.VNPU_MODE:
         return (
             f"{names.VNPU_MODE} is {names.MODE_HAMI_CORE}, but no node{left} with such NPUs shares them in software; remove "
             "the annotation"
         )
-    return f"{short.who} {resource}, but no node{left} offers it{_instead(short)}"
+    return f"{refused.who} {resource}, but no node{left} offers it{_instead(refused)}"
 
 
-def _instead(short: Shortfall) -> str:
+def _instead(refused: Refusal) -> str:
     """What the fleet has of the family."""
-    fleet, family = short.pod.context.fleet, short.family
+    fleet, family = refused.pod.context.fleet, refused.family
     if fleet is None or family != Family.ASCEND:
         return " with a healthy card" if family == Family.GPUSHARE else ""
     for node, missing in fleet.ascend.gated:
-        if missing == short.never.resource:
+        if missing == refused.never.resource:
             return f"; node {node} registers some, but its allocatable is missing or 0"
     chips = ", ".join(dict.fromkeys(shape.word for shape in fleet.ascend.shapes))
     return f"; the fleet has {chips}" if chips else "; the fleet has no Ascend NPUs"

@@ -13,19 +13,18 @@ from webhook.devices.vgpu.feasibility import SliceRequest
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
-from webhook.rules.shortfalls import Shortfall
 from webhook.texts import counted
 
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name what the containers need together, and what the best node has."""
-    for family, never in pod.refusals(RULE.id):
-        if family != Family.VGPU:
-            short = Shortfall(family, never, pod)
+    for refused in pod.refusals(RULE.id):
+        if refused.family != Family.VGPU:
+            never = refused.never
             yield Finding(
-                short.path,
-                f"{short.who} {never.resource} {never.requested}, but {short.largest_node} has {never.most} NPUs and "
-                "containers never share one; request fewer, or make several pods",
+                refused.path,
+                f"{refused.who} {never.resource} {never.requested}, but the largest node{refused.left()} ({never.node}) has "
+                f"{never.most} NPUs and containers never share one; request fewer, or make several pods",
             )
         elif pod.slice_request is not None:
             yield _slices(pod.slice_request, pod.eligible)
