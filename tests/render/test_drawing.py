@@ -27,7 +27,7 @@ from webhook.devices.config_file import parse_device_config
 from webhook.devices.drawing import MAX_CARDS, MAX_PARTS, DrawnNode
 from webhook.devices.families import Family
 from webhook.devices.mindcluster.fleet import MindclusterShape
-from webhook.devices.vgpu.drawing import draw_shape
+from webhook.devices.vgpu.explain import draw_shape
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.render.explanation import shape_value, to_value
 

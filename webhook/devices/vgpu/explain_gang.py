@@ -13,7 +13,7 @@ from webhook.devices.drawing import DrawnNode, DrawnPart, Usage
 from webhook.devices.nodes import numbers_of
 from webhook.devices.shapes import SAMPLE
 from webhook.devices.vgpu.cycle import Cycle, State, lay_out
-from webhook.devices.vgpu.drawing import draw_shape, parts_of
+from webhook.devices.vgpu.explain import draw_shape, parts_of
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.devices.vgpu.gang import JudgedGang, NeverStarts, StartsTightly

@@ -6,8 +6,7 @@ from webhook import names
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
 from webhook.devices.families import Family, Role
 from webhook.devices.family import MAX_DECLARED, DeviceFamily, Devices
-from webhook.devices.vgpu.drawing import draw_shape
-from webhook.devices.vgpu.explain import explain
+from webhook.devices.vgpu.explain import draw_shape, explain
 from webhook.devices.vgpu.fleet import Card, VgpuShape, build_vgpu_fleet, declared_shape
 from webhook.devices.vgpu.ledger import LEDGER
 
