@@ -131,8 +131,13 @@ class Context(NamedTuple):  # made for every review, and cheaper to make than a 
     reads_queue: bool = True
 
     @property
+    def known_fleet(self) -> Fleet | None:
+        """The fleet, if its real nodes are known, so that what none of them has can be ruled out."""
+        return self.fleet if self.fleet is not None and self.fleet.complete else None
+
+    @property
     def knows_nodes(self) -> bool:
-        """Whether the real nodes are known, so that what none of them has can be ruled out."""
+        """Whether the real nodes are known."""
         return self.fleet is not None and self.fleet.complete
 
     def denies(self, rule: str) -> bool:

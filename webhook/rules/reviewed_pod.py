@@ -185,8 +185,8 @@ class ReviewedPod(DevicePod):
 
         A node has to satisfy every family that a pod requests; each is judged by its own nodes.
         """
-        fleet = self.context.fleet
-        if fleet is None or not fleet.complete:
+        fleet = self.context.known_fleet
+        if fleet is None:
             return ()
         others = () if VGPU_ONLY.issuperset(self.requested) else tuple(self._verdicts_of_others(fleet))
         if Family.VGPU not in self.requested or self.slice_request is None:
@@ -213,8 +213,8 @@ class ReviewedPod(DevicePod):
 
     def matches(self, family: str) -> bool:
         """Whether the pod's selector leaves a node with devices of a family; True if that is not known."""
-        fleet, selector = self.context.fleet, self.view.selector
-        if selector is None or fleet is None or not fleet.complete:
+        fleet, selector = self.context.known_fleet, self.view.selector
+        if selector is None or fleet is None:
             return True
         shapes = fleet.by_family[family]
         return not shapes or any(shape.node_left(selector, fleet.index) is not None for shape in shapes)

@@ -97,8 +97,8 @@ class Workload:
     @cached_property
     def judged(self) -> JudgedGang | None:
         """The verdict on the gang; None without gang or fleet, and where a pod's own findings come first."""
-        gang, context = self.gang, self.context
-        if gang is None or context.fleet is None or not context.fleet.complete:
+        gang, fleet = self.gang, self.context.known_fleet
+        if gang is None or fleet is None:
             return None
         requests: list[RoleRequest] = []
         roles: list[GangRole] = []
@@ -117,7 +117,7 @@ class Workload:
             return None
         verdict: GangVerdict = Starts()
         if request.minimum > 0 or any(role.needed for role in requests):
-            verdict = judge_gang(request, context.fleet.vgpu, context.budget or SearchBudget(WORK_LIMIT))
+            verdict = judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget(WORK_LIMIT))
         return JudgedGang(gang, tuple(roles), request, verdict)
 
     def _come_by_index(self, roles: Sequence[GangRole]) -> bool:

@@ -17,7 +17,7 @@ from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find words that match no card."""
-    shapes = context.fleet.vgpu.shapes if context.fleet is not None and context.fleet.complete else ()
+    shapes = context.known_fleet.vgpu.shapes if context.known_fleet is not None else ()
     if not shapes:
         return
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE):

@@ -16,8 +16,8 @@ from webhook.rules.workloads import Workload
 
 def check(workload: Workload, context: Context) -> Iterator[Finding]:
     """Compare the cards that the pods need with those of the fleet."""
-    fleet = context.fleet
-    if fleet is None or not fleet.complete:
+    fleet = context.known_fleet
+    if fleet is None:
         return
     for role in workload.roles:
         pod = workload.pods[role.template]
