@@ -168,6 +168,7 @@ class Notice:
 
 
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
+ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
 ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
 EVERY_POD = None
 

@@ -8,10 +8,9 @@ Why:      the scheduler books a whole template or the whole NPU and does not rep
 from collections.abc import Iterator
 
 from webhook.devices.ascend.feasibility import is_hami_core
-from webhook.devices.families import Family
 from webhook.pod.patch import Edit
 from webhook.rules import wording
-from webhook.rules.base import Context, Mutation, Notice
+from webhook.rules.base import ASCEND_ONLY, Context, Mutation, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import set_amount
 
@@ -35,5 +34,5 @@ RULE = Mutation(
     id="ascend-memory-template",
     summary="Ascend memory is rounded up to the template or whole NPU that the scheduler will book, with a warning",
     propose=propose,
-    families=frozenset({Family.ASCEND}),
+    families=ASCEND_ONLY,
 )

@@ -8,9 +8,8 @@ Why:      the scheduler finds no template for it, books nothing, and the contain
 from collections.abc import Iterator
 
 from webhook.devices.ascend.feasibility import is_hami_core
-from webhook.devices.families import Family
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
 DETAIL = (
@@ -41,5 +40,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="Ascend memory above the capacity of an NPU, for which the scheduler books the smallest template",
     check=check,
-    families=frozenset({Family.ASCEND}),
+    families=ASCEND_ONLY,
 )

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.ascend.feasibility import is_hami_core
-from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.devices.vgpu.eligibility import near_mode
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 
 DETAIL = f"{names.VNPU_MODE} is {{mode}}, which is read as a hard split; did you mean {wording.quoted(names.MODE_HAMI_CORE)}?"
 
@@ -31,6 +30,6 @@ RULE = Validation(
     level=Level.WARN,
     summary="`huawei.com/vnpu-mode` that differs from `hami-core` only in case, spaces or dashes: it is read as a hard split",
     check=check,
-    families=frozenset({Family.ASCEND}),
+    families=ASCEND_ONLY,
     fields=ANNOTATIONS,
 )

@@ -8,9 +8,8 @@ Why:      the scheduler refuses parts of several NPUs on every node, and the pod
 from collections.abc import Iterator
 
 from webhook.devices.ascend.feasibility import is_hami_core
-from webhook.devices.families import Family
 from webhook.rules import wording
-from webhook.rules.base import Context, Finding, Level, Validation
+from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
 DETAIL = (
@@ -44,5 +43,5 @@ RULE = Validation(
     level=Level.DENY,
     summary="more than one Ascend NPU with less than the whole memory of each",
     check=check,
-    families=frozenset({Family.ASCEND}),
+    families=ASCEND_ONLY,
 )
