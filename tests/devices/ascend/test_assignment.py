@@ -16,17 +16,17 @@ npus = st.lists(
 asks = st.tuples(st.integers(1, 3), st.sampled_from([None, None, 15, 40, 100]), st.sampled_from([None, 8, 20]))
 
 
-def assigned(raw, found, *, hami_core):
+def assigned(raw, found):
     built = build_fleet([node(*found, hami_core=True)], CONFIG, Target()).ascend
     (shape,) = built.shapes
-    requests = requested(raw).requests
-    fits = isinstance(judge(requests, None, built, hami_core=hami_core, parts_refused=False), Fits)
-    return requests, shape, fits, lambda: assign(requests, shape, hami_core=hami_core)
+    requests = requested(raw)
+    fits = isinstance(judge(requests, None, built, parts_refused=False), Fits)
+    return requests, shape, fits, lambda: assign(requests, shape)
 
 
 @given(npus, st.lists(asks, min_size=1, max_size=5), st.booleans())
 def test_an_assignment_exists_where_the_engine_says_so(found, listed, hami_core):
-    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), found, hami_core=hami_core)
+    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), found)
     if not fits:
         with pytest.raises(ValueError, match="does not take"):
             run()
@@ -48,7 +48,7 @@ def test_an_assignment_exists_where_the_engine_says_so(found, listed, hami_core)
 
 def test_a_container_makes_way_for_one_that_has_no_choice():
     """The first may have either kind, the second only the large one."""
-    _, shape, fits, run = assigned(pod((1, 15), (1, 100)), [(4, 50, 20), WHOLE], hami_core=False)
+    _, shape, fits, run = assigned(pod((1, 15), (1, 100)), [(4, 50, 20), WHOLE])
     assert fits
     sizes = [[npu.memory for (npu, _), number in zip(shape.kinds, one.numbers, strict=True) if number] for one in run()]
     assert sizes == [[50], [100]]

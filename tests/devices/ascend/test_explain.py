@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
 from webhook import names
-from webhook.devices.ascend.explain import AscendExplainer, NpusRequest
-from webhook.devices.ascend.feasibility import is_hami_core, judge, npu_requests
+from webhook.devices.ascend.explain import AscendExplainer
+from webhook.devices.ascend.feasibility import judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
@@ -47,7 +47,7 @@ def pod(*containers, hami_core=False, **spec):
 
 def requested(raw):
     view = PodView(raw)
-    return NpusRequest(npu_requests(DevicePod(view, CONFIG), CONFIG.ascend), is_hami_core(view))
+    return npu_requests(DevicePod(view, CONFIG), CONFIG.ascend)
 
 
 def explained(raw, *nodes, allowed=()):
@@ -59,11 +59,11 @@ def explained(raw, *nodes, allowed=()):
 
 def fits(raw, *nodes):
     """The engine, beside the rule that refuses memory above an NPU's."""
-    requests, hami_core = requested(raw)
-    if not hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
+    requests = requested(raw)
+    if not requests[0].hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
         return False
     fleet = build_fleet(nodes, CONFIG, Target()).ascend
-    verdict = judge(requests, PodView(raw).selector, fleet, hami_core=hami_core, parts_refused=False)
+    verdict = judge(requests, PodView(raw).selector, fleet, parts_refused=False)
     return isinstance(verdict, Fits)
 
 

@@ -10,7 +10,7 @@ from tests.examples import examples
 from tests.strategies import ascend_node
 from tests.timing import within
 from webhook import names
-from webhook.devices.ascend.feasibility import MAX_KINDS, is_hami_core, judge, npu_requests
+from webhook.devices.ascend.feasibility import MAX_KINDS, judge, npu_requests
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import read_node
@@ -53,7 +53,7 @@ def verdict(asks, *nodes, hami_core=False, parts_refused=False, selector=None, c
     view = pod(asks, hami_core)
     found = npu_requests(DevicePod(view, config), config.ascend)
     fleet = build_fleet(known, config, Target()).ascend
-    return judge(found, selector, fleet, hami_core=is_hami_core(view), parts_refused=parts_refused)
+    return judge(found, selector, fleet, parts_refused=parts_refused)
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------
@@ -215,6 +215,6 @@ def test_large_pods_and_many_shapes_are_answered_at_once(asks):
 
     def judged() -> object:
         requests = npu_requests(DevicePod(pod(asks), CONFIG), CONFIG.ascend)
-        return judge(requests, None, fleet, hami_core=False, parts_refused=True)
+        return judge(requests, None, fleet, parts_refused=True)
 
     assert isinstance(within(2, judged), Never)

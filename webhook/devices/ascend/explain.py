@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 from webhook import names
 from webhook.devices import wording
-from webhook.devices.ascend.feasibility import HAMI_CORES, NpuRequest, assign, booked, by_chip, is_hami_core, judge
+from webhook.devices.ascend.feasibility import HAMI_CORES, NpuRequest, assign, by_chip, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu
 from webhook.devices.config import Chip
 from webhook.devices.drawing import (
@@ -34,16 +34,7 @@ HARD_SPLIT = "hard split"
 CHOOSES = "one possibility: the scheduler chooses which NPUs"
 
 
-class NpusRequest(NamedTuple):
-    """What a pod requests of NPUs of one chip.
-
-    Attributes:
-        requests: in the order of the containers; at least one.
-        hami_core: whether it requests NPUs shared in software.
-    """
-
-    requests: Sequence[NpuRequest]
-    hami_core: bool
+NpuRequests = Sequence[NpuRequest]  # of one chip, in the order of the containers; at least one
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +78,9 @@ def explain(request: PlacementRequest, fleet: AscendFleet) -> Iterator[PodExplan
     """Explain a pod to the shapes of a fleet, for each kind of NPU that it requests."""
     chips = by_chip(request.pod, request.config.ascend) if request.usable else {}
     for chip, requests in chips.items():
-        requested = NpusRequest(requests, is_hami_core(request.pod.view))
         shapes = [shape for shape in fleet.shapes if shape.word == chip.word]
         skipped = [(node, missing) for node, missing in fleet.gated if missing == chip.number_name]
-        explainer = partial(AscendExplainer, request, requested, fleet)
+        explainer = partial(AscendExplainer, request, requests, fleet)
         yield request.explanation(explainer, shapes, _missing(chip, fleet), skipped, chip.word)
     if not chips:
         yield request.explanation(None, fleet.shapes, "")
@@ -102,40 +92,45 @@ def _missing(chip: Chip, fleet: AscendFleet) -> str:
     return f"no node of the fleet registers {chip.word} NPUs{others}"
 
 
-class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
+class AscendExplainer(ShapeExplainer[AscendShape, NpuRequests, NpuSlices]):
     """Explains a pod to one shape."""
 
     made = AscendExplanation
 
-    def judge(self, requested: NpusRequest, nodes: NodeSelector | None) -> Verdict:
+    @property
+    def hami_core(self) -> bool:
+        """Whether the pod requests NPUs shared in software."""
+        return self.requested[0].hami_core
+
+    def judge(self, requested: NpuRequests, nodes: NodeSelector | None) -> Verdict:
         """The engine's verdict; what the pod's annotation and a static rule refuse is tested before it."""
-        if requested.hami_core and not self.shape.hami_core:
+        hami_core = requested[0].hami_core
+        if hami_core and not self.shape.hami_core:
             return Never(Reason.MODE, None, names.VNPU_MODE)
-        if not requested.hami_core and self.request.denies("ascend-memory-oversize"):
-            for one in requested.requests:
+        if not hami_core and self.request.denies("ascend-memory-oversize"):
+            for one in requested:
                 if one.memory is not None and one.memory > one.chip.capacity:
                     return Never(Reason.OVERSIZE, one.container, one.chip.memory_name, one.memory, one.chip.capacity)
         return self._engine(requested, nodes)
 
     def slices(self) -> NpuSlices:
         """NPUs of its own for each container."""
-        requests, hami_core = self.requested
         containers = []
-        for one in requests:
+        for one in self.requested:
             amounts = self._booked(one)
-            whole = one.memory is None if hami_core else min(amounts) >= one.chip.allocatable
+            whole = one.memory is None if self.hami_core else min(amounts) >= one.chip.allocatable
             memory = amounts.pop() if len(amounts) == 1 else None
             containers.append(ContainerNpus(one.container, one.number, memory, whole))
-        return NpuSlices(names.MODE_HAMI_CORE if hami_core else HARD_SPLIT, tuple(containers))
+        return NpuSlices(names.MODE_HAMI_CORE if self.hami_core else HARD_SPLIT, tuple(containers))
 
-    def removals(self) -> Iterator[tuple[str, NpusRequest]]:
+    def removals(self) -> Iterator[tuple[str, NpuRequests]]:
         """The annotation."""
-        if self.requested.hami_core:
-            yield names.VNPU_MODE, self.requested._replace(hami_core=False)
+        if self.hami_core:
+            yield names.VNPU_MODE, [replace(one, hami_core=False) for one in self.requested]
 
-    def reducible(self) -> Iterator[Reducible[NpusRequest]]:
+    def reducible(self) -> Iterator[Reducible[NpuRequests]]:
         """The amounts of the first containers; all of an NPU's memory is more than the largest NPU has."""
-        for place, one in enumerate(self.requested.requests[:MAX_CONTAINERS]):
+        for place, one in enumerate(self.requested[:MAX_CONTAINERS]):
             memory = max(npu.memory for npu, _ in self.shape.kinds) + 1 if one.memory is None else one.memory
             for resource, field, now, values in (
                 (one.chip.memory_name, "memory", memory, self._memories(one, memory)),
@@ -194,7 +189,7 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
             case Reason.MEMORY:
                 return f"{who} needs {wanted} MiB of one NPU, the largest has {most}"
             case Reason.CORES:
-                unit = "percent" if self.requested.hami_core else "AI cores"
+                unit = "percent" if self.hami_core else "AI cores"
                 return f"{who} needs {wanted} {unit} of an NPU, which has {most}"
             case Reason.LEFT:
                 return f"{who} needs {wanted} NPUs of its own, {most} with such memory and cores are left"
@@ -203,25 +198,24 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
 
     def draw(self, slices: NpuSlices | None, note: str) -> DrawnNode:
         """The NPUs, those of a kind together; each is given to one container at most."""
-        requests, hami_core = self.requested
         if slices is None:
-            return draw(self.shape, Usage(note=note), hami_core=hami_core)
+            return draw(self.shape, Usage(note=note), hami_core=self.hami_core)
         starts = [0, *accumulate(count for _, count in self.shape.kinds)]
         parts: dict[int, tuple[DrawnPart, ...]] = {}
-        for given, share in zip(slices.containers, assign(requests, self.shape, hami_core=hami_core), strict=True):
+        for given, share in zip(slices.containers, assign(self.requested, self.shape), strict=True):
             label = "whole NPU" if given.whole else ""
             part = DrawnPart(drawn_name(given.container), share.memory, share.cores, label)
             for kind, number in enumerate(share.numbers):
                 parts.update((starts[kind] + index, (part,)) for index in range(number))
                 starts[kind] += number
-        return draw(self.shape, Usage(parts, note=CHOOSES), hami_core=hami_core)
+        return draw(self.shape, Usage(parts, note=CHOOSES), hami_core=self.hami_core)
 
-    def _engine(self, requested: NpusRequest, nodes: NodeSelector | None) -> Verdict:
-        return judge(requested.requests, nodes, self.alone, hami_core=requested.hami_core, parts_refused=False)
+    def _engine(self, requested: NpuRequests, nodes: NodeSelector | None) -> Verdict:
+        return judge(requested, nodes, self.alone, parts_refused=False)
 
     def _parts(self) -> Never | None:
         """Several NPUs are given whole or not at all, unless they are shared in software."""
-        for one in self.requested.requests if not self.requested.hami_core else ():
+        for one in self.requested if not self.hami_core else ():
             most, chip = max(self._booked(one)), one.chip
             if one.number > 1 and most < chip.allocatable:
                 return Never(Reason.PARTS, one.container, chip.memory_name, one.memory or most, chip.allocatable)
@@ -229,11 +223,10 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
 
     def _left(self) -> Never:
         """The first container for which too few NPUs are left that have what it requests."""
-        requests = self.requested.requests
-        for place, one in enumerate(requests):
+        for place, one in enumerate(self.requested):
             for number in range(one.number, -1, -1):
-                fewer = [*requests[:place], replace(one, number=number)] if number else requests[:place]
-                if not number or isinstance(self._engine(self.requested._replace(requests=fewer), None), Fits):
+                fewer = [*self.requested[:place], replace(one, number=number)]
+                if not number or isinstance(self._engine(fewer, None), Fits):
                     break
             if number < one.number:
                 return Never(Reason.LEFT, one.container, one.chip.number_name, one.number, number)
@@ -241,19 +234,17 @@ class AscendExplainer(ShapeExplainer[AscendShape, NpusRequest, NpuSlices]):
 
     def _booked(self, one: NpuRequest) -> set[int]:
         """What may be booked: more than one amount only if all of differing NPUs is requested."""
-        return {booked(one, npu, hami_core=self.requested.hami_core) for npu, _ in self.shape.kinds}
+        return {one.booked(npu) for npu, _ in self.shape.kinds}
 
-    def _with(self, place: int, field: str, value: int) -> NpusRequest:
-        requests = list(self.requested.requests)
+    def _with(self, place: int, field: str, value: int) -> NpuRequests:
         changed: dict[str, Any] = {field: value}
-        requests[place] = replace(requests[place], **changed)
-        return self.requested._replace(requests=requests)
+        return [replace(one, **changed) if at == place else one for at, one in enumerate(self.requested)]
 
     def _memories(self, one: NpuRequest, now: int) -> range:
         """In a hard split there is no more than a whole NPU, and several NPUs are given whole."""
         if not one.chip.memory_name:
             return range(0)
-        if self.requested.hami_core:
+        if self.hami_core:
             return range(1, now)
         least = one.chip.templates[-1] + 1 if one.number > 1 and one.chip.templates else 1
         return range(least, min(now, one.chip.allocatable + 1))

@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook import names
 from webhook.devices.ascend.explain import draw, explain
-from webhook.devices.ascend.feasibility import by_chip, is_hami_core, judge
+from webhook.devices.ascend.feasibility import by_chip, judge
 from webhook.devices.ascend.fleet import AscendFleet, AscendShape, Npu, build_ascend_fleet
 from webhook.devices.ascend.ledger import LEDGER
 from webhook.devices.config import AscendConfig, DeviceConfig, VgpuConfig
@@ -29,9 +29,9 @@ def _roles(_vgpu: VgpuConfig, config: AscendConfig) -> dict[str, Role]:
 
 
 def _judge(request: PlacementRequest, fleet: AscendFleet) -> Iterator[Verdict]:
-    hami_core, parts_refused = is_hami_core(request.pod.view), request.denies("ascend-partial-several")
+    parts_refused = request.denies("ascend-partial-several")
     for requests in by_chip(request.pod, request.config.ascend).values():
-        yield judge(requests, request.nodes, fleet, hami_core=hami_core, parts_refused=parts_refused)
+        yield judge(requests, request.nodes, fleet, parts_refused=parts_refused)
 
 
 def _kinds(shape: AscendShape, _config: DeviceConfig) -> list[Devices]:

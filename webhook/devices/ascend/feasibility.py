@@ -27,6 +27,7 @@ class NpuRequest:
     Attributes:
         container: which one.
         chip: the kind of NPU.
+        hami_core: the NPUs are shared in software, not cut by templates; the same for all requests of a pod.
         number: how many different ones.
         counted: the number is written, so that the ordinary node fit counts it; memory alone requests one NPU.
         memory: of each, in MiB; None for all of it.
@@ -36,11 +37,17 @@ class NpuRequest:
 
     container: Container
     chip: Chip
+    hami_core: bool
     number: int
     counted: bool
     memory: int | None
     cores: int
     usable: bool
+
+    def booked(self, npu: Npu) -> int:
+        """The memory that the scheduler books of an NPU: whole templates, unless NPUs are shared in software."""
+        memory = npu.memory if self.memory is None else self.memory
+        return memory if self.hami_core or memory <= 0 else self.chip.booked(memory)
 
 
 def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
@@ -51,10 +58,12 @@ def npu_requests(pod: DevicePod, config: AscendConfig) -> list[NpuRequest]:
         if family is Family.ASCEND and container.kind == REGULAR:
             containers[container.index] = container
             found.setdefault((container.index, config.chip_of[resource]), {})[role] = value
+    hami_core = is_hami_core(pod.view)
     return [
         NpuRequest(
             container=containers[index],
             chip=chip,
+            hami_core=hami_core,
             number=amounts.get(Role.NUMBER) or 1,
             counted=Role.NUMBER in amounts,
             memory=amounts.get(Role.MEMORY) or None,
@@ -94,13 +103,13 @@ class NpuGrant:
     numbers: tuple[int, ...]
 
 
-def assign(requests: Sequence[NpuRequest], shape: AscendShape, *, hami_core: bool) -> tuple[NpuGrant, ...]:
+def assign(requests: Sequence[NpuRequest], shape: AscendShape) -> tuple[NpuGrant, ...]:
     """Give every container its NPUs; in the order of the requests.
 
     Raises:
         ValueError: the node does not take the containers; `judge` refuses them.
     """
-    for first, shares, supply in EmptyNode(shape, hami_core=hami_core, parts_refused=False).walks(requests):
+    for first, shares, supply in EmptyNode(shape, parts_refused=False).walks(requests):
         return tuple(
             NpuGrant(
                 share.memory,
@@ -117,12 +126,7 @@ MAX_KINDS = 8  # different NPUs on one node; with more, the verdict is unknown; 
 
 
 def judge(
-    requests: Sequence[NpuRequest],
-    nodes: NodeSelector | None,
-    fleet: AscendFleet,
-    *,
-    hami_core: bool,
-    parts_refused: bool,
+    requests: Sequence[NpuRequest], nodes: NodeSelector | None, fleet: AscendFleet, *, parts_refused: bool
 ) -> Verdict:
     """Answer for the whole fleet.
 
@@ -130,12 +134,11 @@ def judge(
         requests: of one chip, in the order of the containers; at least one.
         nodes: what the pod demands of its node's labels.
         fleet: the fleet.
-        hami_core: whether the pod requests NPUs shared in software.
         parts_refused: whether a rule already refuses written parts of several NPUs, so that they are not tested here.
     """
     if not all(request.usable for request in requests):
         return Unknown("a quantity cannot be used")
-    chip = requests[0].chip
+    chip, hami_core = requests[0].chip, requests[0].hami_core
     found = [(shape, node) for shape, node in fleet.selected(nodes) if shape.word == chip.word]
     able = [(shape, node) for shape, node in found if shape.hami_core or not hami_core]
     unknown = False
@@ -146,13 +149,13 @@ def judge(
             continue  # before anything slower: a pod of 10,000 containers ends here
         if len(shape.kinds) > MAX_KINDS:
             unknown = True
-        elif any(EmptyNode(shape, hami_core=hami_core, parts_refused=parts_refused).walks(requests)):
+        elif any(EmptyNode(shape, parts_refused=parts_refused).walks(requests)):
             return Fits()
     if unknown:
         return Unknown("a node registers too many kinds of NPUs")
     if found and not able:
         return Never(Reason.MODE, None, names.VNPU_MODE, 1)
-    return _never(requests, able, hami_core=hami_core)
+    return _never(requests, able)
 
 
 class Share(NamedTuple):
@@ -172,10 +175,9 @@ class Share(NamedTuple):
 class EmptyNode:
     """A node of a shape: an empty one, unless the shape has `used`."""
 
-    def __init__(self, shape: AscendShape, *, hami_core: bool, parts_refused: bool) -> None:
+    def __init__(self, shape: AscendShape, *, parts_refused: bool) -> None:
         """Take the shape, and what `judge` takes."""
         self._shape = shape
-        self._hami_core = hami_core
         self._parts_refused = parts_refused
 
     def walks(self, requests: Sequence[NpuRequest]) -> Iterator[tuple[int, list[Share], "Supply"]]:
@@ -196,10 +198,10 @@ class EmptyNode:
         found: list[Share] = []
         begun = False
         for request in requests:
-            memory = booked(request, kinds[first][0], hami_core=self._hami_core)
+            memory = request.booked(kinds[first][0])
             if self._is_refused_part(request, memory):
                 return None
-            takers = sum(1 << kind for kind in range(len(kinds)) if self._fits(kind, memory, request.cores))
+            takers = sum(1 << kind for kind in range(len(kinds)) if self._fits(kind, memory, request))
             begins = not begun and takers >> first & 1  # the walk gives its first NPU to the first container that fits
             begun = begun or bool(begins)
             found.append(Share(memory, takers, int(begins)))
@@ -215,25 +217,19 @@ class EmptyNode:
         return Supply(numbers, demand)
 
     def _is_refused_part(self, request: NpuRequest, memory: int) -> bool:
-        if self._hami_core or request.number == 1 or (self._parts_refused and request.memory is not None):
+        if request.hami_core or request.number == 1 or (self._parts_refused and request.memory is not None):
             return False
         return request.chip.booked(memory) != request.chip.allocatable
 
-    def _fits(self, kind: int, memory: int, cores: int) -> bool:
-        npu, _ = self._shape.kinds[kind]
+    def _fits(self, kind: int, memory: int, request: NpuRequest) -> bool:
+        (npu, _), cores = self._shape.kinds[kind], request.cores
         parts, taken, busy = self._shape.used_of(kind)
-        total = HAMI_CORES if self._hami_core else npu.cores
+        total = HAMI_CORES if request.hami_core else npu.cores
         if npu.split <= parts or npu.memory - taken < memory or total - busy < cores:
             return False
         if parts and total == cores == HAMI_CORES:
             return False  # needs the NPU alone
         return not busy or busy != total or cores > 0
-
-
-def booked(request: NpuRequest, npu: Npu, *, hami_core: bool) -> int:
-    """The memory that the scheduler books for a request: whole templates, unless NPUs are shared in software."""
-    memory = npu.memory if request.memory is None else request.memory
-    return memory if hami_core or memory <= 0 else request.chip.booked(memory)
 
 
 def _counted(requests: Sequence[NpuRequest]) -> int:
@@ -284,9 +280,9 @@ class Supply:
 # --- why not --------------------------------------------------------------------------------------------------------
 
 
-def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], *, hami_core: bool) -> Never:
+def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]]) -> Never:
     """The first reason that explains the refusal."""
-    chip = requests[0].chip
+    chip, hami_core = requests[0].chip, requests[0].hami_core
     wanted = sum([request.number for request in requests])
     if not able:
         return Never(Reason.NO_CARD, None, chip.number_name, wanted)
@@ -300,7 +296,7 @@ def _never(requests: Sequence[NpuRequest], able: list[tuple[AscendShape, str]], 
     for request in {request.memory: request for request in reversed(requests)}.values():  # each amount once
         # What is booked for a given amount is the same on every NPU; for "all memory" it is not.
         compared = npus if request.memory is None else [richest]
-        least = min([booked(request, npu, hami_core=hami_core) - npu.memory for npu in compared])
+        least = min([request.booked(npu) - npu.memory for npu in compared])
         if least > 0 and chip.memory_name:
             return Never(Reason.MEMORY, request.container, chip.memory_name, largest + least, largest, where)
     if wanted > most:

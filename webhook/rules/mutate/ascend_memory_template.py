@@ -7,7 +7,6 @@ Why:      the scheduler books a whole template or the whole NPU and does not rep
 
 from collections.abc import Iterator
 
-from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.pod.patch import Edit
 from webhook.rules import wording
 from webhook.rules.base import ASCEND_ONLY, Context, Mutation, Notice
@@ -17,10 +16,8 @@ from webhook.rules.wording import set_amount
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Round up, unless NPUs are shared in software or validation refuses the request: too much, or several parts."""
-    if is_hami_core(pod.view):
-        return
     for request in pod.npus:
-        if request.memory is None or request.memory > request.chip.capacity:
+        if request.hami_core or request.memory is None or request.memory > request.chip.capacity:
             continue
         booked = request.chip.booked(request.memory)
         if booked != request.memory and (request.number == 1 or booked == request.chip.allocatable):

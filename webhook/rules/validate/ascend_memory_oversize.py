@@ -7,7 +7,6 @@ Why:      the scheduler finds no template for it, books nothing, and the contain
 
 from collections.abc import Iterator
 
-from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.rules import wording
 from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -20,11 +19,9 @@ DETAIL = (
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find memory above the capacity."""
-    if is_hami_core(pod.view):
-        return
     for request in pod.npus:
         chip = request.chip
-        if request.memory is not None and request.memory > chip.capacity:
+        if not request.hami_core and request.memory is not None and request.memory > chip.capacity:
             yield wording.find_resource(
                 DETAIL,
                 request.container,

@@ -7,7 +7,6 @@ Why:      the scheduler refuses parts of several NPUs on every node, and the pod
 
 from collections.abc import Iterator
 
-from webhook.devices.ascend.feasibility import is_hami_core
 from webhook.rules import wording
 from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
@@ -20,11 +19,9 @@ DETAIL = (
 
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find parts of several NPUs."""
-    if is_hami_core(pod.view):
-        return
     for request in pod.npus:
         chip = request.chip
-        if request.number == 1 or request.memory is None or request.memory > chip.capacity:
+        if request.hami_core or request.number == 1 or request.memory is None or request.memory > chip.capacity:
             continue
         if chip.booked(request.memory) != chip.allocatable:
             yield wording.find_resource(
