@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
@@ -116,10 +117,7 @@ def _totals(family: str, every: Iterable[OccupiedNode], config: DeviceConfig, si
 
 def total(amounts: Iterable[CardAmounts]) -> CardAmounts:
     """The sum."""
-    found = list(amounts)
-    return CardAmounts(
-        sum(one.slices for one in found), sum(one.memory for one in found), sum(one.cores for one in found)
-    )
+    return reduce(CardAmounts.plus, amounts, NOTHING)
 
 
 def capacity(card: OccupiedCard) -> CardAmounts:
