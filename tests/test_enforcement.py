@@ -77,7 +77,7 @@ def test_a_pod_that_repairs_would_save_would_not_be_refused():
     assert validate(asked, AUDITING).denials == []
 
 
-def test_warn_tells_what_would_be_repaired_and_refused():
+def test_warn_lists_what_would_be_repaired_and_refused():
     repaired, judged = both(request(pod(number=9, cores=150)), WARNING)
     assert repaired.warnings == [
         'scheduler-name: would be repaired: spec.schedulerName becomes "volcano"',
@@ -91,14 +91,14 @@ def test_warn_tells_what_would_be_repaired_and_refused():
     assert repaired.word == "would-be-mutated"
 
 
-def test_warn_tells_of_a_repair_in_the_words_of_its_notice():
+def test_warn_words_a_repair_as_its_notice():
     (told,) = [text for text in mutate(request(pod(number=1, memory=10**6)), WARNING).warnings if "above" in text]
     assert told.startswith(
         'memory-above-card: would be repaired: container "train": volcano.sh/vgpu-memory 1000000 is above'
     )
 
 
-def test_warn_tells_the_author_of_a_workload():
+def test_warn_warns_the_author_of_a_workload():
     outcome = validate(deployment(pod(memory=3000, cores=150)), WARNING)
     told = outcome.warnings
     assert any(
@@ -108,7 +108,7 @@ def test_warn_tells_the_author_of_a_workload():
     assert outcome.word == "warned"
 
 
-def test_audit_tells_the_author_of_a_workload_nothing():
+def test_audit_gives_the_author_of_a_workload_no_warning():
     outcome = validate(deployment(pod(number=9)), AUDITING)
     assert (outcome.warnings, outcome.word) == ([], "allowed")
     assert {v.level for v in outcome.violations} == {Level.WARN}  # as `workloads: warn` has it
@@ -155,7 +155,7 @@ def test_an_autoscaled_fleet_softens_first():
     assert outcome.word == "warned"
 
 
-def test_the_api_server_s_audit_log_tells_it():
+def test_the_api_servers_audit_log_has_it():
     asked = recorded("cores-over-100")
     repaired, judged = both(asked, AUDITING)
     assert repaired.answer().audit["outcome"] == "would-be-mutated"
@@ -163,7 +163,7 @@ def test_the_api_server_s_audit_log_tells_it():
     assert "cores-range" in judged.answer().audit["rules"]
 
 
-def test_the_wire_carries_neither_patch_nor_refusal():
+def test_the_answer_has_neither_patch_nor_refusal():
     asked = recorded("cores-over-100")
     for outcome in both(asked, AUDITING):
         response = json.loads(codec.encode(asked, outcome.answer()))["response"]

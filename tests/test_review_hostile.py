@@ -188,7 +188,7 @@ def crowd(size: int, **container: Any) -> dict[str, Any]:
     return {"spec": {"schedulerName": "volcano", "containers": [{"name": f"c{i}", **container} for i in range(size)]}}
 
 
-def test_findings_are_capped_and_the_message_says_how_many_more():
+def test_findings_are_capped_and_the_message_counts_the_rest():
     outcome = review(request(crowd(1000, resources={"limits": {names.VGPU_NUMBER: "0"}})), USUAL)
     assert not outcome.allowed
     assert len(outcome.violations) == MAX_FINDINGS
@@ -234,7 +234,7 @@ def _check_warnings(outcome: Outcome):
 
 
 @given(st.data())
-def test_a_warning_is_one_line_of_256_bytes_whatever_stands_in_the_pod(data: st.DataObject):
+def test_a_warning_is_one_line_of_256_bytes_for_any_pod(data: st.DataObject):
     def text() -> str:
         return data.draw(hostile)
 

@@ -33,7 +33,7 @@ operations = st.fixed_dictionaries(
 
 
 @given(st.data())
-def test_it_is_bounded_and_tells_id_verdict_and_rules(data: st.DataObject):
+def test_the_line_is_bounded_and_has_id_verdict_and_rules(data: st.DataObject):
     named = {key: data.draw(wire_texts) for key in ("namespace", "name", "kind", "user", "sub_resource")}
     uid = data.draw(texts)[:256]
     found = data.draw(st.lists(violations, max_size=MAX_FINDINGS))

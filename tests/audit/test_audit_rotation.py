@@ -164,7 +164,7 @@ def test_a_log_that_cannot_be_renamed_goes_on_in_the_old_file(
     assert (log.numbers(".1"), log.numbers()) == ([*range(48)], [48])
 
 
-def test_a_directory_that_vanishes_loses_lines_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_deleted_directory_loses_lines_and_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     directory = tmp_path / "logs"
     directory.mkdir()
     log = Log(directory / "audit.jsonl")
@@ -202,7 +202,7 @@ def test_the_rest_of_a_line_whose_file_is_deleted_is_lost_with_it(log: Log, monk
     assert (log.lost, log.numbers()) == (1, [2])
 
 
-def test_what_a_dead_process_left_of_a_line_stands_alone(tmp_path: Path):
+def test_a_partial_line_of_a_dead_process_stays_on_its_own_line(tmp_path: Path):
     (tmp_path / "audit.jsonl").write_text('{"whole":1}\n{"torn')
     log = Log(tmp_path / "audit.jsonl")
     log.write(2, length=3)
@@ -250,7 +250,7 @@ print("ok")
 """
 
 
-def test_rotation_goes_on_when_a_full_disk_has_room_again(tmp_path: Path):
+def test_rotation_continues_when_a_full_disk_has_space_again(tmp_path: Path):
     disk = f"mount -t tmpfs -o size=72k none {tmp_path} && exec {sys.executable} -c '{FULL_DISK}' {tmp_path}"
     run = subprocess.run(["unshare", "-rm", "sh", "-c", disk], capture_output=True, text=True, check=False)
     if run.returncode and "Traceback" not in run.stderr:

@@ -248,7 +248,7 @@ def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_journal: Any):
     assert ids(journal) == [0, 1, 2, 3]
 
 
-def test_an_edited_copy_in_its_place_is_gone_on_with(log: Path, open_journal: Any):
+def test_an_edited_copy_in_its_place_is_followed(log: Path, open_journal: Any):
     log.write_bytes(lines(0, 1))
     journal = open_journal(log)
     journal.look()
@@ -396,7 +396,7 @@ def test_the_latest_are_held(log: Path, open_journal: Any, most: int):
         assert journal.store.decision(extent.last + 1) is None
 
 
-def test_memory_is_bounded_whatever_stands_in_the_lines(log: Path, open_journal: Any):
+def test_memory_is_bounded_for_any_lines(log: Path, open_journal: Any):
     journal = open_journal(log, Retention(bytes=8 << 20))
     finding = {"rule": "r", "level": "deny", "path": "p"}
     with log.open("wb") as file:
@@ -520,7 +520,7 @@ def test_a_tail_gets_the_newest_and_the_number_of_those_left_out(thousand: Any, 
 
 
 @pytest.mark.parametrize("wanted", FILTERS)
-def test_sums_are_right_remembered_and_gone_on_with(log: Path, filled: LogFollower, wanted: Filter):
+def test_sums_are_right_remembered_and_continued(log: Path, filled: LogFollower, wanted: Filter):
     first = filled.store.summary(wanted)
     before = deepcopy(first)
     assert filled.store.summary(wanted) is first

@@ -15,7 +15,7 @@ def look(tail: LogTail) -> list[str]:
     return [decision.uid for batch in tail.look() for _, decision in batch]
 
 
-def test_from_now_on_it_goes_on_after_rotation_and_truncation(tmp_path: Path):
+def test_following_from_now_continues_after_rotation_and_truncation(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("before"))
     tail = LogTail(str(log), 0)

@@ -80,7 +80,7 @@ def test_a_hostile_address_is_text_too(user: User):
     user.forgive(400, 404)
 
 
-def test_what_is_too_large_is_refused_in_words_and_the_page_goes_on(user: User):
+def test_a_large_manifest_is_refused_with_a_message_and_the_page_still_works(user: User):
     user.open("/")
     user.js(FILL, "# " + "x" * (4 << 20))
     user.sees("less than 3 MiB", "#result")

@@ -102,7 +102,7 @@ def test_a_lost_console_is_reported_and_found_again(user: User, mortal: Console,
         again.close()
 
 
-def test_the_playground_of_a_console_that_is_gone_says_so(user: User, mortal: Console):
+def test_the_playground_reports_a_stopped_console(user: User, mortal: Console):
     user.open("/")
     mortal.close()
     user.write(EDITOR, TOO_MANY)

@@ -78,7 +78,7 @@ def governed(user: User, console: Console, certificate: Path, tmp_path: Path) ->
     other.close()
 
 
-def test_rules_tell_their_levels_by_namespace(governed: User):
+def test_rules_show_their_levels_by_namespace(governed: User):
     governed.open("/rules")
     assert len(governed.all(RULES)) > 20
     governed.write("input[name=namespace]", "kube-system")
@@ -105,7 +105,7 @@ def test_an_example_of_a_rule_opens_in_the_playground(user: User):
     assert user.path.startswith("/rules/cores-range")
 
 
-def test_health_says_what_the_doctor_says_and_looks_again(user: User):
+def test_health_shows_the_results_of_the_doctor_and_refreshes(user: User):
     user.open("/health?wait=20")
     user.until(lambda: user.all(".lines dt"))
     assert "certificate" in user.text(".parts").lower()

@@ -140,7 +140,7 @@ def test_a_phone_shows_object_user_and_rules_of_a_decision(user: User):
 @pytest.mark.parametrize(
     "path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"]
 )
-def test_an_error_page_says_what_is_wrong_and_leads_on(user: User, path: str):
+def test_an_error_page_says_what_is_wrong_and_has_links(user: User, path: str):
     user.open(path)
     assert len(user.text("[role=alert]")) > 20
     assert len(user.all("nav a")) == len(PAGES)

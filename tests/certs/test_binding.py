@@ -134,7 +134,7 @@ def test_entries_that_trust_different_cas_are_not_tried(api: CertsApiServer, cer
     assert (ran.code, "the caBundles of the webhook configurations differ" in ran.err) == (1, True)
 
 
-def test_a_configuration_without_such_annotations_is_left_alone(api: CertsApiServer, certs: Certs):
+def test_a_configuration_without_these_annotations_stays(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.apply_webhooks()
     api.log.clear()

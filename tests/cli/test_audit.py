@@ -268,7 +268,7 @@ def test_following(tmp_path: Path, follow: Callable[..., subprocess.Popen[bytes]
     assert {json.loads(line)["allowed"] for line in out.read_bytes().splitlines()} == {False}
 
 
-def test_following_with_an_age_tells_what_was_before_too(tmp_path: Path, follow: Callable[..., Any]):
+def test_following_with_an_age_lists_earlier_decisions_too(tmp_path: Path, follow: Callable[..., Any]):
     log, out = tmp_path / "log", tmp_path / "out"
     (tmp_path / "log.2.gz").write_bytes(b"\x1f\x8b\x08 damaged")
     (tmp_path / "log.1").write_bytes(b"".join(LINES[:3]))

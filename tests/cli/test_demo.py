@@ -96,7 +96,7 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
     assert running(children) == []
 
 
-def test_the_webhook_goes_on_without_its_console(demo):
+def test_the_webhook_continues_without_its_console(demo):
     shown = read_until(demo, "Press Ctrl-C to stop")
     os.kill(child(demo, "console"), signal.SIGKILL)
     assert "the console exited unexpectedly" in read_until(demo, "the webhook keeps running")
@@ -107,7 +107,7 @@ def test_the_webhook_goes_on_without_its_console(demo):
     assert demo.wait(60) == 0
 
 
-def test_the_console_goes_on_without_its_webhook(demo):
+def test_the_console_continues_without_its_webhook(demo):
     console = console_of(read_until(demo, "Press Ctrl-C to stop"))
     os.kill(child(demo, "serve"), signal.SIGKILL)
     assert "the webhook exited unexpectedly" in read_until(demo, "the console keeps running")

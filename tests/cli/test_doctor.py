@@ -67,7 +67,7 @@ def test_json_has_every_check(run, directory):
     assert all(line.keys() == {"check", "status", "message", "remedy"} for line in found["lines"])
 
 
-def test_something_broken_ends_with_1_and_tells_the_remedy(run, directory):
+def test_a_failed_check_ends_with_1_and_names_the_remedy(run, directory):
     change(directory, "config-maps.yaml", "- name: predicates", "- name: binpack")
     ran = run("doctor", "--from", directory, "--warnings-as-errors")
     assert ran.code == 1
@@ -143,7 +143,7 @@ def test_a_live_cluster(run, tmp_path):
     assert ran.err.startswith("error: ")
 
 
-def test_without_a_cluster_it_says_how_to_name_one(tmp_path):
+def test_without_a_cluster_the_message_names_the_options(tmp_path):
     ran = shell("doctor", env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
     assert ran.returncode == 2
     assert b"--kubeconfig" in ran.stderr

@@ -112,7 +112,7 @@ def test_lists_are_taken_apart_also_lists_in_lists(run, write):
     assert [line["name"] for line in run("review", "-o", "json", write("l.yaml", outer)).lines] == ["a", "b", "c", "d"]
 
 
-def test_items_of_a_pod_list_need_not_say_their_kind(run, write):
+def test_items_of_a_pod_list_need_no_kind(run, write):
     bare = {key: value for key, value in pod("a", limits=vgpus(1, 1000, 101)).items() if key in ("metadata", "spec")}
     ran = run("review", "-o", "json", write("l.yaml", {"apiVersion": "v1", "kind": "PodList", "items": [bare]}))
     assert (ran.code, ran.lines[0]["kind"]) == (1, "Pod")

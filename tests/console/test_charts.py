@@ -9,7 +9,7 @@ HOUR, DAY = 3600, 86_400
 NOON = 1_795_176_000  # 2026-11-20T12:00
 
 
-def test_a_bar_stands_in_its_step_and_stacks_from_the_axis():
+def test_a_bar_lies_in_its_step_and_stacks_from_the_axis():
     time = axis(NOON - 47 * HOUR, NOON, HOUR)
     drawn = chart([Series("denied", {NOON: 1}), Series("allowed", {NOON: 3, NOON - 47 * HOUR: 2})], time)
     first, last = drawn.bars

@@ -82,7 +82,7 @@ def test_filters(client: Any, query: str, found: list[int]):
         ("/summary?limit=1", "limit"),
     ],
 )
-def test_what_cannot_be_asked(client: Any, query: str, told: str):
+def test_invalid_queries(client: Any, query: str, told: str):
     assert told in ask(client, query, 400)["message"]
 
 
@@ -103,7 +103,7 @@ def test_an_age_is_remembered_for_a_minute(client: Any, tmp_path: Path):
     assert numbers(recent, "?since=2h") == [2]
 
 
-def test_the_tail_tells_what_it_leaves_out(client: Any):
+def test_the_tail_counts_what_it_leaves_out(client: Any):
     found = ask(client, "?after=4&limit=3&outcome=denied")
     assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
     assert ask(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1

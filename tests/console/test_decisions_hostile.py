@@ -64,7 +64,7 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
     assert ask(client, "/1")["name"] == text
 
 
-def test_links_ask_for_the_very_name(tmp_path: Path):
+def test_links_filter_by_the_exact_name(tmp_path: Path):
     lines = [{**LINES[1], "namespace": name} for name in ("team[a]*", "team[a]x", "teama")]
     client = browse(write(tmp_path / "log", lines))
     assert numbers(
@@ -112,7 +112,7 @@ def test_a_log_that_is_not_there(tmp_path: Path):
     assert ("b", "") not in page.shape
 
 
-def test_the_tail_goes_on_when_the_log_is_truncated_or_rotated(tmp_path: Path):
+def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path):
     file = tmp_path / "log"
     journal = write(file, LINES[:4])
     client = browse(journal)

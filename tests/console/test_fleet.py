@@ -154,7 +154,7 @@ def test_skipped_nodes_are_listed_with_what_they_lack():
     assert not family(client, "vgpu", name="fine")["skipped"]
 
 
-def test_an_unknown_fleet_says_what_to_do():
+def test_an_unknown_fleet_shows_what_to_do():
     client = console(None)
     found = fleet(client)
     assert (found["known"], found["complete"], found["families"]) == (False, False, [])
@@ -253,7 +253,7 @@ def test_a_large_fleet_is_quick():
     assert within(3, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
 
 
-def test_the_page_says_json_by_the_same_query(client):
+def test_the_page_links_its_json_with_the_same_query(client):
     page = unescape(client.get("/fleet?name=gpu-*&family=vgpu").text)
     address = re.search(r'href="(/api/v1/fleet\?[^"]*)"', page)[1]
     assert client.get(address).json["families"][0]["nodes"] == 4

@@ -199,7 +199,7 @@ def test_the_policy_admits_no_inline_script_no_other_host_and_no_frame():
     assert "unsafe" not in guard.POLICY
 
 
-def test_our_own_forms_say_where_they_come_from():
+def test_forms_send_their_origin():
     """Under `no-referrer` browsers send `Origin: null` with them, which is refused."""
     assert guard.HEADERS["Referrer-Policy"] == "same-origin"
 
@@ -213,7 +213,7 @@ def test_pages_keep_to_the_policy(client):
         assert not re.search(r"""(src|href|action)\s*=\s*["']?(https?:|//|data:|javascript:)""", page)
 
 
-def test_answers_say_their_type(client):
+def test_answers_have_a_content_type(client):
     assert client.get("/api/v1/rules").content_type == "application/json"
     assert client.get("/rules").content_type == "text/html; charset=utf-8"
     assert client.get("/static/live.js", buffered=True).content_type.startswith("text/javascript")

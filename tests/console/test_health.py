@@ -94,7 +94,7 @@ def test_a_certificate_is_judged_by_what_is_left_of_it(tmp_path, age, left, stat
     assert found.days_left == left.days
 
 
-def test_a_certificate_says_for_whom_it_is(tmp_path):
+def test_a_certificate_shows_its_names(tmp_path):
     names = [f"name-{at}.example" for at in range(30)]
     file = write_certificate(tmp_path / "tls.crt", NOW, NOW + timedelta(days=90), names, subject=HOSTILE)
     found = check_certificate(file, NOW)
@@ -149,7 +149,7 @@ class Troubled(Fixed):
         )
 
 
-def test_sources_say_since_when_and_what_is_wrong():
+def test_sources_show_since_when_and_what_is_wrong():
     client = console(Troubled(sample_parts()))
     found = health(client)
     config, policy, fleet = found["sources"]
@@ -269,7 +269,7 @@ class Look:
         return look_at_samples()
 
 
-def test_without_a_cluster_it_says_how_to_have_one(client):
+def test_without_a_cluster_it_explains_how_to_connect_one(client):
     found = ask(client)
     assert found["available"] is False
     assert "--cluster" in found["problem"]
@@ -279,7 +279,7 @@ def test_without_a_cluster_it_says_how_to_have_one(client):
     assert "data-looking" not in page
 
 
-def test_it_says_what_the_command_says():
+def test_it_shows_the_results_of_the_command():
     found = ask(console(doctor=Examiner("samples", look_at_samples)))
     expected = examine(look_at_samples()[0], partial(configurations, all_pods=True))
     assert sorted(

@@ -140,7 +140,7 @@ def test_blocks_are_as_high_as_their_memory():
     assert {"A train", "B serve", "12000 MiB", "1/10 slices", "2/10 slices", "50 %", "8564 free"} <= set(words)
 
 
-def test_letters_tell_containers_apart_where_colours_do_not():
+def test_letters_distinguish_containers_where_colours_do_not():
     _, words = read(drawn(*[(f"w{at}", vgpus(1, 700)) for at in range(10)]))
     letters = [word for word in words if re.fullmatch("[A-Z]", word)]
     assert sorted(letters) == sorted("ABCDEFGHIJ" * 2)  # in the legend, and beside blocks too thin for words
@@ -154,7 +154,7 @@ def test_many_slices_of_a_card_are_one_block():
     assert "and 28 more containers" in words
 
 
-def test_a_refused_card_is_hatched_and_says_why():
+def test_a_refused_card_is_hatched_and_has_a_reason():
     tree, words = read(drawn(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))))
     assert len([e for e in tree.iter() if e.attrib.get("class") == "d-hatch"]) == 6
     assert words.count("✕") == 6

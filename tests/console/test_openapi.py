@@ -204,7 +204,7 @@ def test_a_parameter_is_written_once_even_if_empty_or_unknown(client, each):
         assert name in found.json["message"]
 
 
-def test_what_stands_in_the_path_is_not_taken_from_elsewhere(client):
+def test_path_parameters_come_from_the_path_only(client):
     found = client.get(f"{PREFIX}/rules/cores-range?id=other")
     assert found.status_code == 400
     assert "the path names it already" in found.json["message"]

@@ -75,7 +75,7 @@ def test_every_example_is_offered_and_opens(client):
         assert page.all("section", "verdict")
 
 
-def test_an_example_of_other_settings_brings_them_or_says_so(client):
+def test_an_example_of_other_settings_brings_them_or_a_note(client):
     tight = shown(client.get("/?example=fits-tightly"))
     (settings,) = [each["text"].strip() for each in tight.all("textarea") if each["name"] == "settings"]
     assert settings == "target.devicePlugin=1.11.0"
@@ -100,7 +100,7 @@ def test_an_unknown_example_is_not_found(client):
     assert "nonsense&lt;b&gt;" in answer.text
 
 
-def test_a_refusal_stands_where_it_stands(client):
+def test_a_refusal_is_marked_at_its_line(client):
     page = post(client, POD)
     assert "Refused" in words(page.one("section", "verdict bad"))
     assert page.one("div", "line found deny")["text"].split() == ["volcano.sh/vgpu-cores:", "150"]
@@ -160,7 +160,7 @@ def test_an_empty_file_field_is_ignored(client):
         ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
     ],
 )
-def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, complaint):
+def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, complaint):
     answer = client.post("/", data=data)
     assert answer.status_code == status
     page = shown(answer)
@@ -179,7 +179,7 @@ def test_a_mistake_keeps_the_editor_and_says_what_to_do(client, data, status, co
         ({"namespace": "n" * 254}, "namespace", "253"),
     ],
 )
-def test_a_mistake_stands_beside_its_field(client, fields, field, complaint):
+def test_a_mistake_is_shown_beside_its_field(client, fields, field, complaint):
     page = shown(client.post("/", data={"manifest": POD, **fields}))
     notes = {each["id"].removeprefix("mistake-"): words(each) for each in page.all("p", "mistake")}
     assert complaint in notes.pop(field)

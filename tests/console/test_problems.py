@@ -127,7 +127,7 @@ def test_an_unsupported_method_is_refused_with_those_that_are_supported(client):
     assert answer.json["status"] == 405
 
 
-def test_head_says_what_get_does_without_its_body(client):
+def test_head_answers_like_get_without_the_body(client):
     for path in ("/rules", "/api/v1/rules", "/unknown"):
         full, head = client.get(path), client.head(path)
         assert head.status_code == full.status_code
@@ -302,6 +302,6 @@ def test_the_server_lives_on(port):
         ("GET", "/rules/nope", "no rule is called 'nope'; /rules lists them"),
     ],
 )
-def test_what_flask_refuses_by_itself_says_what_to_do(client, method, path, told):
+def test_refusals_by_flask_say_what_to_do(client, method, path, told):
     answer = client.open(path, method=method, headers={"Accept": "application/json"})
     assert answer.json["message"] == told

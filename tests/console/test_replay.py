@@ -193,7 +193,7 @@ def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.Mo
         ({"limit": 1}, 400, "limit"),
     ],
 )
-def test_what_cannot_be_asked(client: Any, question: Any, status: int, told: str):
+def test_invalid_queries(client: Any, question: Any, status: int, told: str):
     assert told in ask(client, status, **question)["message"]
 
 

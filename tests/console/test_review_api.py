@@ -177,7 +177,7 @@ def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(client):
     assert found["note"].startswith("unknown kind Session of example.org: the webhook reviews its pods only; ")
 
 
-def test_a_workload_tells_how_its_pods_will_change(client):
+def test_a_workload_shows_how_its_pods_will_change(client):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     (found,) = reviewed(client, {**job, "spec": {"template": {"spec": BAD["spec"]}}})["documents"]
     assert found["allowed"]

@@ -17,5 +17,5 @@ from webhook.console.texts import prose
         ("", ""),
     ],
 )
-def test_code_stands_out_and_nothing_gets_through(text: str, shown: str):
+def test_code_is_marked_and_markup_is_escaped(text: str, shown: str):
     assert str(prose(text)) == shown

@@ -128,7 +128,7 @@ def test_it_runs_our_command_without_privileges():
     assert arguments("USER", "") == ["65532:65532"]
 
 
-def test_it_says_what_it_is():
+def test_the_image_has_labels():
     (labels,) = arguments("LABEL", "")
     found = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="(.*?)"', labels))
     assert found.keys() == {"title", "description", "licenses", "version", "revision", "source"}

@@ -44,7 +44,7 @@ def test_what_is_cut_is_not_there(environment: dict[str, str]):
         assert run(environment, "-c", f"import {module}").returncode == 1, module
 
 
-def test_every_module_of_ours_can_be_imported(environment: dict[str, str]):
+def test_every_module_can_be_imported(environment: dict[str, str]):
     program = """
 import pkgutil, importlib, certs, webhook
 for package in (webhook, certs):

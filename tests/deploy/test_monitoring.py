@@ -61,7 +61,7 @@ def _labels(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
-def test_an_alert_says_what_is_wrong(rule: dict[str, dict[str, str]]):
+def test_an_alert_describes_what_is_wrong(rule: dict[str, dict[str, str]]):
     assert rule["labels"].keys() == {"severity"}
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}

@@ -55,7 +55,7 @@ def test_recorded_reviews_where_the_count_has_their_name(name: str):
 
 
 @given(pods(), CLUSTERS)
-def test_nothing_that_a_rule_says_of_a_new_pod_slips_by(pod: dict[str, Any], where: Cluster):
+def test_each_new_pod_with_findings_is_sent(pod: dict[str, Any], where: Cluster):
     assert_nothing_slips_by(request(pod), where)
 
 

@@ -80,7 +80,7 @@ def test_without_trusted_users_all_updates_are_sent():
 
 
 @given(pods(), st.lists(strategies.containers(), max_size=2), environments, CLUSTERS)
-def test_nothing_that_a_rule_says_of_an_ephemeral_container_slips_by(
+def test_each_ephemeral_container_with_findings_is_sent(
     old: dict[str, Any], added: list[dict[str, Any]], environment: list[dict[str, Any]], where: Cluster
 ):
     new = copy.deepcopy(old)

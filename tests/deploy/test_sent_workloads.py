@@ -49,7 +49,7 @@ MORE_KINDS = {
 
 
 @given(kinds, templates, st.none() | templates, CLUSTERS)
-def test_nothing_that_a_rule_says_of_a_template_slips_by(
+def test_each_template_with_findings_is_sent(
     kind: WorkloadKind, now: list[Json], before: list[Json] | None, where: Cluster
 ):
     old = None if before is None else workload(kind, before)

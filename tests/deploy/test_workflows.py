@@ -114,7 +114,7 @@ def test_the_action_can_fail_on_warnings_and_writes_a_report(tmp_path: Path):
     assert "a pod.yaml" in report.read_text()
 
 
-def test_the_action_says_that_nothing_matches(tmp_path: Path):
+def test_the_action_reports_that_nothing_matches(tmp_path: Path):
     done = review(tmp_path, files="nowhere/*.yaml")
     assert (done.returncode, done.stdout) == (2, "::error::no file matches the input files: nowhere/*.yaml\n")
 

@@ -99,7 +99,7 @@ def test_values_of_many_nodes_are_joined(monkeypatch):
     assert left(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
 
 
-def test_a_node_that_stands_twice_in_a_file_is_found_twice():
+def test_a_duplicate_node_in_a_file_is_found_twice():
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
     index = Index([Node("n0"), Node("n1"), Node("n0")])
     assert left({"affinity": strategies.affinity([by_name])}, index) == {0, 2}

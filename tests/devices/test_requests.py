@@ -58,7 +58,7 @@ def test_each_name_has_its_role():
     assert [ask.amount(role) for role in (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)] == [1, 2, 3, 4]
 
 
-def test_what_is_absent_is_none():
+def test_an_absent_quantity_is_none():
     ask = only({NUMBER: 1})
     assert (ask.number, ask.memory, ask.cores, ask.percentage) == (1, None, None, None)
     assert ask.usable
@@ -72,7 +72,7 @@ def test_limits_come_before_requests(limits, requests, number):
     assert only(limits, requests).number == number
 
 
-def test_one_unusable_quantity_makes_the_ask_unusable():
+def test_one_unusable_quantity_makes_the_request_unusable():
     assert not only({NUMBER: 1, MEMORY: "8.5"}).usable
 
 

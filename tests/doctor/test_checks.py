@@ -80,7 +80,7 @@ def lines_of(check, facts):
 
 
 @each_case("check,case", EACH)
-def test_a_check_says_what_the_case_expects(check, case):
+def test_a_check_gives_the_expected_result(check, case):
     lines = lines_of(check, facts_for(case))
     expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
     assert list(dict.fromkeys(line.status.value for line in lines)) == expected

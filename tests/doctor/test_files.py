@@ -49,7 +49,7 @@ def test_one_object_a_file_in_folders(read, tmp_path):
     assert {line.status for line in found.values()} == {Status.OK}
 
 
-def test_a_list_of_one_kind_says_so_for_its_items(read, tmp_path):
+def test_a_list_of_one_kind_gives_its_items_the_kind(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "NodeList", "items": [{"metadata": {"name": "a"}}, "junk"]})
     facts = read()
     assert len(facts.all(ObjectKind.NODE)) == 1

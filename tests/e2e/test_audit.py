@@ -42,7 +42,7 @@ def decisions(lines: Path, namespace: str) -> dict[str, str]:
     return {line["endpoint"]: line["id"] for line in written if line["namespace"] == namespace}
 
 
-def test_of_a_repaired_pod_it_tells_which_rules_did_it(cluster: Cluster, lines: Path, api: Api, namespace: str):
+def test_the_line_of_a_repaired_pod_has_the_rules(cluster: Cluster, lines: Path, api: Api, namespace: str):
     assert api.post(pods(namespace), device_pod("p")).status == 201
     own = decisions(lines, namespace)
     assert noted(cluster, namespace) == {
@@ -54,7 +54,9 @@ def test_of_a_repaired_pod_it_tells_which_rules_did_it(cluster: Cluster, lines: 
     }
 
 
-def test_of_a_refused_pod_it_tells_the_id_that_its_author_saw(cluster: Cluster, lines: Path, api: Api, namespace: str):
+def test_the_line_of_a_refused_pod_has_the_id_that_its_author_saw(
+    cluster: Cluster, lines: Path, api: Api, namespace: str
+):
     refused = device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}])
     message = api.post(pods(namespace), refused).message
     found = re.search(r"\(decision (\w+)\)$", message)

@@ -41,7 +41,7 @@ def test_scan_finds_what_the_webhook_would_refuse_today(run: Run, cluster: Clust
 
 
 @pytest.mark.usefixtures("webhook")
-def test_scan_says_what_no_webhook_reviews(run: Run, cluster: Cluster, api: Api):
+def test_scan_finds_what_no_webhook_reviews(run: Run, cluster: Cluster, api: Api):
     """The shipped configurations leave kube-system alone, so that a cluster can always be repaired."""
     cluster.apply(service_account("kube-system"))
     assert api.post(pods("kube-system"), pod("greedy", {"volcano.sh/vgpu-number": "9"})).status == 201

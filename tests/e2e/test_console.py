@@ -77,7 +77,7 @@ def test_what_the_webhook_decides_appears(ask: DeviceRequest, api: Api, namespac
     assert "same" in json.dumps(again)
 
 
-def test_it_tells_where_everything_comes_from(ask: DeviceRequest):
+def test_it_shows_where_the_settings_come_from(ask: DeviceRequest):
     health = ask("/health")
     origins = {source["name"]: source["origin"] for source in health["sources"]}
     assert "volcano-vgpu-device-config" in origins["device config"]
@@ -85,7 +85,7 @@ def test_it_tells_where_everything_comes_from(ask: DeviceRequest):
     assert all(source["problem"] is None for source in health["sources"])
 
 
-def test_the_doctor_tells_what_it_may_not_read(ask: DeviceRequest):
+def test_the_doctor_names_what_it_may_not_read(ask: DeviceRequest):
     told = ask("/health/doctor")
     assert told["counts"]["not checked"] > 0
     assert any("get on" in line["remedy"] or "needs" in line["remedy"] for line in told["lines"])

@@ -84,7 +84,7 @@ def test_audit_judges_a_pod_as_it_would_be_after_its_repairs(cluster: Cluster, a
     assert {operation["path"].rpartition("/")[2] for operation in lines["mutate"]["patch"]} >= {"schedulerName"}
 
 
-def test_warn_admits_and_tells_what_would_be_repaired_and_refused(cluster: Cluster, api: Api, log: Path):
+def test_warn_admits_and_warns_of_repairs_and_refusals(cluster: Cluster, api: Api, log: Path):
     code, told = create(cluster, WARNED, TOO_LARGE)
     assert code == 0
     first, second, third = told.splitlines()

@@ -48,7 +48,7 @@ def test_a_list_comes_in_pages_over_one_connection(api: ApiServer, client: Clien
     assert api.requests[0].headers["accept"] == "application/json"
 
 
-def test_listed_objects_say_what_they_are(api: ApiServer, client: Client):
+def test_listed_objects_have_kind_and_version(api: ApiServer, client: Client):
     api.put(NODES, node("a"))
     (found,) = client.list(NODES)
     assert (found["apiVersion"], found["kind"]) == ("v1", "Node")
@@ -82,7 +82,7 @@ def test_a_name_leads_to_no_other_object(api: ApiServer, client: Client, name: s
     assert len(api.requests) == asked
 
 
-def test_a_watch_tells_every_change_and_ends_when_its_time_is_over(api: ApiServer, client: Client):
+def test_a_watch_yields_every_change_and_ends_at_its_timeout(api: ApiServer, client: Client):
     api.put(NODES, node("a"))
     (page,) = client.pages(NODES)
     api.put(NODES, node("a", x="y"), node("b"))
@@ -127,7 +127,7 @@ def test_a_list_whose_token_is_too_old_is_gone(api: ApiServer, client: Client):
 
 
 @pytest.mark.parametrize("code", [403, 500, 503])
-def test_an_http_error_says_where_and_why(api: ApiServer, client: Client, code: int):
+def test_an_http_error_has_address_and_reason(api: ApiServer, client: Client, code: int):
     api.fail(NODES, status(code, message="nodes is forbidden:\nUser cannot list"))
     error = refusal(lambda: list(client.list(NODES)))
     assert error.status == code
@@ -137,7 +137,7 @@ def test_an_http_error_says_where_and_why(api: ApiServer, client: Client, code: 
 @pytest.mark.parametrize(
     ("header", "seconds"), [("7", 7), ("0", 0), ("99999999999", 120), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-3", 0)]
 )
-def test_throttling_says_for_how_long(api: ApiServer, client: Client, header: str, seconds: float):
+def test_throttling_has_a_duration(api: ApiServer, client: Client, header: str, seconds: float):
     api.fail(NODES, status(429, {"Retry-After": header}))
     error = refusal(lambda: list(client.list(NODES)))
     assert (error.status, error.retry_after) == (429, seconds)

@@ -120,7 +120,7 @@ def test_a_list_that_is_gone_is_begun_anew(api: ApiServer, start: Start):
     assert len(mirror.objects) == 60
 
 
-def test_a_broken_watch_goes_on_where_it_was(api: ApiServer, start: Start):
+def test_a_broken_watch_continues_where_it_was(api: ApiServer, start: Start):
     mirror = start()
     api.put(NODES, node("a", "1"))
     until(lambda: mirror.objects)
@@ -250,7 +250,7 @@ def test_throttling_is_obeyed(api: ApiServer, start: Start):
     assert second - first >= 1
 
 
-def test_a_bug_of_ours_does_not_end_it(api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture):
+def test_an_unexpected_error_does_not_end_it(api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture):
     api.put(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "no annotations"}})
     mirror = start(listed=False)
     until(lambda: "nodes: a bug" in caplog.messages)

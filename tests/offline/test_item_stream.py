@@ -129,5 +129,5 @@ def test_a_list_is_never_held_as_a_whole():
     assert max(held) < 3 * item_stream.CHUNK
 
 
-def test_a_number_that_goes_on_in_the_next_piece_is_one_number():
+def test_a_number_across_two_chunks_is_one_number():
     assert read('{"kind":"A","n":1234567,"m":-89}', 1) == [{"kind": "A", "n": 1234567, "m": -89}]

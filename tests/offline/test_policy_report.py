@@ -20,7 +20,7 @@ def row(finding: Violation | None = DENIED, namespace: str = "team", name: str =
     return ScanRow(Subject(namespace, "apps/v1", "Deployment", name, ""), finding, pods, "web-1" if pods else "")
 
 
-def test_a_report_says_who_broke_which_rule():
+def test_a_report_names_object_and_rule():
     reports = policy_reports([row(WARNED, pods=0), row(), row(None), row(namespace="other")], NOW)
     assert list(reports) == ["team", "other"]
     assert reports["team"] == {
@@ -60,7 +60,7 @@ def test_a_report_says_who_broke_which_rule():
     }
 
 
-def test_a_report_is_bounded_and_says_what_it_leaves_out():
+def test_a_report_is_bounded_and_counts_what_it_leaves_out():
     long = Violation("host-access", Level.WARN, "spec.hostPID", "x" * 10_000)
     rows = [row(long, name=f"{'n' * 60}{number}") for number in range(MAX_RESULTS + 4)]
     report = policy_reports([*rows, row()], NOW)["team"]

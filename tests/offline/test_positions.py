@@ -126,7 +126,7 @@ def paths(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 @given(st.dictionaries(keys, values, min_size=1, max_size=4), st.sampled_from([None, 1, 4]), st.booleans())
-def test_every_key_is_found_where_it_stands(found: dict[str, Any], indent: int | None, as_yaml: bool):
+def test_every_key_is_found_at_its_position(found: dict[str, Any], indent: int | None, as_yaml: bool):
     text = yaml.safe_dump(found) if as_yaml else json.dumps(found, indent=indent)
     lines, document = text.split("\n"), only(text)
     for path, key in paths(found):

@@ -114,7 +114,7 @@ EXACT = [
 
 
 @pytest.mark.parametrize("spec", EXACT)
-def test_all_that_stands_there_counts(spec):
+def test_unreadable_terms_count_too(spec):
     """Understood or not: what is written decides whether it is read, so that a shortened copy is read the same way."""
     assert read(**spec) is not None
     assert read(**{**spec, "nodeSelector": {**spec.get("nodeSelector", {}), "one-more": "a"}}) is None

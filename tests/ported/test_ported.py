@@ -93,7 +93,7 @@ def test_every_row_is_checked_or_has_a_reason(file: str):
 
 
 @each_case("file", ROWS)
-def test_a_row_says_why_exactly_where_the_answers_differ(file: str):
+def test_a_row_has_a_reason_exactly_where_the_answers_differ(file: str):
     for row in filter(_applies, ROWS[file]):
         assert ("because" in row) == ("webhook" in row), row
         if "webhook" in row:

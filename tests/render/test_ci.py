@@ -138,7 +138,7 @@ def test_what_could_not_be_read_is_reported(form: str):
     assert "could not be read" not in written(form)
 
 
-def test_sarif_says_that_not_all_was_read():
+def test_sarif_reports_that_not_all_was_read():
     found = json.loads(written("sarif", unread=1))
     jsonschema.Draft7Validator(SARIF).validate(found)
     assert found["runs"][0]["invocations"][0]["executionSuccessful"] is False

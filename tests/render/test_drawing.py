@@ -187,7 +187,7 @@ def test_a_mig_slice_takes_an_instance():
     assert part.memory >= 4000
 
 
-def test_cards_say_why_they_refuse_and_what_they_had_given_before():
+def test_cards_show_why_they_refuse_and_what_they_gave_before():
     (one,) = shapes_explained(pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml"))
     refusals = [card.refusal for card in one.drawing.cards]
     assert refusals == ["", ""] + ["memory: 8000 MiB needed, 4564 free"] * 6
@@ -221,7 +221,7 @@ def test_the_second_container_is_refused_in_words():
     assert refused(vgpus(1, 10), vgpus(1, 10), split=1) == "split: all 1 slices are taken"
 
 
-def test_cards_without_slices_say_so():
+def test_cards_without_slices_have_a_note():
     (one,) = shapes_explained(pod(("a", vgpus(1, 10))), fleet_of([many_cards(1, split=0)]))
     assert one.drawing.cards[0].refusal == "split: cut into 0 slices"
 
@@ -286,7 +286,7 @@ def test_chips_and_templates():
     assert found == [[("main", 0, 4, "vir04_3c")], []]
 
 
-def test_where_nothing_can_be_said_the_note_says_it():
+def test_without_an_answer_there_is_a_note():
     npus = [(1, 60000 + at, 20) for at in range(9)]
     (one,) = shapes_explained(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
     assert (one.placement, one.drawing.note) == ("unknown", "a node registers too many kinds of NPUs")

@@ -94,7 +94,7 @@ def test_mutations_run_in_the_documented_order():
     assert [rule.id for rule in MUTATIONS] == MUTATION_ORDER
 
 
-def test_what_follows_from_the_fleet_says_so():
+def test_rules_that_need_the_fleet_are_marked():
     assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
 
 

@@ -122,7 +122,7 @@ def test_with_a_certificate_reviews_are_answered(
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is True
 
 
-def test_without_client_ca_the_line_says_so(program: Program, audit_file: Path, clients: Clients, tmp_path: Path):
+def test_without_client_ca_the_log_line_has_it(program: Program, audit_file: Path, clients: Clients, tmp_path: Path):
     with present(program, clients.pair(), tmp_path) as connection:
         answer(connection.post("/mutate", review()))
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is False

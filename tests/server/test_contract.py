@@ -74,7 +74,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("request_", OTHERS.values(), ids=OTHERS)
-def test_what_is_not_ours_passes_untouched(connection: Connection, path: str, request_: dict):
+def test_requests_for_other_kinds_pass_untouched(connection: Connection, path: str, request_: dict):
     verdict = answer(connection.post(path, review(spec=DENIED, **copy.deepcopy(request_))))
     assert verdict == {"uid": "u-1", "allowed": True}
 

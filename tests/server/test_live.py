@@ -31,7 +31,7 @@ def live(start: Start, api: ApiServer, tmp_path_factory: pytest.TempPathFactory)
     return made
 
 
-def test_the_page_says_where_everything_comes_from(live: Live):
+def test_the_page_shows_where_the_settings_come_from(live: Live):
     ready, fleet, *lines = live.page().splitlines()
     assert ready == "ready"
     assert fleet.startswith("fleet: 1 nodes with devices")

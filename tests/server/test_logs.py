@@ -57,7 +57,7 @@ def test_every_line_of_a_server_is_json(start: Start):
     assert any(line["message"].startswith("serving on https://") for line in lines)
 
 
-def test_a_quiet_server_says_nothing_that_is_well(start: Start):
+def test_at_level_error_a_good_start_logs_nothing(start: Start):
     program = start(*SETTINGS, "--log-level", "error")
     assert program.log_path.read_text() == ""
     with program.connect() as connection:

@@ -86,7 +86,9 @@ def test_the_first_place_wins(device_config: Said):
     assert memory(device_config) == 7
 
 
-def test_without_a_config_map_the_defaults_hold_and_say_so(device_config: Said, caplog: pytest.LogCaptureFixture):
+def test_without_a_config_map_the_defaults_apply_and_are_reported(
+    device_config: Said, caplog: pytest.LogCaptureFixture
+):
     caplog.set_level(logging.INFO)
     assert not device_config.says(None, None), "there was nothing to read"
     absent = (

@@ -338,7 +338,7 @@ def test_a_dead_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
 
 
-def test_one_that_says_nothing_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
+def test_a_silent_api_server_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
     thread, began = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
     thread.start(patience=0.3)

@@ -113,7 +113,7 @@ def test_nesting_that_an_answer_can_hold_is_read():
         with_object('{"a": 1, "a": 1}').replace(b" ", b""),
     ],
 )
-def test_a_key_that_stands_twice_is_refused_at_every_depth(raw: bytes):
+def test_a_duplicate_key_is_refused_at_every_depth(raw: bytes):
     with pytest.raises(NotJson, match="appears twice in one object"):
         decode(raw)
 
@@ -136,7 +136,7 @@ def test_what_go_escapes_is_read(document: Any):
 
 
 @given(st.dictionaries(go_texts, go_texts, min_size=1, max_size=3), st.data())
-def test_a_key_that_stands_twice_is_refused_however_it_is_escaped(pairs: dict[str, str], data: st.DataObject):
+def test_a_duplicate_key_is_refused_with_any_escapes(pairs: dict[str, str], data: st.DataObject):
     twice = data.draw(st.sampled_from(sorted(pairs)))
     spelled = data.draw(st.sampled_from([as_go_spells({twice: ""}), orjson.dumps({twice: ""}), body({twice: ""})]))
     raw = as_go_spells({"x": pairs})[:-2] + b"," + spelled.strip()[1:] + b"}"
@@ -302,7 +302,7 @@ def test_an_answer_is_of_the_version_of_the_question(version: str):
     }
 
 
-def test_a_patch_stands_in_the_answer_only_when_there_is_something_to_change():
+def test_the_answer_has_a_patch_only_when_something_changes():
     request = decode(body(review()))
     assert {"patch", "patchType"}.isdisjoint(json.loads(encode(request, Answer(True, [])))["response"])
     operation = {"op": "add", "path": "/spec/schedulerName", "value": "volcano"}

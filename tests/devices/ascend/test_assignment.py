@@ -25,7 +25,7 @@ def assigned(raw, found):
 
 
 @given(npus, st.lists(asks, min_size=1, max_size=5), st.booleans())
-def test_an_assignment_exists_where_the_engine_says_so(found, listed, hami_core):
+def test_an_assignment_exists_where_the_engine_admits(found, listed, hami_core):
     wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), found)
     if not fits:
         with pytest.raises(ValueError, match="does not take"):

@@ -156,7 +156,7 @@ nodes = st.builds(
     there=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
     wanted=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
 )
-def test_it_says_what_the_engine_says(asks, hami_core, there, wanted):
+def test_it_agrees_with_the_engine(asks, hami_core, there, wanted):
     raw = pod(*asks, hami_core=hami_core, **wanted)
     told = explained(raw, *there)
     assert any(one.slices is not None for _, one in told) == fits(raw, *there)

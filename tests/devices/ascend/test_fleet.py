@@ -43,7 +43,7 @@ def test_equal_npus_are_one_kind():
     assert decode_npus(register_npus([])) == ()
 
 
-def test_an_npu_that_stands_twice_is_one_as_it_stands_last():
+def test_the_last_of_duplicate_npus_counts():
     twice = [NPU, {**NPU, "id": "NPU-1"}, {**NPU, "devmem": 32768}]
     assert decode_npus(json.dumps(twice)) == ((Npu(4, 32768, 20), 1), (Npu(4, 65536, 20), 1))
 
@@ -133,7 +133,7 @@ def test_each_chip_has_its_shapes():
     "config, mode, shared",
     [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False), (True, "True", False)],
 )
-def test_a_node_says_whether_software_shares_its_npus(config, mode, shared):
+def test_a_label_decides_whether_software_shares_the_npus(config, mode, shared):
     (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.shapes
     assert shape.hami_core is shared
 
@@ -160,7 +160,7 @@ def test_a_node_that_does_not_offer_the_count_is_gated():
         ascend_node("n1", [(4, 65536, 20)], chip="Ascend310P"),
     ],
 )
-def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = ascend_node("n0", [(4, 65536, 20)])
     assert len(fleet(first, other).ascend.shapes) == 2
     assert fleet(first).digest != fleet(other).digest

@@ -91,7 +91,7 @@ def test_what_refuses_and_what_helps(raw, there, refused, change):
     assert spelled(told.change) == change
 
 
-def test_a_search_that_is_cut_short_says_so(monkeypatch):
+def test_an_interrupted_search_is_reported(monkeypatch):
     monkeypatch.setattr(nearest, "MAX_LOOKS", 2)
     ((_, told),) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
     assert told.change is None
@@ -123,7 +123,7 @@ nodes = st.builds(
     there=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
     wanted=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
 )
-def test_it_says_what_the_engine_says(asks, init, there, wanted):
+def test_it_agrees_with_the_engine(asks, init, there, wanted):
     raw = pod(*asks, init=init, **wanted)
     told = explained(raw, *there)
     assert any(one.slices is not None for _, one in told) == fits(raw, *there)

@@ -59,7 +59,7 @@ def test_the_scheduler_wants_both_names(capacity):
     assert shapes(device_node("n0", capacity=capacity)) == []
 
 
-def test_capacity_says_what_cards_there_are_and_allocatable_what_is_offered():
+def test_capacity_counts_cards_and_allocatable_what_is_offered():
     node = gpushare_node("n0", 4, 64000, allocatable={NUMBER: "3", MEMORY: "1"})
     assert shapes(node, gpushare_node("n1", 4, 64000, allocatable={})) == [
         (("n0",), 4, 16000, 3, 1),
@@ -83,12 +83,12 @@ def test_a_node_that_boasts_costs_nothing():
         gpushare_node("n1", 4, 64000, allocatable={NUMBER: "4", MEMORY: "63999"}),
     ],
 )
-def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = gpushare_node("n0", 4, 64000)
     assert len(shapes(first, other)) == 2
     assert fleet(first).digest != fleet(other).digest
 
 
-def test_nodes_that_placement_cannot_tell_apart_are_one_shape():
+def test_nodes_that_placement_does_not_distinguish_are_one_shape():
     assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64003, "x,3", labels={"a": "b"}))) == 2
     assert len(shapes(gpushare_node("n0", 4, 64000, "1"), gpushare_node("n1", 4, 64000, "x,3", labels={"a": "b"}))) == 1

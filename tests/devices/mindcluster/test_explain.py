@@ -111,7 +111,7 @@ def placed(cores, size, chip):
     size=st.sampled_from([8, 20, 40]),
     chip=st.sampled_from([8, 10]),
 )
-def test_it_fits_where_the_rule_says_so(cores, size, chip):
+def test_it_fits_where_the_rule_admits(cores, size, chip):
     ((_, told),) = explained(pod(*cores), node(size, chip))
     assert (told.slices is not None) == placed(cores, size, chip)
     if told.change is not None:

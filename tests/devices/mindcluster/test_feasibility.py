@@ -81,7 +81,7 @@ def test_templates_and_whole_chips(chip_cores, able):
         ("-16", 16),
     ],
 )
-def test_a_label_says_how_many_cores_a_chip_has(server_type, cores):
+def test_a_label_gives_the_cores_of_a_chip(server_type, cores):
     built = fleet(mindcluster_node("n0", 40, server_type)).mindcluster
     assert {shape.chip_cores for shape in built.shapes} == {cores}
     assert built.shapes[0].devices == 40 // cores
@@ -146,7 +146,7 @@ def test_it_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
 
 
 @pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])
-def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     first = mindcluster_node("n0", 8)
     assert len(fleet(first, other).mindcluster.shapes) == 2
     assert len(fleet(first, mindcluster_node("n1", 8, "Ascend310P-8-x")).mindcluster.shapes) == 1

@@ -98,7 +98,7 @@ def test_two_mistakes_have_no_single_change():
     assert not is_cut_short(told)
 
 
-def test_a_search_that_is_cut_short_says_so(monkeypatch):
+def test_an_interrupted_search_is_reported(monkeypatch):
     monkeypatch.setattr(nearest, "MAX_TRIALS", 1)
     (told,) = explained([(3, 130)], PLAIN)
     assert told.change is None

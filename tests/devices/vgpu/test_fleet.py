@@ -88,11 +88,11 @@ def test_5000_equal_nodes_are_one_shape():
         node_json("b", register([T4, A100]), offers={names.VGPU_MEMORY_PERCENTAGE: "1"}),
     ],
 )
-def test_nodes_that_placement_can_tell_apart_are_two_shapes(other):
+def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     assert len(fleet([node_json("a", register([T4, A100])), other]).vgpu.shapes) == 2
 
 
-def test_nodes_that_placement_cannot_tell_apart_are_one_shape():
+def test_nodes_that_placement_does_not_distinguish_are_one_shape():
     same = node_json("b", register([T4, A100], prefix="other"), offers={"cpu": "64", names.VGPU_MEMORY: "1M"})
     assert len(fleet([node_json("a", register([T4, A100])), same]).vgpu.shapes) == 1
 
@@ -108,7 +108,7 @@ def test_the_gate_wants_the_hard_coded_names(missing, value):
     assert fleet(items, OPEN).vgpu.gated == ()
 
 
-def test_the_gate_stands_for_other_names_too():
+def test_the_gate_applies_with_other_names_too():
     """A configured count name does not replace the hard-coded one."""
     config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     item = node_json("a", register([T4]), offers={names.VGPU_NUMBER: None, "nvidia.com/gpu": "10"})
