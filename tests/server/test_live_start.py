@@ -33,7 +33,7 @@ def test_the_first_answers_know_it(start: Start, api: ApiServer, tmp_path: Path)
     until(lambda: killed not in live.program.children)
     assert live.refused(5, COUNT) == ["card-count"], "asked while there was nobody"
     missing = [line for line in live.page().splitlines() if "(there is no" in line]
-    assert [line.partition(":")[0] for line in missing] == ["scheduler-conf"]
+    assert [line.partition(":")[0] for line in missing] == ["scheduler configuration"]
 
 
 def test_an_api_server_that_finishes_no_answer_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
