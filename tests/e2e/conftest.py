@@ -45,6 +45,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def start_cluster(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Cluster]:
     """A cluster for a while; its API server gets more flags."""
     binaries = assets()
+    if binaries is None and "KUBEBUILDER_ASSETS" in os.environ:
+        pytest.fail(HOW_TO_GET_THEM, pytrace=False)
     if binaries is None:
         pytest.skip(HOW_TO_GET_THEM)
     made = Cluster(binaries, tmp_path_factory.mktemp("cluster"), *flags)

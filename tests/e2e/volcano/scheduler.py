@@ -98,7 +98,7 @@ class Volcano:
     def __init__(self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF) -> None:
         self._daemons: list[Daemon] = []
         binaries = assets()
-        assert binaries is not None
+        assert binaries is not None, HOW_TO_GET_THEM
         cluster.apply(*(yaml.safe_load(file.read_text()) for file in sorted((binaries / "crd").glob("*.yaml"))))
         established = cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         assert established.returncode == 0, established.stderr
