@@ -169,7 +169,7 @@ class Pending:
 
 
 def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | None:
-    """The number of the other line of a new pod; None if the store does not have it, or if it cannot be told."""
+    """The number of the other line of a new pod; None if it is not found."""
     other = OtherLine(decision)
     return next((each.number for each in _near(store, number, decision) if other.matches(each.decision)), None)
 

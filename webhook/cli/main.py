@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None, name: str = "") -> int:
         report_error(_usage(error))
     except WebhookError as error:
         report_error(str(error))
-    except BrokenPipeError:  # the reader, for example `head`, left: what was found is not known to it
+    except BrokenPipeError:  # the reader, for example `head`, left before the end
         _discard_output()
         return ExitCode.BROKEN_PIPE
     except OSError as error:

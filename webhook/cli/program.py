@@ -44,7 +44,7 @@ class Complaints:
     """Reports what could not be read or written.
 
     Attributes:
-        count: how often it did.
+        count: of the errors so far.
     """
 
     def __init__(self) -> None:
