@@ -12,7 +12,7 @@ from webhook.rules.base import ASCEND_ONLY, Context, Finding, Level, Validation
 from webhook.rules.reviewed_pod import ReviewedPod
 
 DETAIL = (
-    "{who} requests {count} {npus} with {resource} {memory} each, but several NPUs are given whole only; write "
+    "{who} requests {number} {count} with {resource} {memory} each, but several NPUs are given whole only; write "
     "{allocatable}, or request 1"
 )
 
@@ -28,8 +28,8 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 DETAIL,
                 request.container,
                 chip.memory_name,
-                count=request.number,
-                npus=chip.number_name,
+                number=request.number,
+                count=chip.number_name,
                 memory=request.memory,
                 allocatable=chip.allocatable,
             )
