@@ -70,6 +70,11 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     enforcement: Enforcement = ENFORCE
 
     @property
+    def changed_or_found(self) -> bool:
+        """Whether a rule changed or found something."""
+        return bool(self.mutations or self.violations or self.notices)
+
+    @property
     def warnings(self) -> list[str]:
         """The warnings that the user gets beside the verdict, each on one line of at most 256 bytes."""
         if (not self.notices and not self.violations) or self.enforcement is Enforcement.AUDIT:
@@ -121,8 +126,8 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         if not self.touched:
             return Answer(True, warnings=self.warnings)
         audit = {"decision-id": self.id, "outcome": self.word}
-        if rules := self.rules:
-            audit["rules"] = ",".join(rules)
+        if self.changed_or_found:
+            audit["rules"] = ",".join(self.rules)
         if self.allowed:
             return Answer(True, self.changes, warnings=self.warnings, audit=audit)
         causes = [(v.rule, v.path, v.message) for v in self.denials[:MAX_SHOWN]]
@@ -133,8 +138,11 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         """The outcome in one word of `WORDS`."""
         if not self.touched:
             return "untouched"
+        # One of the next two words is that of most reviews.
+        if not self.changed_or_found:
+            return "allowed"
         if self.operations and self.allowed and self.enforcement is ENFORCE:
-            return "mutated"  # of most reviews
+            return "mutated"
         return outcome_word(self.allowed, self.enforcement, self.violations, self.operations, self.notices)
 
 
