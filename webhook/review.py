@@ -117,11 +117,10 @@ def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Fou
 
 def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:
     """Run the validations on a workload as a whole; pods that run already count, so an update is not refused."""
-    for rule, level in effective.active:
-        if rule.check_workload is not None:
-            for finding in rule.check_workload(workload, workload.context):
-                doubtful = level is Level.DENY and (running or finding.doubtful)
-                yield rule.id, Level.WARN if doubtful else level, finding
+    for rule, level, check in effective.for_workloads:
+        for finding in check(workload, workload.context):
+            doubtful = level is Level.DENY and (running or finding.doubtful)
+            yield rule, Level.WARN if doubtful else level, finding
 
 
 class Violations:
@@ -282,7 +281,14 @@ def context_of(request: Request, snapshot: Snapshot) -> Context:
     return _context(request, snapshot, snapshot.levels.of(request.namespace))
 
 
-def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Context:
+def _context(
+    request: Request,
+    snapshot: Snapshot,
+    effective: Effective,
+    budget: SearchBudget | None = None,
+    *,
+    reads_queue: bool = True,
+) -> Context:
     return Context(
         request.namespace,
         request.user,
@@ -291,7 +297,9 @@ def _context(request: Request, snapshot: Snapshot, effective: Effective) -> Cont
         snapshot.settings,
         effective.levels,
         effective.repairs_off,
-        collections=snapshot.collections,
+        budget,
+        snapshot.collections,
+        reads_queue,
     )
 
 
@@ -333,15 +341,14 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
 def _validate_workload(
     request: Request, templates: Sequence[Template], snapshot: Snapshot, effective: Effective
 ) -> Outcome:
-    context = _context(request, snapshot, effective)._replace(
-        budget=SearchBudget(WORK_LIMIT), reads_queue=request.group in KUBERNETES_GROUPS
-    )
+    reads_queue = request.group in KUBERNETES_GROUPS
+    context = _context(request, snapshot, effective, SearchBudget(WORK_LIMIT), reads_queue=reads_queue)
     repairs = snapshot.repairs(effective)
     violations = Violations(None if snapshot.settings.workloads is Level.DENY else Level.WARN)
     pods: list[tuple[str, ReviewedPod]] = []
     received: list[tuple[str, PodView]] = []
     notices: list[tuple[str, str]] = []
-    reviewable, notice = _reviewable_templates(templates)
+    reviewable, notice = _reviewable_templates(templates, request.size)
     if notice:
         notices.append((NOT_REVIEWED, notice))
     judged: dict[bytes, tuple[Repair, tuple[Found, ...]]] = {}  # equal templates share a review
@@ -389,8 +396,10 @@ def _content(template: Template) -> bytes:
         return template.path.encode()
 
 
-def _reviewable_templates(templates: Sequence[Template]) -> tuple[Sequence[Template], str]:
+def _reviewable_templates(templates: Sequence[Template], body_size: int) -> tuple[Sequence[Template], str]:
     """The templates to review, and a sentence if these are not all: their pods are reviewed when they are created."""
+    if len(templates) == 1 and is_surely_small(templates[0].pod, body_size):
+        return templates, ""
     size = Size()
     for number, template in enumerate(templates):
         problem = size.add(template.pod)

@@ -27,7 +27,7 @@ from webhook.offline.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitV
 from webhook.offline.reviewed import Reviewed, review_document
 from webhook.offline.scan import judge as judge_object
 from webhook.outcome import Violation
-from webhook.pod.gangs import Gang, read_gang
+from webhook.pod.gangs import Gang, read_gang, read_roles
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
 from webhook.review import Snapshot, context_of
@@ -375,7 +375,8 @@ def _gang(
 
 def _planned(reviewed: Reviewed) -> Gang | None:
     request: Request = reviewed.request
-    return read_gang(request.group, request.kind, request.object or {})
+    raw = request.object or {}
+    return read_gang(request.group, request.kind, raw, read_roles(request.group, request.kind, raw))
 
 
 def _counts(

@@ -105,9 +105,8 @@ def read_roles(group: str, kind: str, raw: Mapping[str, Any]) -> tuple[GangRole,
     return () if replicas is None else (GangRole("", "spec.template", replicas, group_min_member(raw)),)
 
 
-def read_gang(group: str, kind: str, raw: Mapping[str, Any]) -> Gang | None:
-    """The gang of a workload; None if its pods start one by one, or a field is malformed."""
-    roles = read_roles(group, kind, raw)
+def read_gang(group: str, kind: str, raw: Mapping[str, Any], roles: tuple[GangRole, ...]) -> Gang | None:
+    """The gang of a workload with these roles; None if its pods start one by one, or a field is malformed."""
     if not roles:
         return None
     if (group, kind) != (VCJOB_GROUP, "Job"):

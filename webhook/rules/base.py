@@ -84,8 +84,12 @@ class Toleration:
 
     def json(self) -> dict[str, str]:
         """The toleration as a pod has it."""
-        fields = {"key": self.key, "operator": self.operator, "value": self.value, "effect": self.effect}
-        return {key: text for key, text in fields.items() if text or key in ("key", "operator")}
+        fields = {"key": self.key, "operator": self.operator}
+        if self.value:
+            fields["value"] = self.value
+        if self.effect:
+            fields["effect"] = self.effect
+        return fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,8 @@ class Notice:
     detail: str
 
 
+WorkloadCheck = Callable[["Workload", Context], Iterable[Finding]]
+
 VGPU_ONLY: frozenset[str] = frozenset({Family.VGPU})
 ASCEND_ONLY: frozenset[str] = frozenset({Family.ASCEND})
 ANY_FAMILY: frozenset[str] = frozenset({"*"})  # also one that is registered later
@@ -224,7 +230,7 @@ class Validation:
     level: Level
     summary: str
     check: Callable[["ReviewedPod", Context], Iterable[Finding]] = _no_findings
-    check_workload: "Callable[[Workload, Context], Iterable[Finding]] | None" = None
+    check_workload: WorkloadCheck | None = None
     families: frozenset[str] | None = ANY_FAMILY
     fields: frozenset[str] = frozenset()
     instead_of: str = ""

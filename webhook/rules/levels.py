@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from webhook.devices.requests import DevicePod
-from webhook.rules.base import Enforcement, Level, Validation
+from webhook.rules.base import Enforcement, Level, Validation, WorkloadCheck
 from webhook.rules.registry import DEFAULT_LEVELS, MUTATIONS, VALIDATIONS
 
 Active = tuple[tuple[Validation, Level], ...]
@@ -82,6 +82,7 @@ class Effective:
         active: the validations that are not off, in order, with their levels.
         enforcement: whether denials refuse, and repairs are made.
         repairs_off: ids of the repairs that are switched off.
+        for_workloads: those of `active` that read a workload as a whole: rule, level, check.
     """
 
     exempt: bool
@@ -89,7 +90,14 @@ class Effective:
     active: Active
     enforcement: Enforcement
     repairs_off: frozenset[str]
+    for_workloads: tuple[tuple[str, Level, WorkloadCheck], ...] = field(init=False)
     _known: dict[tuple[object, ...], Active] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks = [
+            (rule.id, level, rule.check_workload) for rule, level in self.active if rule.check_workload is not None
+        ]
+        object.__setattr__(self, "for_workloads", tuple(checks))  # the dataclass is frozen
 
     def for_pod(self, pod: DevicePod) -> Active:
         """The active validations that may find something in a pod, decided once for all pods with the same fields."""

@@ -1,7 +1,6 @@
 """What several rules read of a workload and its gang; each fact is computed once a review."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from webhook import names
@@ -16,7 +15,7 @@ from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
 from webhook.pod.workload_kinds import VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
-from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod
+from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod, computed_once
 
 
 class Workload:
@@ -58,29 +57,32 @@ class Workload:
         """A role, for messages: `task "worker"`."""
         return f"task {wording.quoted(role.name)}" if self.is_volcano_job else self.who
 
-    @cached_property
+    @computed_once
+    def _written_roles(self) -> tuple[GangRole, ...]:
+        return read_roles(self.group, self.kind, self.raw)
+
+    @computed_once
     def roles(self) -> tuple[GangRole, ...]:
         """The workload's roles whose pods were reviewed and go to Volcano's scheduler."""
         schedulers = self.context.settings.scheduler_names
-        found = read_roles(self.group, self.kind, self.raw)
         return tuple(
             [
                 role
-                for role in found
+                for role in self._written_roles
                 if role.template in self.pods and self.pods[role.template].view.scheduler in schedulers
             ]
         )
 
-    @cached_property
+    @computed_once
     def gang(self) -> Gang | None:
         """The gang; None if the pods start one by one, some go to another scheduler, or some were not reviewed."""
         conf = self.context.settings.target.scheduler
         if conf is not None and not conf.starts_gangs:
             return None
-        gang = read_gang(self.group, self.kind, self.raw)
+        gang = read_gang(self.group, self.kind, self.raw, self._written_roles)
         return gang if gang is not None and self.requests_devices and gang.roles == self.roles else None
 
-    @cached_property
+    @computed_once
     def queue(self) -> ChosenQueue | None:
         """The queue of a Volcano Job; None if queues are unknown, or the pods are of another kind and name their own."""
         queues = self.context.collections.queues
@@ -89,12 +91,12 @@ class Workload:
         name = self.raw["spec"].get("queue")
         return ChosenQueue(name if isinstance(name, str) and name else DEFAULT, "spec.queue", queues, "job")
 
-    @property
+    @computed_once
     def requests_devices(self) -> bool:
         """Whether a pod that goes to Volcano's scheduler requests devices."""
-        return any(self.pods[role.template].requested for role in self.roles)
+        return any([self.pods[role.template].requested for role in self.roles])
 
-    @cached_property
+    @computed_once
     def judged(self) -> JudgedGang | None:
         """The verdict on the gang; None without gang or fleet, and where a pod's own findings come first."""
         gang, fleet = self.gang, self.context.known_fleet
