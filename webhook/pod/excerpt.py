@@ -53,8 +53,9 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
             spec[kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
-    if pod.selector is not None:
-        spec |= pod.selector.json()
+    selector = pod.selector
+    if selector is not None:
+        spec |= selector.json()
     kept: dict[str, Any] = {"spec": spec}
     if pod.annotations and (annotations := read_annotations(pod.annotations)):
         kept["metadata"] = {"annotations": annotations}

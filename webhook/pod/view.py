@@ -71,6 +71,8 @@ class Container:
         self.kind = kind
         self.index = index
         self.raw = raw
+        if not isinstance(raw, dict):
+            raise Malformed(self.where, "an object", raw)
         name = raw.get("name")
         self.name = name if isinstance(name, str) else ""
         resources = raw.get("resources")
@@ -206,10 +208,8 @@ class PodView:
         raise Malformed(f"metadata.annotations[{key}]", "a string of at most 256 KiB", value)
 
     def _list(self, kind: str) -> tuple[Container, ...]:
-        found = self.spec.get(kind)
-        if found is None or found == []:
-            return ()
-        return tuple([Container(kind, index, item) for index, item in objects(self.spec, kind, "spec.")])
+        found = sequence(self.spec, kind, "spec.")
+        return tuple([Container(kind, index, raw) for index, raw in enumerate(found)]) if found else ()
 
     def _text(self, key: str) -> str:
         value = self.spec.get(key)

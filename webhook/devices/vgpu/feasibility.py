@@ -44,7 +44,7 @@ def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, t
 
     A percentage is not usable here: the repair has turned it into memory if that was possible.
     """
-    if any(not request.usable or request.number == 0 or request.percentage is not None for request in requests):
+    if any([not request.usable or request.number == 0 or request.percentage is not None for request in requests]):
         return None
     # The scheduler ignores a container that requests only cores. Memory 0 means unset: the whole card.
     served = tuple([request for request in requests if request.number is not None or request.memory is not None])
