@@ -19,7 +19,7 @@ from webhook.offline.label_selector import parse_label_selector
 from webhook.offline.manifests import manifest_files
 from webhook.settings.files import SAMPLE_FLEET, SAMPLE_PODS, SettingsPaths, load_raw_nodes
 from webhook.settings.snapshot import SnapshotInputs
-from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, ClusterOptions
+from webhook.settings.sources import COLLECTIONS, DEVICE_CONFIG_NAMESPACES, NODES, ClusterOptions
 
 if TYPE_CHECKING:
     from webhook.kube.client import Client
@@ -294,8 +294,6 @@ class SettingsOptions(NamedTuple):
         """The nodes as they are, of the file or of the cluster."""
         if self.files.fleet is not None:
             return load_raw_nodes(self.files.fleet)
-        from webhook.settings.cluster_sources import NODES  # noqa: PLC0415  # the Kubernetes client takes a second to load
-
         return self.client().list(NODES)
 
     def read(self) -> SnapshotInputs:
@@ -308,7 +306,7 @@ class SettingsOptions(NamedTuple):
         found = self.files.load()
         if self.cluster is None:
             return found.inputs()
-        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # likewise
+        from webhook.settings.cluster_sources import read_inputs  # noqa: PLC0415  # loads the Kubernetes client
 
         return read_inputs(self.client(), self.cluster, found)
 

@@ -19,6 +19,7 @@ from webhook.cli.options import SettingsOptions, output_option, pods_option, ref
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.devices.ledger import BoundPod
+from webhook.devices.nodes import read_node
 from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.usage import UsageReport, report
 from webhook.errors import ClusterError, ConfigError
@@ -26,6 +27,7 @@ from webhook.offline.objects import ObjectFiles
 from webhook.render.terminal import Terminal
 from webhook.render.usage import WAYS, as_json, as_yaml, show
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import NODES
 
 WATCH_SECONDS = 2.0  # between two tables
 CLEAR = "\x1b[H\x1b[2J\x1b[3J"
@@ -184,9 +186,7 @@ class UsageCommand:
 
     def follow(self, settings: SettingsOptions) -> None:
         """Follow nodes and pods, and print what they come to whenever it changes."""
-        from webhook.devices.nodes import read_node  # noqa: PLC0415
-        from webhook.kube.reflector import Reflector  # noqa: PLC0415
-        from webhook.settings.cluster_sources import NODES  # noqa: PLC0415
+        from webhook.kube.reflector import Reflector  # noqa: PLC0415  # only --cluster needs the Kubernetes client
         from webhook.settings.pods import bound_pods_reflector  # noqa: PLC0415
 
         inputs = settings.read()

@@ -8,16 +8,18 @@ from contextlib import nullcontext
 from http import HTTPStatus
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import orjson
 
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.client import Client
 from webhook.mistakes import mistake_in_file
 from webhook.offline.manifests import read_manifests, with_kind
 from webhook.pod.workload_kinds import WorkloadKind, WorkloadKinds
 from webhook.settings.files import MAX_MANIFEST_BYTES, STANDARD_INPUT, source_name
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
 CHUNK = 1 << 20  # bytes
 MAX_OBJECT = 16 << 20  # characters; etcd takes objects of 1.5 MiB
@@ -216,7 +218,7 @@ class _NotServed(Exception):  # it reports no error
 class ClusterObjects:
     """Objects of a cluster. A collection that cannot be read is reported, and the next one is read."""
 
-    def __init__(self, client: Client, namespaces: Sequence[str], kinds: WorkloadKinds, complain: Complain) -> None:
+    def __init__(self, client: "Client", namespaces: Sequence[str], kinds: WorkloadKinds, complain: Complain) -> None:
         """Prepare; no request is sent yet.
 
         Args:

@@ -5,14 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from webhook.errors import ClusterError
-from webhook.kube.client import Client
 from webhook.lenient import text
 from webhook.offline.scan import ScanRow, Subject
 from webhook.rules.base import Level
 from webhook.texts import shorten
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
 API_VERSION = "wgpolicyk8s.io/v1alpha2"
 NAME = "vgpu-webhook"
@@ -136,7 +138,7 @@ class ReportCounts(NamedTuple):
     unchanged: int = 0
 
 
-def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Report]:
+def existing_reports(client: "Client", namespaces: Sequence[str]) -> dict[str, Report]:
     """The reports of this program, by namespace.
 
     Args:
@@ -163,7 +165,7 @@ def existing_reports(client: Client, namespaces: Sequence[str]) -> dict[str, Rep
 
 
 def write_reports(
-    client: Client,
+    client: "Client",
     wanted: Mapping[str, Report],
     existing: Mapping[str, Report],
     complain: Callable[[str], None],

@@ -4,12 +4,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from webhook import names
 from webhook.devices.ledger import BoundPod
 from webhook.errors import ClusterError, ConfigError
-from webhook.kube.client import Client
 from webhook.offline.documents import Document
 from webhook.offline.live import (
     Key,
@@ -25,9 +24,11 @@ from webhook.offline.live import (
 from webhook.offline.objects import ObjectFiles
 from webhook.offline.why import WaitingObject
 from webhook.review import Snapshot
-from webhook.settings.cluster_sources import NODES
-from webhook.settings.pods import PODS
 from webhook.settings.snapshot import SnapshotInputs
+from webhook.settings.sources import NODES, PODS
+
+if TYPE_CHECKING:
+    from webhook.kube.client import Client  # only --cluster needs the Kubernetes client
 
 PODGROUPS = f"/apis/{names.QUEUE_API}/namespaces/{{}}/podgroups/{{}}"
 JOBS = f"/apis/{names.VCJOB_API}/namespaces/{{}}/jobs/{{}}"
@@ -156,7 +157,7 @@ class FileSource:
 class ClusterSource:
     """The waiting pods of an API server, read at each call."""
 
-    def __init__(self, connect: Callable[[], Client], live: Callable[[], LiveCluster], warn: Warn) -> None:
+    def __init__(self, connect: Callable[[], "Client"], live: Callable[[], LiveCluster], warn: Warn) -> None:
         """Take how to make a client, what live pods leave of the devices now, and what to do with a warning."""
         self._connect = connect
         self._live = live
@@ -180,7 +181,7 @@ class ClusterSource:
             self._statuses = time.monotonic(), statuses(client.list(NODES))
         return WaitingState(live.with_statuses(self._statuses[1]), objects)
 
-    def _read_object(self, client: Client, objects: LiveObjects, wanted: Wanted) -> None:
+    def _read_object(self, client: "Client", objects: LiveObjects, wanted: Wanted) -> None:
         """The object, the pods of its namespace, and its PodGroup."""
         namespace, name = wanted.key
         path = f"/api/v1/namespaces/{namespace}/pods"
@@ -197,7 +198,7 @@ class ClusterSource:
         if own and (group := self._pod_group(client, namespace, own)) is not None:
             objects.groups[namespace, own] = group
 
-    def _pod_group(self, client: Client, namespace: str, name: str) -> PodGroup | None:
+    def _pod_group(self, client: "Client", namespace: str, name: str) -> PodGroup | None:
         try:
             return read_pod_group(client.get(PODGROUPS.format(namespace, name)))
         except ConfigError:  # the pod's author chose a name that no PodGroup has

@@ -22,6 +22,7 @@ from webhook.settings.files import FileSettings, parse_document
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import (
     DEVICE_CONFIG,
+    NODES,
     POLICY,
     SCHEDULER,
     ClusterOptions,
@@ -32,8 +33,6 @@ from webhook.settings.sources import (
     key_in,
     missing_from,
 )
-
-NODES = "/api/v1/nodes"
 
 Kept = TypeVar("Kept")
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it

@@ -21,6 +21,8 @@ from webhook.rules.validate import quota_memory
 from webhook.settings.snapshot import default_device_config
 
 PROBLEM = "; problem: "  # in `SourceStatus.text`; the doctor looks for it in what /readyz responds
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
 DEVICE_CONFIG_NAMESPACES = ("kube-system", "volcano-system")  # where the device plugin looks, in its order
 
 Setting = TypeVar("Setting")
