@@ -226,7 +226,8 @@ class AuditLogWriter:
     def write(self, text: bytes) -> None:
         """Append one line."""
         try:
-            self._finish()
+            if self._rest:
+                self._finish()
             if self._file is not None:
                 self._prepare(self._file, len(text))
             written = os.write(self._descriptor, text)
@@ -259,8 +260,6 @@ class AuditLogWriter:
 
     def _finish(self) -> None:
         """Write what is left of the previous line, into the file where it began."""
-        if not self._rest:
-            return
         if self._file is not None and self._file.deleted:
             self._rest = b""
             self._failed()
