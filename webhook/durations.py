@@ -1,12 +1,13 @@
-"""Durations as people write them: `90`, `30s`, `1h30m`, `7d`."""
+"""Durations and points in time as people write them: `90`, `30s`, `1h30m`, `7d`; `2h` ago, `2026-11-20`."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|[smhdw])")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")
 _NUMBER = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_AGE = re.compile(r"[\d.]+[a-z]")
 
 
 def parse_duration(text: str) -> timedelta:
@@ -31,3 +32,18 @@ def format_duration(duration: timedelta) -> str:
     units = [unit for unit in ("d", "h", "m") if seconds and not seconds % _SECONDS[unit]]
     unit = units[0] if units else "s"
     return f"{seconds / _SECONDS[unit]:g}{unit}"
+
+
+def read_time(text: str, now: datetime) -> datetime:
+    """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    try:
+        if _AGE.match(text):
+            return now - parse_duration(text)
+        found = datetime.fromisoformat(text)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (OverflowError, ValueError):
+        raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None

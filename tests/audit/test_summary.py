@@ -12,8 +12,9 @@ from tests.audit import sample
 from webhook.audit import summary as summaries
 from webhook.audit import summary as trends
 from webhook.audit.decision import Decision, parse_decision
-from webhook.audit.filters import Filter, read_time
+from webhook.audit.filters import Filter
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
+from webhook.durations import read_time
 from webhook.rules.base import Enforcement
 
 LOG = [decision for line in sample.lines() if (decision := parse_decision(line)) is not None]

@@ -69,6 +69,11 @@ def test_commands_that_can_read_files_import_no_server_no_database_and_no_client
     assert python(code, *commands).stdout == f"{len(commands)} []\n"
 
 
+def test_certs_imports_nothing_that_reviews_pods():
+    code = "import sys, webhook.cli.certs; print({'webhook.rules', 'webhook.settings'} & sys.modules.keys())"
+    assert python(code).stdout == "set()\n"
+
+
 def test_the_version(run):
     assert run("--version").out == f"vgpu-webhook {version('volcano-vgpu-webhook')}\n"
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from webhook.cli.options import settings_option
+from webhook.cli.inputs import settings_option
 from webhook.settings.files import SettingsPaths
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsWatcher

@@ -1,19 +1,15 @@
 """Filters on decisions."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from webhook.audit.decision import Decision
-from webhook.durations import parse_duration
 
 MAX_GLOB = 300  # characters that the console accepts
 MAX_REMEMBERED = 256  # characters: texts of megabytes must not stay in memory
-
-_AGE = re.compile(r"[\d.]+[a-z]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +61,6 @@ EVERY = Filter()
 def exactly(text: str) -> str:
     """The glob that matches only this text."""
     return "".join([f"[{letter}]" if letter in "*?[" else letter for letter in text])
-
-
-def read_time(text: str, now: datetime) -> datetime:
-    """Read a point in time: `2h` or `1h30m` (ago), `2026-11-20`, `2026-11-20T10:00`, UTC unless it has an offset.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    try:
-        if _AGE.match(text):
-            return now - parse_duration(text)
-        found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-    except (OverflowError, ValueError):
-        raise ValueError(f"{text!r} is neither an age such as 2h nor a time such as 2026-11-20T10:00") from None
 
 
 def _matches(text: str, patterns: Sequence[str]) -> bool:

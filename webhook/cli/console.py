@@ -11,7 +11,8 @@ from gunicorn.util import parse_address
 from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
-from webhook.cli.options import FILE, SettingsOptions, pods_option, settings_option, store_option
+from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.options import FILE, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK

@@ -8,14 +8,8 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.options import (
-    FILE,
-    FileArguments,
-    cluster_option,
-    files_option,
-    output_option,
-    warnings_as_errors_option,
-)
+from webhook.cli.inputs import FileArguments, cluster_option, files_option
+from webhook.cli.options import FILE, output_option, warnings_as_errors_option
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error
 from webhook.doctor.check import Status
 from webhook.doctor.gather import facts_from_cluster, facts_from_files

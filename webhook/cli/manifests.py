@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from webhook import names
-from webhook.cli.options import LABEL_NAME, device_config_option, output_option, policy_option
+from webhook.cli.inputs import device_config_option, policy_option
+from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
 from webhook.devices.config_file import as_read_by
 from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations

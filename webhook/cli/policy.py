@@ -4,7 +4,8 @@ import json
 
 import click
 
-from webhook.cli.options import FileArguments, files_option, output_option, warnings_as_errors_option
+from webhook.cli.inputs import FileArguments, files_option
+from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import ExitCode, Group, bad_usage, exit_code, report_error
 from webhook.errors import Mistakes
 from webhook.policy.effective import effective_policy

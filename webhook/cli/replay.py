@@ -10,7 +10,8 @@ from webhook.audit.filters import Filter
 from webhook.audit.inputs import MAX_SPLIT, try_out
 from webhook.audit.replay import Replayer, ReplayVerdict
 from webhook.cli.audit import LogReading, filter_option, log_files_option
-from webhook.cli.options import Parsed, SettingsOptions, output_option, settings_option
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import Parsed, output_option
 from webhook.cli.program import Command, exit_code
 from webhook.render.replay import json_change, json_changes, show_changes
 from webhook.render.terminal import Terminal

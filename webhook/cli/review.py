@@ -6,16 +6,15 @@ from typing import Protocol
 
 import click
 
-from webhook.cli.options import (
+from webhook.cli.inputs import (
     FileArguments,
     SettingsOptions,
     exempt_namespaces_option,
     files_option,
-    output_option,
     selector_option,
     settings_option,
-    warnings_as_errors_option,
 )
+from webhook.cli.options import output_option, warnings_as_errors_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.errors import ConfigError, WebhookError
 from webhook.offline.documents import Document, read_documents

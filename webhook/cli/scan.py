@@ -6,17 +6,15 @@ from datetime import UTC, datetime
 
 import click
 
-from webhook.cli.options import (
+from webhook.cli.inputs import (
     FileArguments,
     SettingsOptions,
     exempt_namespaces_option,
     files_option,
-    output_option,
-    refuse_both,
     selector_option,
     settings_option,
-    warnings_as_errors_option,
 )
+from webhook.cli.options import output_option, refuse_both, warnings_as_errors_option
 from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error, report_warning
 from webhook.cli.progress import Progress
 from webhook.errors import WebhookError

@@ -11,7 +11,8 @@ import click
 
 from certs import pki
 from webhook.audit import writer
-from webhook.cli.options import FILE, Parsed, SettingsOptions, duration, settings_option
+from webhook.cli.inputs import SettingsOptions, settings_option
+from webhook.cli.options import FILE, Parsed, duration
 from webhook.cli.program import Command, bad_usage
 from webhook.errors import ConfigError
 from webhook.pod import quantity

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.options import FileArguments, files_option, output_option
+from webhook.cli.inputs import FileArguments, files_option
+from webhook.cli.options import output_option
 from webhook.cli.program import Command, Complaints, bad_usage, exit_code
 from webhook.errors import ConfigError
 from webhook.offline.suites import CaseResult, Suite, suite_files

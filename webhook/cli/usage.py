@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 import click
 
-from webhook.cli.options import SettingsOptions, output_option, pods_option, refuse_both, settings_option
+from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.options import output_option, refuse_both
 from webhook.cli.program import Command, Complaints, ExitCode, bad_usage, exit_code, report_warning
 from webhook.cli.progress import Progress
 from webhook.devices.ledger import BoundPod

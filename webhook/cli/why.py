@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from webhook.cli.options import FILE, SettingsOptions, output_option, pods_option, settings_option
+from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.options import FILE, output_option
 from webhook.cli.program import Command, ExitCode, bad_usage, report_warning
 from webhook.cli.progress import Progress
 from webhook.cli.usage import UsageCommand

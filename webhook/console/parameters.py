@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator
 from werkzeug.exceptions import BadRequest
 
-from webhook.audit.filters import MAX_GLOB, Filter, exactly, read_time
+from webhook.audit.filters import MAX_GLOB, Filter, exactly
 from webhook.audit.inputs import MAX_SPLIT
 from webhook.console.api import RequestModel
+from webhook.durations import read_time
 from webhook.outcome import WORDS
 
 MAX_GLOBS = 20
