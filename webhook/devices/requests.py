@@ -117,16 +117,16 @@ class DevicePod:
 
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     """The device resources of one container, each once: limits first, then what only requests have."""
+    limits = container.limits
     found = []
-    for resource, raw in container.limits.items():
-        meaning = roles.get(resource)
-        if meaning is not None:
-            found.append(Amount(container, resource, *meaning, raw, usable(raw)))
+    for resource, raw in limits.items():
+        if resource in roles:
+            family, role = roles[resource]
+            found.append(Amount(container, resource, family, role, raw, usable(raw)))
     for resource, raw in container.requests.items():
-        if resource not in container.limits:
-            meaning = roles.get(resource)
-            if meaning is not None:
-                found.append(Amount(container, resource, *meaning, raw, usable(raw)))
+        if resource not in limits and resource in roles:
+            family, role = roles[resource]
+            found.append(Amount(container, resource, family, role, raw, usable(raw)))
     return found
 
 
