@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.lenient import at, table
-from webhook.pod.view import EPHEMERAL, INIT, REGULAR, Container, PodView
+from webhook.pod.view import Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
 
@@ -44,13 +44,9 @@ def excerpt(pod: PodView, pick: Callable[[Amounts], Amounts]) -> dict[str, Any]:
             }
             for _, toleration in pod.tolerations()
         ]
-    for kind, containers in (
-        (INIT, pod.init_containers),
-        (REGULAR, pod.containers),
-        (EPHEMERAL, pod.ephemeral_containers),
-    ):
+    for containers in (pod.init_containers, pod.containers, pod.ephemeral_containers):
         if containers:
-            spec[kind] = [_container(container, pick) for container in containers]
+            spec[containers[0].kind] = [_container(container, pick) for container in containers]
     if "volumes" in pod.spec:
         spec["volumes"] = _trimmed([_volume(volume) for _, volume in pod.volumes()])
     selector = pod.selector
