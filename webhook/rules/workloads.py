@@ -114,16 +114,18 @@ class Workload:
                 continue
             requests.append(RoleRequest(pod.slice_request, gang.needed(role), role.replicas, pod.spreads))
             roles.append(role)
-        request = GangRequest(tuple(requests), gang.minimum - others, by_index=self._come_by_index(roles))
         if not requests or gang.minimum > gang.replicas:
             return None
+        request = GangRequest(tuple(requests), gang.minimum - others, by_index=self._come_by_index(roles))
         verdict: GangVerdict = Starts()
-        if request.minimum > 0 or any(role.needed for role in requests):
+        if request.minimum > 0 or any([role.needed for role in requests]):
             verdict = judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget(WORK_LIMIT))
         return JudgedGang(gang, tuple(roles), request, verdict)
 
     def _come_by_index(self, roles: Sequence[GangRole]) -> bool:
         """Whether the scheduler takes the first pod of each role, then the second: nothing puts one role before another."""
+        if len(roles) == 1:
+            return False  # it makes no difference
         conf = self.context.settings.target.scheduler
         if not self.is_volcano_job or (conf is not None and conf.plugin("task-topology") is not None):
             return False
@@ -132,4 +134,4 @@ class Workload:
             (view.spec.get("priorityClassName"), view.spec.get("priority"), view.annotations.get(names.TASK_PRIORITY))
             for view in views
         ]
-        return all(each == priorities[0] for each in priorities) and not any(role.partitioned for role in roles)
+        return all([each == priorities[0] for each in priorities]) and not any([role.partitioned for role in roles])
