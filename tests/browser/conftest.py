@@ -20,6 +20,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"the console was not looked at in a browser: {lacking}", yellow=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These tests come first, so that one process gets them all; each further one would start a browser and a console."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: here not in item.path.parents)
+
+
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("tls")).certificate
