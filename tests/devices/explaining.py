@@ -1,4 +1,4 @@
-"""Explainers of one pod, made as a review makes them."""
+"""Build explanations of one pod as a review does."""
 
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.nearest import ChangeSearch
@@ -7,7 +7,7 @@ from webhook.devices.target import Target
 
 
 def placement_request(view, family, config, part, *, target=None, allowed=()):
-    """A pod, judged while all rules but the allowed ones refuse."""
+    """The placement request of a pod, under a policy in which all rules deny except the allowed ones."""
     nodes = view.selector
     return PlacementRequest(
         path="",
@@ -26,23 +26,23 @@ def explain_all(make, request, requested, part):
     """The verdict and the explanation of each shape."""
     search = ChangeSearch(len(request.pod.amounts))
     explainers = [make(request, requested, part, shape) for shape in part.shapes]
-    return [(one.verdict(), one.explain(search)) for one in explainers]
+    return [(explainer.verdict(), explainer.explain(search)) for explainer in explainers]
 
 
-def is_cut_short(told):
-    """Whether the search for a change ended early."""
-    return "cut short" in told.sentences[-1].text
+def is_cut_short(explanation):
+    """Whether the explanation reports that the search for a change ended early."""
+    return "cut short" in explanation.sentences[-1].text
 
 
-def spelled(change):
-    """A change in short."""
+def format_change(change):
+    """A change as a short text."""
     if change is None:
         return None
     return change.remove if hasattr(change, "remove") else f"{change.container.name} {change.resource} {change.most}"
 
 
-def written(raw, change):
-    """The pod with a change written into it."""
+def apply_change(raw, change):
+    """Apply a change to the pod, and return it."""
     if hasattr(change, "remove"):
         for part in (
             raw["spec"],

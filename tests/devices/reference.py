@@ -1,20 +1,20 @@
-"""What Kubernetes says of one node and a pod's demands, read word by word: slow, and written from the API alone."""
+"""A slow reference implementation of nodeSelector and required node affinity, written from the Kubernetes API alone."""
 
 OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 INT64 = range(-(2**63), 2**63)
 
 
-def takes(spec, name, labels):
-    """Whether a node may take a pod: nodeSelector and required node affinity, as the API server admits them."""
-    return _takes(spec, name, labels, _term)
+def matches(spec, name, labels):
+    """Whether a node matches a pod's nodeSelector and required node affinity, which the API server has validated."""
+    return _matches(spec, name, labels, _term)
 
 
-def might_take(spec, name, labels):
-    """Tell it of whatever came in: of what is malformed nothing is known, and then the node might."""
-    return _takes(spec, name, labels, _possible_term)
+def might_match(spec, name, labels):
+    """Whether a node can match a selector that is not validated: a malformed part can match every node."""
+    return _matches(spec, name, labels, _possible_term)
 
 
-def _takes(spec, name, labels, term_holds):
+def _matches(spec, name, labels, term_holds):
     selector = spec.get("nodeSelector")
     for key, value in selector.items() if isinstance(selector, dict) else ():
         if key and isinstance(value, str) and labels.get(key) != value:
@@ -41,30 +41,30 @@ def _possible_term(term, name, labels):
     if all(part is None or part == [] for part in parts):
         return False
     expressions, fields = (
-        [each for each in part if _is_right(each)] if isinstance(part, list) else [] for part in parts
+        [each for each in part if _is_valid(each)] if isinstance(part, list) else [] for part in parts
     )
-    fields = [each for each in fields if each["key"] == "metadata.name" and _is_right_field(each)]
+    fields = [each for each in fields if each["key"] == "metadata.name" and _is_valid_field(each)]
     return _term({"matchExpressions": expressions, "matchFields": fields}, name, labels) or not (expressions or fields)
 
 
 def _holds(expression, labels):
     operator, values = expression["operator"], expression.get("values") or []
-    there = expression["key"] in labels
+    is_present = expression["key"] in labels
     value = labels.get(expression["key"], "")
     if operator == "In":
-        return there and value in values
+        return is_present and value in values
     if operator == "NotIn":
-        return not there or value not in values
+        return not is_present or value not in values
     if operator in ("Exists", "DoesNotExist"):
-        return there == (operator == "Exists")
+        return is_present == (operator == "Exists")
     number, limit = _integer(value), _integer(values[0])
-    if not there or number is None:
+    if not is_present or number is None:
         return False
     return number > limit if operator == "Gt" else number < limit
 
 
-def _is_right(expression):
-    """Whether the API server lets an expression through."""
+def _is_valid(expression):
+    """Whether the API server accepts an expression."""
     if not isinstance(expression, dict) or not isinstance(expression.get("key"), str) or not expression["key"]:
         return False
     operator, values = expression.get("operator"), expression.get("values")
@@ -80,7 +80,7 @@ def _is_right(expression):
     return not values
 
 
-def _is_right_field(expression):
+def _is_valid_field(expression):
     return expression["operator"] in ("In", "NotIn") and len(expression["values"]) == 1
 
 

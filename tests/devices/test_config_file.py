@@ -1,4 +1,4 @@
-"""The cluster's device config, read as Volcano reads it."""
+"""The device config is read as Volcano reads it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,7 @@ def recorded(name):
     return parse(yaml.safe_load((CONFIGS / name).read_text()))
 
 
-def test_the_recorded_config():
+def test_the_recorded_config_is_read():
     config = recorded("device-config.yaml")
     assert config.vgpu.default_number == 1
     assert [entry.models[0] for entry in config.vgpu.mig_models] == ["A30", "A100-SXM4-40GB", "A100-SXM4-80GB"]
@@ -38,14 +38,14 @@ def test_the_recorded_config():
     assert config.roles["huawei.com/Ascend910A-core"] == (Family.ASCEND, Role.CORES)
 
 
-def test_the_minimal_config():
+def test_the_minimal_config_is_read():
     config = recorded("device-config.minimal.yaml")
     assert config.vgpu.mig_models == ()
     assert not any(family is Family.ASCEND for family, _ in config.roles.values())
 
 
 @pytest.mark.parametrize("document", [{}, {"nvidia": None}, {"nvidia": {}}, {"nvidia": {"resourceCountName": ""}}])
-def test_absent_names_take_the_well_known_ones(document):
+def test_absent_names_get_their_defaults(document):
     config = parse(document)
     assert config.vgpu.number_name == "volcano.sh/vgpu-number"
     assert config.vgpu.memory_name == "volcano.sh/vgpu-memory"
@@ -88,7 +88,7 @@ def test_names_and_defaults_are_configurable():
 
 
 @pytest.mark.parametrize("factor, used", [(0, 1), (1, 1), (10, 10)])
-def test_a_factor_below_one_is_one(factor, used):
+def test_a_memory_factor_below_one_counts_as_one(factor, used):
     assert parse({"nvidia": {"gpuMemoryFactor": factor}}).vgpu.memory_factor == used
 
 
@@ -97,7 +97,7 @@ def test_unknown_keys_are_ignored():
 
 
 @pytest.mark.parametrize("vnpus", [[{"resourceName": "n/a", "resourceMemoryName": "n/b"}], None])
-def test_both_forms_of_the_npus(vnpus):
+def test_both_forms_of_vnpus_are_equal(vnpus):
     assert parse({"vnpus": vnpus}) == parse({"vnpus": {"hamiVnpuCore": False, "configs": vnpus}})
 
 
@@ -112,7 +112,7 @@ CHIP = {
 
 
 @pytest.mark.parametrize("section", [[CHIP], {"configs": [CHIP]}, {"hamiVnpuCore": True, "configs": [CHIP]}])
-def test_a_chip_in_both_forms(section):
+def test_a_chip_is_read_in_every_form(section):
     config = parse({"vnpus": section})
     (chip,) = config.ascend.chips
     assert (chip.word, chip.allocatable, chip.capacity) == ("Ascend310P", 21527, 24576)
@@ -134,14 +134,14 @@ def test_a_chip_in_both_forms(section):
         ("templates", "templates", ()),
     ],
 )
-def test_what_a_chip_lacks_is_empty(missing, field, empty):
+def test_a_missing_field_of_a_chip_is_empty(missing, field, empty):
     config = parse({"vnpus": [{key: value for key, value in CHIP.items() if key != missing}]})
     (full,) = parse({"vnpus": [CHIP]}).ascend.chips
     assert config.ascend.chips == (replace(full, **{field: empty}),)
     assert "" not in config.roles
 
 
-# What a request books: the smallest template that has it, else the whole NPU, and nothing above the capacity.
+# The memory that a request books: the smallest sufficient template, else the whole NPU, and nothing above the capacity.
 BOOKED = {
     "Ascend910A": [(0, 2184), (2184, 2184), (2185, 4369), (8738, 8738), (8739, 17476), (17477, 32768), (32769, 0)],
     "Ascend910B2": [(1, 8192), (8193, 16384), (16385, 32768), (32769, 65536), (65537, 0)],
@@ -153,17 +153,17 @@ BOOKED = {
 }
 
 
-def test_what_each_chip_books():
+def test_each_chip_books_its_templates():
     chips = {chip.word: chip for chip in recorded("device-config.yaml").ascend.chips}
     assert {
-        word: [(asked, chips[word].booked(asked)) for asked, _ in table] for word, table in BOOKED.items()
+        word: [(requested, chips[word].booked(requested)) for requested, _ in table] for word, table in BOOKED.items()
     } == BOOKED
     assert chips.keys() == BOOKED.keys()
 
 
-def test_a_chip_without_templates_is_given_whole():
+def test_a_chip_without_templates_is_assigned_whole():
     (chip,) = parse({"vnpus": [{**CHIP, "templates": None}]}).ascend.chips
-    assert [chip.booked(asked) for asked in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
+    assert [chip.booked(requested) for requested in (0, 1, 24576, 24577)] == [21527, 21527, 21527, 0]
 
 
 def test_without_a_configmap_there_is_one_chip():
@@ -184,7 +184,7 @@ def test_npus_of_any_shape_are_read_or_refused(document):
         assert all(chip.booked(1) >= 0 for chip in chips)
 
 
-def test_npus_without_names_add_none():
+def test_npus_without_names_are_ignored():
     assert parse({"vnpus": [{"chipName": "x"}, {"resourceName": "", "resourceMemoryName": ""}]}) == parse({})
 
 
@@ -210,13 +210,13 @@ def test_npus_without_names_add_none():
         ({"vnpus": [1]}, "vnpus.configs.0"),
     ],
 )
-def test_a_wrong_type_refuses_the_whole(document, place):
+def test_a_field_of_a_wrong_type_is_an_error(document, place):
     with pytest.raises(ConfigError) as caught:
         parse(document)
     assert str(caught.value).startswith(f"the file: {place}: ")
 
 
-def test_another_file_is_no_config():
+def test_a_file_without_device_sections_is_an_error():
     with pytest.raises(ConfigError, match="neither nvidia: nor vnpus:"):
         parse({"schedulerName": "volcano"})
 
@@ -231,7 +231,7 @@ def test_only_a_mapping_is_a_config(document):
     "card_type, found",
     [("NVIDIA-NVIDIA A100-SXM4-80GB", 2), ("NVIDIA-NVIDIA A30", 0), ("NVIDIA-A100-PCIE-40GB", 1), ("NVIDIA-T4", None)],
 )
-def test_geometries_by_model(card_type, found):
+def test_geometries_are_found_by_model(card_type, found):
     vgpu = recorded("device-config.yaml").vgpu
     expected = None if found is None else vgpu.mig_models[found].geometries
     assert vgpu.geometries_of(card_type) == expected

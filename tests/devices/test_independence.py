@@ -1,4 +1,4 @@
-"""A pod is judged by the nodes of its own families: those of others might as well not be there."""
+"""Nodes of other families do not change the review of a pod."""
 
 import pytest
 from hypothesis import given
@@ -34,7 +34,7 @@ RESOURCES = {
 
 @st.composite
 def pods(draw, family):
-    """A pod that requests one family alone."""
+    """A pod that requests devices of one family only."""
     limits = draw(st.lists(RESOURCES[family], min_size=1, max_size=3))
     containers = [{"name": f"c{i}", "resources": {"limits": each, "requests": each}} for i, each in enumerate(limits)]
     label = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P} if family == "mindcluster" else {}
@@ -42,9 +42,9 @@ def pods(draw, family):
     return {"metadata": metadata, "spec": {"containers": containers, **draw(strategies.selectors)}}
 
 
-def said(pod, raw):
-    """All that a review says of a pod, and does with it."""
-    nodes = [node for item in raw if (node := read_node(item, CONFIG)) is not None]
+def review_result(pod, raw_nodes):
+    """The violations, operations and notices of a review."""
+    nodes = [node for item in raw_nodes if (node := read_node(item, CONFIG)) is not None]
     outcome = review(request(pod), SnapshotInputs(CONFIG, POLICY, nodes).snapshot())
     return outcome.violations, outcome.operations, outcome.notices
 
@@ -58,4 +58,4 @@ def test_nodes_of_other_families_change_nothing(family, data):
     for number, node in enumerate(others):
         node["metadata"]["name"] = f"other-{number}"
     place = data.draw(st.integers(0, len(own)))
-    assert said(pod, [*own[:place], *others, *own[place:]]) == said(pod, own)
+    assert review_result(pod, [*own[:place], *others, *own[place:]]) == review_result(pod, own)

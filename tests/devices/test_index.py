@@ -1,4 +1,4 @@
-"""Which nodes a selector leaves, against Kubernetes' own words asked of node after node."""
+"""The nodes that a selector matches, compared with a reference that checks one node after the other."""
 
 import random
 
@@ -28,22 +28,22 @@ fleets = st.lists(st.builds(Node, st.sampled_from(strategies.NODE_NAMES), strate
 
 
 @pytest.fixture(params=[nodes.MAX_LISTED, 1], ids=["listed", "bits"])
-def kept(request, monkeypatch):
-    """The nodes with a value of a label are listed, or kept as bits; and no selector is too long."""
+def storage(request, monkeypatch):
+    """The index stores the nodes with a value of a label as lists, or as bits; no selector is too long."""
     monkeypatch.setattr(nodes, "MAX_LISTED", request.param)
     monkeypatch.setattr(selectors, "MAX_REQUIREMENTS", 10**6)
 
 
-def left(spec, index):
-    """The numbers of the nodes that a pod's spec leaves."""
+def matched(spec, index):
+    """The numbers of the nodes that a pod's spec matches."""
     selector = PodView({"spec": spec}).selector
-    everybody = set(range(len(index.names)))
-    return everybody if selector is None else members(index.selected(selector), everybody)
+    all_numbers = set(range(len(index.names)))
+    return all_numbers if selector is None else members(index.selected(selector), all_numbers)
 
 
-def members(found, everybody):
-    assert found >> len(everybody) == 0
-    return {number for number in everybody if found >> number & 1}
+def members(found, all_numbers):
+    assert found >> len(all_numbers) == 0
+    return {number for number in all_numbers if found >> number & 1}
 
 
 def term(*expressions):
@@ -51,20 +51,20 @@ def term(*expressions):
 
 
 @thorough
-@pytest.mark.usefixtures("kept")
+@pytest.mark.usefixtures("storage")
 @given(fleets, st.lists(strategies.selectors, min_size=1, max_size=3))
-def test_a_selector_leaves_what_kubernetes_leaves(fleet, specs):
+def test_a_selector_matches_the_nodes_that_kubernetes_matches(fleet, specs):
     index = Index(fleet)
-    for spec in specs + specs:  # the second time it is remembered
-        expected = {i for i, node in enumerate(fleet) if reference.takes(spec, node.name, node.labels)}
-        assert left(spec, index) == expected
+    for spec in specs + specs:  # the second result comes from the cache
+        expected = {i for i, node in enumerate(fleet) if reference.matches(spec, node.name, node.labels)}
+        assert matched(spec, index) == expected
 
 
 @thorough
 @given(fleets, strategies.mangled(strategies.selectors.filter(bool)))
-def test_what_is_malformed_never_narrows(fleet, spec):
-    possible = {i for i, node in enumerate(fleet) if reference.might_take(spec, node.name, node.labels)}
-    assert left(spec, Index(fleet)) >= possible
+def test_a_malformed_selector_excludes_no_possible_node(fleet, spec):
+    possible = {i for i, node in enumerate(fleet) if reference.might_match(spec, node.name, node.labels)}
+    assert matched(spec, Index(fleet)) >= possible
 
 
 FIELDS = ("nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", "key", "operator")
@@ -81,41 +81,41 @@ any_json = st.recursive(
 @given(fleets, any_json, any_json, any_json)
 def test_any_json_is_read(fleet, selector, affinity, terms):
     index = Index(fleet)
-    for demanded in (affinity, strategies.affinity(terms)):
-        spec = {"nodeSelector": selector, "affinity": demanded}
-        possible = {i for i, node in enumerate(fleet) if reference.might_take(spec, node.name, node.labels)}
-        assert left(spec, index) >= possible
+    for required in (affinity, strategies.affinity(terms)):
+        spec = {"nodeSelector": selector, "affinity": required}
+        possible = {i for i, node in enumerate(fleet) if reference.might_match(spec, node.name, node.labels)}
+        assert matched(spec, index) >= possible
 
 
 @pytest.mark.parametrize("spec", MALFORMED)
-def test_what_is_malformed_leaves_every_node(spec):
-    assert left(spec, Index([Node("n0", {"zone": "a"}), Node("n1")])) == {0, 1}
+def test_a_malformed_selector_matches_every_node(spec):
+    assert matched(spec, Index([Node("n0", {"zone": "a"}), Node("n1")])) == {0, 1}
 
 
-def test_values_of_many_nodes_are_joined(monkeypatch):
+def test_values_with_many_nodes_are_joined(monkeypatch):
     monkeypatch.setattr(nodes, "MAX_LISTED", 1)
     index = Index([Node(f"n{i}", {"zone": zone}) for i, zone in enumerate("aabbccd")])
-    assert left(term({"key": "zone", "operator": "In", "values": ["a", "b", "d"]}), index) == {0, 1, 2, 3, 6}
-    assert left(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
+    assert matched(term({"key": "zone", "operator": "In", "values": ["a", "b", "d"]}), index) == {0, 1, 2, 3, 6}
+    assert matched(term({"key": "zone", "operator": "Exists"}), index) == set(range(7))
 
 
 def test_a_duplicate_node_in_a_file_is_found_twice():
     by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n0"]}]}
     index = Index([Node("n0"), Node("n1"), Node("n0")])
-    assert left({"affinity": strategies.affinity([by_name])}, index) == {0, 2}
+    assert matched({"affinity": strategies.affinity([by_name])}, index) == {0, 2}
 
 
 @pytest.mark.parametrize("operator, expected", [("Gt", {1, 2}), ("Lt", {0})])
-def test_a_label_with_too_many_values_only_has_to_be_there(operator, expected, monkeypatch):
+def test_gt_and_lt_match_every_value_of_a_label_with_too_many_values(operator, expected, monkeypatch):
     sizes = {"n0": "1", "n1": "5", "n2": "7", "n3": "4"}
     index = Index([*(Node(name, {"size": size}) for name, size in sizes.items()), Node("n4")])
     spec = term({"key": "size", "operator": operator, "values": ["4"]})
-    assert left(spec, index) == expected
+    assert matched(spec, index) == expected
     monkeypatch.setattr(nodes, "MAX_COMPARED", 2)
-    assert left(spec, Index([Node(name, {"size": name}) for name in "123"] + [Node("4")])) == {0, 1, 2}
+    assert matched(spec, Index([Node(name, {"size": name}) for name in "123"] + [Node("4")])) == {0, 1, 2}
 
 
-def test_few_selectors_are_remembered():
+def test_the_cache_of_selectors_is_bounded():
     index = Index([Node("n0", {"zone": "a"})])
     for number in range(3 * nodes.MAX_REMEMBERED):
         index.selected(NodeSelector((Requirement("zone", Operator.IN, (str(number),)),)))
@@ -129,7 +129,7 @@ NODES, LABELS = 50_000, 20
 
 @pytest.fixture(scope="module")
 def large():
-    """A fleet as large as they come, with labels of few, some and many values."""
+    """A large fleet, with labels of few and of many values."""
     order = random.Random(7)
     values = [98 if label % 2 else nodes.MAX_COMPARED for label in range(LABELS)]
     return Index(
@@ -139,22 +139,22 @@ def large():
 
 
 def costly():
-    """The dearest selectors that are still read."""
+    """The most expensive selectors that are evaluated."""
     comparisons = MAX_REQUIREMENTS // (COMPARISON_COST + 3)
     some, many = [f"label-{i}" for i in range(1, LABELS, 2)], [f"label-{i}" for i in range(0, LABELS, 2)]
     everything = tuple(str(value) for value in range(98))
     yield "Gt of labels with many values", [(many[i], Operator.GREATER, ("-1",)) for i in range(comparisons)]
-    yield "one value of many nodes, again and again", [(some[0], Operator.NOT_IN, ("1",) * 190)]
+    yield "one value of many nodes, repeated", [(some[0], Operator.NOT_IN, ("1",) * 190)]
     yield "every value of two labels", [(label, Operator.IN, everything) for label in some[:2]]
-    yield "labels that are there", [(label, Operator.EXISTS, ()) for label in (some + many) * 5]
+    yield "labels that are present", [(label, Operator.EXISTS, ()) for label in (some + many) * 5]
 
 
 @pytest.mark.parametrize("requirements", [pytest.param(found, id=name) for name, found in costly()])
-def test_the_dearest_selector_takes_no_time(large, requirements):
+def test_the_most_expensive_selectors_are_fast(large, requirements):
     selector = NodeSelector(terms=(tuple(Requirement(*each) for each in requirements),))
     written = [{"key": key, "operator": operator, "values": list(values)} for key, operator, values in requirements]
     assert PodView({"spec": term(*written)}).selector == selector
-    large.selected(selector)  # some facts of a label are worked out once
+    large.selected(selector)  # some data of a label is computed once
 
     def selected() -> None:
         large._known.clear()

@@ -1,4 +1,4 @@
-"""Nodes become shapes, family by family: whatever comes in, in any order, and at no cost for many that are alike."""
+"""Nodes become shapes for each family: from any JSON, in any order, and quickly if many nodes are equal."""
 
 import pytest
 from hypothesis import given
@@ -64,17 +64,17 @@ def members(shape, index):
 
 
 def summary(built):
-    """Every family's shapes, each with its nodes, without their order."""
+    """The shapes of each family with their nodes, in a fixed order."""
     return {
         family: sorted((repr(shape.content), members(shape, built.index)) for shape in shapes)
         for family, shapes in built.by_family.items()
     }
 
 
-# --- what is kept of a node -----------------------------------------------------------------------------------------
+# --- what a node keeps ----------------------------------------------------------------------------------------------
 
 
-def test_each_family_has_its_node():
+def test_each_node_belongs_to_its_family():
     built = fleet(*ONE_EACH.values(), device_node("none", labels={"zone": "a"}))
     assert {family: [shape.names for shape in shapes] for family, shapes in built.by_family.items()} == {
         family: [(str(family),)] for family in Family
@@ -89,7 +89,7 @@ def test_each_family_has_its_node():
     assert built.index.names == tuple(str(family) for family in Family)
 
 
-def test_a_node_may_be_of_several_families():
+def test_a_node_can_belong_to_several_families():
     node = gpushare_node("both", 4, 64000)
     node["status"]["allocatable"][names.NPU_CORE] = "8"
     built = fleet(node)
@@ -97,7 +97,7 @@ def test_a_node_may_be_of_several_families():
     assert built.nodes == 1
 
 
-def test_labels_are_kept_and_of_annotations_and_amounts_only_those_of_devices():
+def test_a_node_keeps_its_labels_and_the_annotations_and_amounts_of_devices():
     node = gpushare_node("n0", 4, 64000, "1", labels={"zone": "a", "size": 5})
     node["metadata"]["annotations"].update({"team/x": "y", names.NODE_VNPU_HAMI_CORE: ["true"]})
     node["status"]["capacity"].update(cpu="64", **{names.NPU_CORE: "1.5", "huawei.com/Ascend310P": "8k"})
@@ -122,12 +122,12 @@ def test_labels_are_kept_and_of_annotations_and_amounts_only_those_of_devices():
         {"metadata": {"annotations": {"team/x": "y"}}, "status": {"capacity": {"cpu": "8"}, "allocatable": []}},
     ],
 )
-def test_a_node_without_devices_is_left_out(raw):
+def test_a_node_without_devices_is_ignored(raw):
     assert read_node(raw, CONFIG) is None
 
 
 @given(mixed_fleets(), st.randoms(use_true_random=False))
-def test_the_order_of_nodes_means_nothing(items, order):
+def test_the_order_of_nodes_does_not_matter(items, order):
     shuffled = list(items)
     order.shuffle(shuffled)
     first, second = fleet(*items), fleet(*shuffled)
@@ -198,7 +198,7 @@ def test_5000_nodes_of_four_families_are_few_shapes():
 
 
 @pytest.mark.parametrize("family", Family)
-def test_the_digest_follows_every_family(family):
+def test_the_digest_depends_on_every_family(family):
     digests = {fleet(*ONE_EACH.values()).digest, fleet().digest}
     fewer = [node for other, node in ONE_EACH.items() if other is not family]
     digests |= {fleet(*fewer).digest, fleet(ONE_EACH[family]).digest}
@@ -206,18 +206,18 @@ def test_the_digest_follows_every_family(family):
 
 
 @pytest.mark.parametrize("family", Family)
-def test_numbers_and_labels_of_nodes_do_not_enter_the_digest(family):
+def test_the_digest_does_not_depend_on_the_number_and_the_labels_of_nodes(family):
     node = ONE_EACH[family]
     alike = {**node, "metadata": {**node["metadata"], "name": "other", "labels": {"zone": "a"}}}
     assert fleet(node, alike).digest == fleet(alike).digest == fleet(node).digest
 
 
-# --- what a selector leaves -----------------------------------------------------------------------------------------
+# --- selectors ------------------------------------------------------------------------------------------------------
 
 ZONE_A = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
 
 
-def test_a_shape_names_a_node_that_a_selector_leaves():
+def test_a_shape_names_a_node_that_a_selector_matches():
     built = fleet(*[gpushare_node(f"n{i}", 4, 64000, labels={"zone": "ba"[i > 3]}) for i in range(6)])
     (shape,) = built.gpushare.shapes
     assert shape.names == ("n0", "n1", "n2")
@@ -226,7 +226,7 @@ def test_a_shape_names_a_node_that_a_selector_leaves():
     assert shape.node_left(NodeSelector((Requirement("zone", Operator.IN, ("c",)),)), built.index) is None
 
 
-def test_a_declared_node_may_have_every_label():
+def test_a_declared_node_matches_every_selector():
     shape = GpushareShape(
         names=("scaled",), nodes=3, declared=True, cards=4, memory=16000, offered_number=4, offered_memory=64000
     )
@@ -236,7 +236,7 @@ def test_a_declared_node_may_have_every_label():
     assert built.nodes == 0
 
 
-def test_without_a_configmap_the_fleet_has_one_kind_of_npu():
+def test_the_default_config_has_one_kind_of_npu():
     config = default_device_config()
     nodes = [read_node(ascend_node(f"n{i}", [(7, 21527, 8)], chip), config) for i, chip in enumerate(CHIPS)]
     assert [shape.word for shape in build_fleet([n for n in nodes if n], config, MASTER).ascend.shapes] == [

@@ -1,4 +1,4 @@
-"""What pods hold of each device, and what the scheduler books: against a plain reading of its rules, in every version."""
+"""What pods hold of each device, and what the scheduler books, compared with a plain implementation for each version."""
 
 import json
 
@@ -39,13 +39,13 @@ MIG_NODE = node_json("gpu-mig", register([A100], "mig", split=7, prefix="GPU-mig
 
 
 def bound(name, node, annotations=None, limits=None, phase="Running", **metadata):
-    """A pod that is bound to a node, as the API server gives it; one container a dictionary of limits."""
-    some = limits if isinstance(limits, list) else [limits or {names.VGPU_NUMBER: "1"}]
+    """A pod that is bound to a node, as the API server returns it; one container for each dictionary of limits."""
+    all_limits = limits if isinstance(limits, list) else [limits or {names.VGPU_NUMBER: "1"}]
     return {
         "metadata": {"namespace": "default", "name": name, "uid": name, "annotations": annotations or {}, **metadata},
         "spec": {
             "nodeName": node,
-            "containers": [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(some)],
+            "containers": [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(all_limits)],
         },
         "status": {"phase": phase},
     }
@@ -77,7 +77,7 @@ def rules(found):
     return [(str(one.rule), one.pod) for one in found.findings]
 
 
-def test_the_worked_example():
+def test_finished_and_terminating_pods_free_their_slices():
     two = [{names.VGPU_NUMBER: "1"}, {names.VGPU_NUMBER: "1"}]
     pods = [
         assigned("p1", "gpu-a", "GPU-0,NVIDIA,20480,30:"),
@@ -103,7 +103,7 @@ def test_the_worked_example():
     assert amounts(occupied([GPU_NODE], pods, (1, 12, 2)), "gpu-a")["GPU-0"] == (3, 49152, 30)
 
 
-def test_as_json():
+def test_an_occupancy_is_rendered_as_json():
     found = occupied([GPU_NODE], [assigned("p1", "gpu-a", "GPU-1,NVIDIA,20480,30:")])
     [node] = json.loads(JSON.dump_json(found))["nodes"]
     assert node.keys() == {"name", "family", "cards"}
@@ -132,7 +132,7 @@ def test_as_json():
     }
 
 
-# --- a plain reading of the vGPU rules ----------------------------------------------------------------------------------
+# --- a plain implementation of the vGPU rules ---------------------------------------------------------------------------
 
 
 def go_number(text, *, strict):
@@ -164,7 +164,7 @@ def mig_memory(uuid):
     return flat[int(inside[1])] if flat else 0
 
 
-def plain_reading(raw_pods, node, mode, uuids, version):
+def expected_amounts(raw_pods, node, mode, uuids, version):
     """UsedNum, UsedMem and UsedCore of each card: GPUDevices.addResource and AddPod."""
     used = {uuid: [0, 0, 0] for uuid in uuids}
     for pod in raw_pods:
@@ -192,7 +192,7 @@ instances = st.sampled_from(
 
 @st.composite
 def entry_texts(draw):
-    """One entry of `vgpu-ids-new`: mostly right, sometimes torn or of a card that the node lacks."""
+    """One entry of `vgpu-ids-new`: mostly valid, sometimes truncated or of a card that the node does not have."""
     uuid = draw(st.sampled_from(["GPU-0", "GPU-1", "GPU-0", "xGPU-1y", "GPU-9", ""])) + draw(instances)
     fields = [uuid, "NVIDIA", draw(numbers | broken_numbers), draw(st.sampled_from(["0", "30", "100", "x", "-1"]))]
     return ",".join(fields[: draw(st.sampled_from([4, 4, 4, 4, 3, 1]))] + draw(st.sampled_from([[], [], ["more"]])))
@@ -214,9 +214,9 @@ def random_pods(draw):
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 @given(pods=random_pods(), mode=st.sampled_from(["hami-core", "mig"]))
-def test_booked_is_what_the_scheduler_adds_up(version, pods, mode):
+def test_booked_amounts_equal_those_of_the_scheduler(version, pods, mode):
     found = occupied([node_json("gpu-a", register([A100, A100], mode))], pods, version)
-    expected = plain_reading(pods, "gpu-a", mode, ["GPU-0", "GPU-1"], version)
+    expected = expected_amounts(pods, "gpu-a", mode, ["GPU-0", "GPU-1"], version)
     assert amounts(found, "gpu-a") == expected
     for card in cards(found, "gpu-a").values():
         assert card.booked.slices == sum(holder.booked for holder in card.pods)
@@ -236,26 +236,26 @@ def test_booked_is_what_the_scheduler_adds_up(version, pods, mode):
 )
 def test_no_pod_raises_an_exception(pods, fleet, text, version):
     texts = dict.fromkeys(CONFIG.pod_annotations, text)
-    poisoned = [bound(node["metadata"]["name"], node["metadata"]["name"], texts) for node in fleet]
+    malformed = [bound(node["metadata"]["name"], node["metadata"]["name"], texts) for node in fleet]
     labelled = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}
     every = {names.VGPU_NUMBER: "1", names.GPUSHARE_MEMORY: "1", "huawei.com/Ascend910B3": "1", names.NPU_CORE: "2"}
-    poisoned.append(bound("y", "n0", texts, every, labels=labelled))
-    JSON.dump_json(occupied(fleet, [*pods, *poisoned], version))
+    malformed.append(bound("y", "n0", texts, every, labels=labelled))
+    JSON.dump_json(occupied(fleet, [*pods, *malformed], version))
 
 
 # --- MIG ----------------------------------------------------------------------------------------------------------------
 
 
-def test_mig_books_the_instance_and_leaves_those_of_its_kind():
+def test_mig_books_an_instance_and_leaves_the_equal_ones_free():
     pods = [assigned("p1", "gpu-mig", "GPU-mig-0[group2-0],NVIDIA,5000,0:")]
     card = cards(occupied([MIG_NODE], pods), "gpu-mig")["GPU-mig-0"]
     assert card.booked == CardAmounts(1, 19968, 0)
-    assert card.free == CardAmounts(6, 19968, 100)  # the 1g instance of the group is not given any more
+    assert card.free == CardAmounts(6, 19968, 100)  # the 1g instance of the group is no longer assigned
     full = [assigned(f"p{i}", "gpu-mig", f"GPU-mig-0[group2-{i}],NVIDIA,5000,0:") for i in range(3)]
     assert cards(occupied([MIG_NODE], full), "gpu-mig")["GPU-mig-0"].free == CardAmounts()
 
 
-def test_one_instance_for_two_pods_is_a_finding():
+def test_a_mig_instance_that_two_pods_share_is_a_finding():
     pods = [assigned(f"p{i}", "gpu-mig", "GPU-mig-0[group1-2],NVIDIA,5000,0:") for i in range(2)]
     found = occupied([MIG_NODE], pods)
     assert rules(found) == [("mig-instance-shared", "default/p1")]
@@ -268,7 +268,7 @@ def test_an_instance_that_does_not_exist_is_a_finding(uuid):
     assert rules(found) == [("assignment-unreadable", "default/p")]
 
 
-def test_the_memory_factor():
+def test_amounts_are_multiplied_by_the_memory_factor():
     config = parse_device_config({"nvidia": {"gpuMemoryFactor": 10}}, "test")
     node = node_json("gpu-a", register([("NVIDIA-A", 8192)]))
     found = occupied([node], [assigned("p", "gpu-a", "GPU-0,NVIDIA,100,0:")], config=config)
@@ -279,7 +279,7 @@ def test_the_memory_factor():
 # --- the other families -------------------------------------------------------------------------------------------------
 
 
-def test_gpushare():
+def test_gpushare_books_the_indexed_cards():
     pods = [
         bound("one", "g", {names.GPU_INDEX: "0"}, {names.GPUSHARE_MEMORY: "1000"}),
         bound("two", "g", {names.GPU_INDEX: "2,3"}, {names.GPUSHARE_NUMBER: "2"}),
@@ -306,7 +306,7 @@ def test_ascend_books_the_first_container_only():
     assert rules(found) == [("assignment-unreadable", "default/torn")]
 
 
-def test_mindcluster():
+def test_mindcluster_books_cores_of_chips():
     labels = {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}
     pods = [
         bound("part", "m", {names.NPU_CORE: "0-vir02"}, {names.NPU_CORE: "2"}, labels=labels),
@@ -348,7 +348,7 @@ GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         ),
     ],
 )
-def test_findings(pod, rule):
+def test_an_inconsistent_assignment_is_a_finding(pod, rule):
     found = occupied([GPU_NODE, device_node("no-gpu", capacity={"volcano.sh/gpu-x": "1"})], [pod])
     assert [one.rule for one in found.findings] == [rule]
     assert found.findings[0].message
@@ -366,11 +366,11 @@ def test_findings(pod, rule):
         assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:", **GONE),
     ],
 )
-def test_no_findings(pod):
+def test_a_consistent_assignment_has_no_finding(pod):
     assert occupied([GPU_NODE], [pod]).findings == ()
 
 
-def test_without_the_nodes_nothing_is_missing():
+def test_no_card_is_missing_if_the_nodes_are_unknown():
     target = Target()
     pod = read_bound_pod(assigned("p", "gpu-a", "GPU-0,NVIDIA,1,0:"), CONFIG)
     assert occupancy([], [pod], build_fleet(None, CONFIG, target), CONFIG, target) == Occupancy((), ())

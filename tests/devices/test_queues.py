@@ -1,4 +1,4 @@
-"""Queues: what is read of them, and their limits, compared with Volcano's own way to compute them."""
+"""Queues are read as Volcano reads them, and their limits equal those that Volcano computes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ forests = st.tuples(
 
 
 def real_capability(queues: dict[str, Queue], name: str, resource: str) -> float:
-    """As the plugin capacity does it, from the root down; only for queues that hang below the root."""
+    """The capability as the plugin `capacity` computes it, from the root down; only for descendants of the root."""
     queue = queues[name]
     if name == ROOT:
         empty = not any(queue.capability.values())
@@ -37,7 +37,7 @@ def real_capability(queues: dict[str, Queue], name: str, resource: str) -> float
     return min(above, queue.capability.get(resource, above))
 
 
-def hangs_below_root(queues: dict[str, Queue], name: str) -> bool:
+def descends_from_root(queues: dict[str, Queue], name: str) -> bool:
     for _ in queues:
         if name == ROOT:
             return True
@@ -48,7 +48,7 @@ def hangs_below_root(queues: dict[str, Queue], name: str) -> bool:
 
 
 @given(forests, st.sampled_from(NAMES), st.sampled_from([NUMBER, MEMORY]))
-def test_limits_are_volcanos(forest: tuple[Queue, ...], name: str, resource: str):
+def test_limits_equal_those_of_volcano(forest: tuple[Queue, ...], name: str, resource: str):
     by_name = {queue.name: queue for queue in forest}
     queues = Queues(forest)
     flat = queues.limit(name, resource, Target(scheduler=FLAT))
@@ -56,10 +56,10 @@ def test_limits_are_volcanos(forest: tuple[Queue, ...], name: str, resource: str
     assert flat == (None if own is None else Limit(name, own))
     assert queues.limit(name, resource, Target()) == flat, "an unknown scheduler: no parent counts"
     nested = queues.limit(name, resource, Target(scheduler=NESTED))
-    if hangs_below_root(by_name, name):
+    if descends_from_root(by_name, name):
         assert (INFINITE if nested is None else nested.amount) == real_capability(by_name, name, resource)
     old = queues.limit(name, resource, Target(volcano=(1, 12, 4), scheduler=NESTED))
-    assert old is None or old.queue != ROOT, "until 1.12 the root has whatever the cluster has"
+    assert old is None or old.queue != ROOT, "until 1.12 the root has the capacity of the cluster"
 
 
 KEYS = ["metadata", "spec", "status", "name", "state", "parent", "capability", "guarantee", "resource", NUMBER]
@@ -80,8 +80,7 @@ def test_amounts_are_read_as_the_scheduler_compares_them():
     assert queue.capability == {NUMBER: 6, MEMORY: 4000, "cpu": 1, "memory": 1 << 30}
 
 
-def test_ten_thousand_queues():
-    """Nothing that a review does looks at all of them."""
+def test_a_review_does_not_read_all_of_ten_thousand_queues():
     some = [Queue(f"team-{index:05}", "Open", f"team-{index - 1:05}" if index else "") for index in range(10_000)]
     queues = Queues(some)
     assert len(list(queues.lineage("team-09999"))) == MAX_DEPTH
@@ -90,13 +89,13 @@ def test_ten_thousand_queues():
     assert queues.nearest("z" * 100_000) is None
 
 
-def test_the_digest_is_that_of_what_reviews_read():
+def test_the_digest_depends_on_what_reviews_read():
     one, other = Queue("a", "Open"), Queue("b", "Open", "a", {NUMBER: 1})
     assert Queues([one, other]).digest == Queues([other, one]).digest
     assert Queues([one]).digest != Queues([Queue("a", "Closed")]).digest
 
 
-def test_a_queue_of_another_cluster_is_not_judged():
+def test_a_queue_of_another_cluster_has_no_limit():
     spec = {"extendClusters": [{"name": "far"}], "parent": "parent", "capability": {NUMBER: 0}}
     far = read_queue({"metadata": {"name": "far"}, "spec": spec, "status": {"state": "Closed"}})
     assert far is not None

@@ -1,4 +1,4 @@
-"""Quotas of device memory: what is read of a ResourceQuota."""
+"""A ResourceQuota is read for its limits of device memory."""
 
 import pytest
 
@@ -8,7 +8,7 @@ MEMORY = "limits.volcano.sh/vgpu-memory"
 METADATA = {"name": "gpus", "namespace": "team-a"}
 
 
-def test_a_quota_of_devices():
+def test_a_quota_of_devices_is_read():
     hard = {MEMORY: "40k", "limits.cpu": "8", "requests.volcano.sh/vgpu-number": "4", "limits.example.com/x": "many"}
     quota = read_quota({"metadata": METADATA, "spec": {"hard": hard}})
     assert quota == Quota("team-a", "gpus", {"volcano.sh/vgpu-memory": 40000})
@@ -25,11 +25,11 @@ def test_a_quota_of_devices():
         {"metadata": METADATA, "spec": {"hard": {MEMORY: [1]}}},
     ],
 )
-def test_what_is_no_quota_of_devices(raw: dict[str, object]):
+def test_a_quota_without_device_limits_is_ignored(raw: dict[str, object]):
     assert read_quota(raw) is None
 
 
-def test_the_digest_is_that_of_what_reviews_read():
+def test_the_digest_depends_on_what_reviews_read():
     one, other = Quota("a", "q", {MEMORY: 1}), Quota("b", "q", {MEMORY: 1})
     assert Quotas([one, other]).digest == Quotas([other, one]).digest != Quotas([one]).digest
     assert [list(Quotas([one, other]).of(namespace)) for namespace in "abc"] == [[one], [other], []]

@@ -1,4 +1,4 @@
-"""What a pod asks of the families, and which quantities count."""
+"""What a pod requests of each family, and which quantities are valid."""
 
 from typing import Any
 
@@ -32,9 +32,9 @@ def pod(*containers, init=(), ephemeral=()):
     )
 
 
-def only(limits=None, requests=None):
-    (ask,) = DevicePod(pod({"limits": limits, "requests": requests}), CONFIG).vgpu
-    return ask
+def request_of(limits=None, requests=None):
+    (vgpu_request,) = DevicePod(pod({"limits": limits, "requests": requests}), CONFIG).vgpu
+    return vgpu_request
 
 
 @each_case(
@@ -45,39 +45,39 @@ def only(limits=None, requests=None):
         (None, None), (True, None), (1.5, None), ([], None),
     ],
 )  # fmt: skip
-def test_which_quantities_count(written, value):
-    ask = only({MEMORY: written})
-    assert ask.memory == value
-    assert ask.usable is (value is not None)
-    assert ask.written == {Role.MEMORY}
+def test_a_valid_quantity_is_read(written, value):
+    request = request_of({MEMORY: written})
+    assert request.memory == value
+    assert request.usable is (value is not None)
+    assert request.written == {Role.MEMORY}
 
 
 def test_each_name_has_its_role():
-    ask = only({NUMBER: 1, MEMORY: 2, CORES: 3, PERCENTAGE: 4})
-    assert (ask.number, ask.memory, ask.cores, ask.percentage) == (1, 2, 3, 4)
-    assert [ask.amount(role) for role in (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)] == [1, 2, 3, 4]
+    request = request_of({NUMBER: 1, MEMORY: 2, CORES: 3, PERCENTAGE: 4})
+    assert (request.number, request.memory, request.cores, request.percentage) == (1, 2, 3, 4)
+    assert [request.amount(role) for role in (Role.NUMBER, Role.MEMORY, Role.CORES, Role.PERCENTAGE)] == [1, 2, 3, 4]
 
 
 def test_an_absent_quantity_is_none():
-    ask = only({NUMBER: 1})
-    assert (ask.number, ask.memory, ask.cores, ask.percentage) == (1, None, None, None)
-    assert ask.usable
-    assert ask.amount(Role.MEMORY) == 0
+    request = request_of({NUMBER: 1})
+    assert (request.number, request.memory, request.cores, request.percentage) == (1, None, None, None)
+    assert request.usable
+    assert request.amount(Role.MEMORY) == 0
 
 
 @pytest.mark.parametrize(
     "limits, requests, number", [({NUMBER: 1}, {NUMBER: 2}, 1), (None, {NUMBER: 2}, 2), ({}, {NUMBER: 2}, 2)]
 )
 def test_limits_come_before_requests(limits, requests, number):
-    assert only(limits, requests).number == number
+    assert request_of(limits, requests).number == number
 
 
 def test_one_unusable_quantity_makes_the_request_unusable():
-    assert not only({NUMBER: 1, MEMORY: "8.5"}).usable
+    assert not request_of({NUMBER: 1, MEMORY: "8.5"}).usable
 
 
 def test_families_and_the_containers_that_request_them():
-    asking = DevicePod(
+    device_pod = DevicePod(
         pod(
             {"limits": {NUMBER: 1, "volcano.sh/gpu-memory": 1}},
             {"requests": {"huawei.com/Ascend910A": 1}},
@@ -87,17 +87,17 @@ def test_families_and_the_containers_that_request_them():
         ),
         CONFIG,
     )
-    assert {family: [each.name for each in group] for family, group in asking.requested.items()} == {
+    assert {family: [each.name for each in group] for family, group in device_pod.requested.items()} == {
         Family.VGPU: ["initContainers0", "containers0", "ephemeralContainers0"],
         Family.GPUSHARE: ["containers0"],
         Family.ASCEND: ["containers1"],
     }
-    assert [ask.container.name for ask in asking.vgpu] == ["containers0"]  # the only ones that the scheduler serves
-    assert asking.requests_family(Family.ASCEND)
+    assert [request.container.name for request in device_pod.vgpu] == ["containers0"]  # regular containers only
+    assert device_pod.requests_family(Family.ASCEND)
     assert not DevicePod(pod({}), CONFIG).requests_family(Family.VGPU)
 
 
-def test_a_native_gpu_is_one_that_is_not_the_configured_count():
+def test_the_configured_count_is_not_a_native_gpu():
     (container,) = pod({"limits": {"nvidia.com/gpu": 1}}).containers
     renamed = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     assert requests_native_gpu(container, CONFIG.roles)
@@ -141,9 +141,9 @@ def test_only_new_ephemeral_containers_of_an_old_pod_are_judged():
 
 @given(pods())
 def test_any_pod_can_be_read(raw):
-    asking = DevicePod(PodView(raw), CONFIG)
-    names = [container.name for container in asking.view.containers]
-    assert len(asking.vgpu) <= len(names)
-    for ask in asking.vgpu:
-        assert ask.usable == all(getattr(ask, role) is not None for role in ask.written)
-        assert ask.written
+    device_pod = DevicePod(PodView(raw), CONFIG)
+    names = [container.name for container in device_pod.view.containers]
+    assert len(device_pod.vgpu) <= len(names)
+    for request in device_pod.vgpu:
+        assert request.usable == all(getattr(request, role) is not None for role in request.written)
+        assert request.written

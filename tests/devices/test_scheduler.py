@@ -1,4 +1,4 @@
-"""The scheduler's configuration, as Volcano reads it."""
+"""The scheduler's configuration is read as Volcano reads it."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ def conf(*plugins: Any) -> SchedulerConf:
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"tiers": []}, {"tiers": "x"}, {"tiers": [1]}, "tiers"])
-def test_what_has_no_tiers_is_refused(document: Any):
+def test_a_configuration_without_tiers_is_refused(document: Any):
     with pytest.raises(ConfigError, match="test: it has no tiers"):
         parse_scheduler_conf(document, "test")
 
 
-def test_odd_values_count_as_absent():
+def test_invalid_values_count_as_absent():
     found = conf(
         1, {"name": 7, "arguments": []}, {"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": 1}}
     )
@@ -31,13 +31,13 @@ def test_odd_values_count_as_absent():
     "written, policies",
     [("binpack", ("binpack",)), ("spread", ("spread",)), ("", ("default",)), ("Binpack", ("default",))],
 )
-def test_one_policy_is_in_use(written: str, policies: tuple[str, ...]):
+def test_the_configured_policy_is_used(written: str, policies: tuple[str, ...]):
     found = conf({"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": written}})
     assert Target(scheduler=found).policies == policies
     assert Target((1, 14, 0), scheduler=found).policies == ("default",)
 
 
-def test_without_the_configuration_any_policy_may_be():
+def test_without_the_configuration_every_policy_is_possible():
     assert Target().policies == Target(scheduler=conf({"name": "gang"})).policies == ("default", "binpack", "spread")
     assert Target((1, 14, 0)).policies == ("default",)
 
@@ -49,7 +49,7 @@ def test_plugins_of_all_tiers_count():
     assert (found.starts_gangs, found.limits_queues, found.nests_queues) == (True, True, False)
 
 
-def test_switches_of_plugins():
+def test_plugin_options_are_read():
     assert not conf({"name": "gang", "enableJobReady": False}).starts_gangs
     assert conf({"name": "gang", "enablePreemptable": False}).starts_gangs
     assert conf({"name": "capacity", "enableHierarchy": True}).nests_queues

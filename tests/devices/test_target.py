@@ -1,4 +1,4 @@
-"""Versions, and the facts of the version matrix."""
+"""Versions are parsed, and each has the behavior that the version matrix lists."""
 
 import pytest
 
@@ -17,14 +17,14 @@ from webhook.devices.target import Target, parse_version
         ("0.0.0", (0, 0, 0)),
     ],
 )
-def test_reads_versions(text, version):
+def test_a_version_is_parsed(text, version):
     assert parse_version(text) == version
 
 
 @pytest.mark.parametrize(
     "text", ["", "1", "latest", "1.x", "1.15.1.2", "v", "vv1.1", "-1.2", "1,15", "1.2.3x", "1.15.", "9" * 9 + ".1"]
 )
-def test_refuses_what_is_no_version(text):
+def test_an_invalid_version_is_refused(text):
     with pytest.raises(ValueError, match="write it like"):
         parse_version(text)
 
@@ -52,7 +52,7 @@ READS_NAMES, FITS_EVERY_NAME, FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS =
         ((2, 0, 0), set(FACTS)),
     ],
 )
-def test_what_each_scheduler_does(volcano, facts):
+def test_each_version_has_its_behavior(volcano, facts):
     target = Target(volcano=volcano)
     assert {fact for fact in FACTS if getattr(target, fact)} == facts
 
@@ -64,5 +64,5 @@ def test_the_device_plugin_serves_one_container_from_1_12(plugin, one):
     assert Target(device_plugin=plugin).one_container is one
 
 
-def test_the_default_is_the_contracts():
+def test_the_default_versions():
     assert Target() == Target(volcano=(1, 15, 1), device_plugin=(1, 12, 0))

@@ -1,4 +1,4 @@
-"""Misspelt resource names: what is found, what was meant, and how long it takes."""
+"""Misspelt resource names are found, and the most similar known name is suggested."""
 
 from typing import Any
 
@@ -40,18 +40,18 @@ def pod(limits: dict[str, Any]) -> DevicePod:
         ("huawei.com/Ascend310p-mem", "huawei.com/Ascend310P-memory"),
         ("huawei.com/Ascend910B3-cores", "huawei.com/Ascend910B3-core"),
         ("huawei.com/npu-cores", None),  # no node of the fleet offers any
-        ("huawei.com/Ascend310P-2c", None),  # other digits: another thing
+        ("huawei.com/Ascend310P-2c", None),  # other digits name another resource
         ("volcano.sh/slots", None),
         ("volcano.sh/", None),
         ("volcano.sh/" + "vgpu-number" * 5, None),
     ],
 )
-def test_the_most_similar_name_is_offered(written: str, meant: str | None):
+def test_the_most_similar_name_is_suggested(written: str, meant: str | None):
     (found,) = unknown_names(pod({written: "1"}), CONFIG, SNAPSHOT.fleet)
     assert (found.resource, found.meant) == (written, meant)
 
 
-def test_a_name_that_the_api_server_refuses_is_left_to_it():
+def test_a_name_that_the_api_server_refuses_is_not_reported():
     assert not unknown_names(pod({"volcano.sh/" + "x" * MAX_NAME: "1"}), CONFIG, SNAPSHOT.fleet)
 
 

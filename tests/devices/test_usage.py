@@ -1,4 +1,4 @@
-"""Totals of an occupancy, and the largest pods that fit now: against the engine itself."""
+"""Totals of an occupancy, and the largest pods that fit now, compared with the engine."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,7 +48,7 @@ def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
         assert not fits(number, memory + 1)
 
 
-def test_totals():
+def test_a_report_adds_up_cards_and_namespaces():
     pods = [
         slice_of("p", 0, 0, 40000, 50),
         slice_of("q", 0, 0, 30000, 0, namespace="other"),
@@ -59,13 +59,13 @@ def test_totals():
     assert (totals.nodes, totals.devices) == (2, 4)
     assert totals.capacity == CardAmounts(40, 4 * 81920, 400)
     assert totals.booked == totals.promised == CardAmounts(3, 80000, 50)
-    assert totals.unusable == 81920 - 70000  # what the first card has left
+    assert totals.unusable == 81920 - 70000  # the rest of the first card
     assert [(one.number, one.memory, one.node) for one in totals.largest] == [(1, 81920, "n0"), (2, 71920, "n1")]
     held = {key: (one.pods, one.held.memory) for key, one in by_namespace(found.nodes).items()}
     assert held == {("default", "vgpu"): (2, 50000), ("other", "vgpu"): (1, 30000)}
 
 
-def test_selected():
+def test_a_report_is_limited_to_nodes_and_namespaces():
     pods = [
         slice_of("p", 0, 0, 40000, 50),
         slice_of("q", 0, 0, 30000, 0, namespace="other"),
@@ -75,11 +75,11 @@ def test_selected():
     assert [node.name for node in report(found, CONFIG, names=["n1"]).nodes] == ["n1"]
     [node] = report(found, CONFIG, namespaces=["other"]).nodes
     assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]
-    assert node.cards[0].booked.memory == 70000  # also what the others hold
+    assert node.cards[0].booked.memory == 70000  # includes what pods of other namespaces hold
 
 
-def test_the_node_s_totals_limit_the_largest_pod():
-    """Volcano counts the requests of a pod that is bound without cards, too."""
+def test_the_totals_of_a_node_limit_the_largest_pod():
+    """Volcano also counts the requests of a pod that is bound without cards."""
     node = node_json("n0", register([A100, A100]), offers={"volcano.sh/vgpu-memory": "100000"})
     pod = assigned("p", "n0", "GPU-0,NVIDIA,1000,0:", limits={"volcano.sh/vgpu-memory": "60000"})
     [totals] = report(occupied([node], [pod]), CONFIG).totals

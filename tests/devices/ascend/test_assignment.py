@@ -1,4 +1,4 @@
-"""NPUs are given as the engine allows: exactly where it says that a pod fits."""
+"""NPUs are assigned exactly if the engine reports that the pod fits."""
 
 import pytest
 from hypothesis import given
@@ -13,41 +13,43 @@ from webhook.devices.verdict import Fits
 npus = st.lists(
     st.tuples(st.integers(0, 2), st.sampled_from([20, 50, 100]), st.sampled_from([8, 20])), min_size=1, max_size=8
 )
-asks = st.tuples(st.integers(1, 3), st.sampled_from([None, None, 15, 40, 100]), st.sampled_from([None, 8, 20]))
+container_amounts = st.tuples(
+    st.integers(1, 3), st.sampled_from([None, None, 15, 40, 100]), st.sampled_from([None, 8, 20])
+)
 
 
-def assigned(raw, found):
-    built = build_fleet([node(*found, hami_core=True)], CONFIG, Target()).ascend
+def assigned(raw, npu_list):
+    built = build_fleet([node(*npu_list, hami_core=True)], CONFIG, Target()).ascend
     (shape,) = built.shapes
     requests = requested(raw)
     fits = isinstance(judge(requests, None, built, parts_refused=False), Fits)
     return requests, shape, fits, lambda: assign(requests, shape)
 
 
-@given(npus, st.lists(asks, min_size=1, max_size=5), st.booleans())
-def test_an_assignment_exists_where_the_engine_admits(found, listed, hami_core):
-    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), found)
+@given(npus, st.lists(container_amounts, min_size=1, max_size=5), st.booleans())
+def test_an_assignment_exists_exactly_if_the_pod_fits(npu_list, listed, hami_core):
+    wanted, shape, fits, run = assigned(pod(*listed, hami_core=hami_core), npu_list)
     if not fits:
         with pytest.raises(ValueError, match="does not take"):
             run()
         return
-    given_out = [0] * len(shape.kinds)
-    for ask, share in zip(wanted, run(), strict=True):
-        assert sum(share.numbers) == ask.number
-        assert share.cores == ask.cores
+    used = [0] * len(shape.kinds)
+    for request, share in zip(wanted, run(), strict=True):
+        assert sum(share.numbers) == request.number
+        assert share.cores == request.cores
         for kind, number in enumerate(share.numbers):
             npu, _ = shape.kinds[kind]
             assert number >= 0
             if number:
                 assert npu.split > 0
                 assert npu.memory >= share.memory
-                assert (HAMI_CORES if hami_core else npu.cores) >= ask.cores
-            given_out[kind] += number
-    assert all(out <= number for out, (_, number) in zip(given_out, shape.kinds, strict=True))
+                assert (HAMI_CORES if hami_core else npu.cores) >= request.cores
+            used[kind] += number
+    assert all(count <= number for count, (_, number) in zip(used, shape.kinds, strict=True))
 
 
-def test_a_container_makes_way_for_one_that_has_no_choice():
-    """The first may have either kind, the second only the large one."""
+def test_a_container_leaves_the_large_npu_to_one_that_needs_it():
+    """The first container fits on both kinds, the second only on the large one."""
     _, shape, fits, run = assigned(pod((1, 15), (1, 100)), [(4, 50, 20), WHOLE])
     assert fits
     sizes = [[npu.memory for (npu, _), number in zip(shape.kinds, one.numbers, strict=True) if number] for one in run()]

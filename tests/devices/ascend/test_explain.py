@@ -1,4 +1,4 @@
-"""What Ascend nodes say: NPUs and memory booked, what refuses first, and changes that help once they are written."""
+"""Explanations for Ascend nodes: booked NPUs and memory, the reason of a refusal, and changes that help."""
 
 import copy
 import json
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
+from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request
 from webhook import names
 from webhook.devices.ascend.explain import AscendExplainer
 from webhook.devices.ascend.feasibility import judge, npu_requests
@@ -36,7 +36,7 @@ def node(*npus, name="n", offered=40, hami_core=False):
 
 
 def pod(*containers, hami_core=False, **spec):
-    """A pod whose containers request (number, memory, cores); None is not written."""
+    """A pod whose containers request (number, memory, cores); None is omitted."""
     listed = []
     for at, amounts in enumerate(containers):
         limits = {n: v for n, v in zip((NUMBER, MEMORY, CORES), amounts, strict=False) if v is not None}
@@ -58,7 +58,7 @@ def explained(raw, *nodes, allowed=()):
 
 
 def fits(raw, *nodes):
-    """The engine, beside the rule that refuses memory above an NPU's."""
+    """Whether the engine and the rule for too much memory admit the pod."""
     requests = requested(raw)
     if not requests[0].hami_core and any((one.memory or 0) > one.chip.capacity for one in requests):
         return False
@@ -68,7 +68,7 @@ def fits(raw, *nodes):
 
 
 @pytest.mark.parametrize(
-    "asks,hami_core,gives",
+    "container,hami_core,booked",
     [
         ((2,), False, (2, 100, True)),
         ((1, 30), False, (1, 50, False)),
@@ -78,19 +78,19 @@ def fits(raw, *nodes):
         ((2,), True, (2, 100, True)),
     ],
 )
-def test_what_is_booked(asks, hami_core, gives):
-    ((_, told),) = explained(pod(asks, hami_core=hami_core), node(WHOLE, WHOLE, hami_core=True))
-    assert [(one.npus, one.memory, one.whole) for one in told.slices.containers] == [gives]
+def test_booked_amounts_are_explained(container, hami_core, booked):
+    ((_, explanation),) = explained(pod(container, hami_core=hami_core), node(WHOLE, WHOLE, hami_core=True))
+    assert [(one.npus, one.memory, one.whole) for one in explanation.slices.containers] == [booked]
 
 
-def test_differing_npus_leave_open_how_much_all_of_one_is():
-    ((_, told),) = explained(pod((1,), hami_core=True), node(WHOLE, (4, 60, 20), hami_core=True))
-    assert [(one.memory, one.whole) for one in told.slices.containers] == [(None, True)]
+def test_the_memory_of_a_whole_npu_is_unknown_if_npus_differ():
+    ((_, explanation),) = explained(pod((1,), hami_core=True), node(WHOLE, (4, 60, 20), hami_core=True))
+    assert [(one.memory, one.whole) for one in explanation.slices.containers] == [(None, True)]
 
 
-def test_memory_above_an_npu_is_given_where_no_rule_refuses_it():
-    ((_, told),) = explained(pod((1, 130)), node(WHOLE), allowed={"ascend-memory-oversize"})
-    assert [(one.memory, one.whole) for one in told.slices.containers] == [(0, False)]
+def test_memory_above_an_npu_is_explained_if_no_rule_refuses_it():
+    ((_, explanation),) = explained(pod((1, 130)), node(WHOLE), allowed={"ascend-memory-oversize"})
+    assert [(one.memory, one.whole) for one in explanation.slices.containers] == [(0, False)]
 
 
 TWO = node(WHOLE, WHOLE)
@@ -98,7 +98,7 @@ SELECTED = {"nodeSelector": {"name": "m"}}
 
 
 @pytest.mark.parametrize(
-    "raw,there,refused,change",
+    "raw,candidate,refused,change",
     [
         (pod((3,)), TWO, (Reason.NPUS, 3, 2), f"c0 {NUMBER} 2"),
         (pod((1,), (2,)), TWO, (Reason.NPUS_TOGETHER, 3, 2), f"c1 {NUMBER} 1"),
@@ -123,18 +123,18 @@ SELECTED = {"nodeSelector": {"name": "m"}}
         (pod((3, 30), **SELECTED), TWO, (Reason.NODES, 0, 0), None),
     ],
 )
-def test_what_refuses_and_what_helps(raw, there, refused, change):
-    ((verdict, told),) = explained(raw, there)
-    assert told.slices is None
+def test_a_refusal_has_its_reason_and_its_change(raw, candidate, refused, change):
+    ((verdict, explanation),) = explained(raw, candidate)
+    assert explanation.slices is None
     assert (verdict.reason, verdict.requested, verdict.most) == refused
-    assert not is_cut_short(told)
-    assert spelled(told.change) == change
+    assert not is_cut_short(explanation)
+    assert format_change(explanation.change) == change
 
 
-def test_more_kinds_of_npus_than_anybody_has_are_unknown():
-    ((verdict, told),) = explained(pod((1,)), node(*[(4, 100 + at, 20) for at in range(9)]))
-    assert (told.placement, told.slices, told.refusal) == ("unknown", None, None)
-    assert [sentence.text for sentence in told.sentences] == [verdict.why]
+def test_too_many_kinds_of_npus_are_unknown():
+    ((verdict, explanation),) = explained(pod((1,)), node(*[(4, 100 + at, 20) for at in range(9)]))
+    assert (explanation.placement, explanation.slices, explanation.refusal) == ("unknown", None, None)
+    assert [sentence.text for sentence in explanation.sentences] == [verdict.why]
 
 
 amounts = st.tuples(
@@ -151,17 +151,17 @@ nodes = st.builds(
 
 
 @given(
-    asks=st.lists(amounts, min_size=1, max_size=3),
+    containers=st.lists(amounts, min_size=1, max_size=3),
     hami_core=st.booleans(),
-    there=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
-    wanted=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
+    fleet=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
+    selector=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
 )
-def test_it_agrees_with_the_engine(asks, hami_core, there, wanted):
-    raw = pod(*asks, hami_core=hami_core, **wanted)
-    told = explained(raw, *there)
-    assert any(one.slices is not None for _, one in told) == fits(raw, *there)
-    for _, one in told:
-        assert (one.slices is None) == (one.refusal is not None)
-        if one.change is not None:
-            changed = written(copy.deepcopy(raw), one.change)
-            assert fits(changed, *[node for node in there if node.name in one.shape.names])
+def test_explanations_agree_with_the_engine(containers, hami_core, fleet, selector):
+    raw = pod(*containers, hami_core=hami_core, **selector)
+    explanations = explained(raw, *fleet)
+    assert any(explanation.slices is not None for _, explanation in explanations) == fits(raw, *fleet)
+    for _, explanation in explanations:
+        assert (explanation.slices is None) == (explanation.refusal is not None)
+        if explanation.change is not None:
+            changed = apply_change(copy.deepcopy(raw), explanation.change)
+            assert fits(changed, *[node for node in fleet if node.name in explanation.shape.names])

@@ -1,4 +1,4 @@
-"""Can an empty node take a pod's NPUs: against a walk along the NPUs in every order."""
+"""Whether an empty node can take a pod's NPUs, compared with a walk along the NPUs in every order."""
 
 from itertools import permutations
 
@@ -39,18 +39,18 @@ CONFIG = parse_device_config(
 )
 
 
-def pod(asks, hami_core=False):
-    """A pod whose containers request such (number, memory, cores); None is not written."""
-    written = [dict(zip((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), ask, strict=True)) for ask in asks]
+def pod(amounts, hami_core=False):
+    """A pod whose containers request (number, memory, cores); None is omitted."""
+    written = [dict(zip((CHIP, f"{CHIP}-memory", f"{CHIP}-core"), container, strict=True)) for container in amounts]
     limits = [{name: amount for name, amount in each.items() if amount is not None} for each in written]
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     annotations = {names.VNPU_MODE: names.MODE_HAMI_CORE} if hami_core else {}
     return PodView({"metadata": {"annotations": annotations}, "spec": {"containers": containers}})
 
 
-def verdict(asks, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
+def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
     known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
-    view = pod(asks, hami_core)
+    view = pod(amounts, hami_core)
     found = npu_requests(DevicePod(view, config), config.ascend)
     fleet = build_fleet(known, config, Target()).ascend
     return judge(found, selector, fleet, parts_refused=parts_refused)
@@ -60,17 +60,17 @@ def verdict(asks, *nodes, hami_core=False, parts_refused=False, selector=None, c
 
 
 def trimmed(memory):
-    """What is booked of an NPU that is cut by templates."""
+    """The memory that is booked of an NPU that is partitioned by templates."""
     for template in TEMPLATES:
         if memory <= template:
             return template
     return ALLOCATABLE if memory <= CAPACITY else 0
 
 
-def walk(order, asks, hami_core, parts_refused):
-    """Serve the containers one after the other, each with the first NPUs that it fits on."""
+def walk(order, amounts, hami_core, parts_refused):
+    """Serve the containers one after the other, each with the first NPUs that have room for it."""
     used = set()
-    for number, memory, cores in asks:
+    for number, memory, cores in amounts:
         wanted = memory or order[0][1]  # all the memory is that of the first NPU
         if not hami_core:
             wanted = trimmed(wanted) if wanted > 0 else wanted
@@ -87,10 +87,10 @@ def walk(order, asks, hami_core, parts_refused):
     return True
 
 
-def some_order_works(npus, asks, offered, hami_core, parts_refused):
-    if sum(number or 0 for number, _, _ in asks) > offered or offered == 0:
+def some_order_works(npus, amounts, offered, hami_core, parts_refused):
+    if sum(number or 0 for number, _, _ in amounts) > offered or offered == 0:
         return False
-    served = [(1 if number is None else number, memory, cores or 0) for number, memory, cores in asks]
+    served = [(1 if number is None else number, memory, cores or 0) for number, memory, cores in amounts]
     return any(walk(order, served, hami_core, parts_refused) for order in permutations(npus))
 
 
@@ -99,7 +99,7 @@ nodes = st.lists(kinds, min_size=1, max_size=3).flatmap(
     lambda some: st.tuples(st.lists(st.sampled_from(some), min_size=1, max_size=4), st.sampled_from([0, 1, 2, 3, 4, 9]))
 )
 memories = st.none() | st.sampled_from([0, 1, 3, 4, 5, 6, 7, 10, 12, 13])
-wishes = st.tuples(st.sampled_from([1, 1, 1, 2, 3]), memories, st.sampled_from([None, 0, 4, 8, 50, 101]))
+container_amounts = st.tuples(st.sampled_from([1, 1, 1, 2, 3]), memories, st.sampled_from([None, 0, 4, 8, 50, 101]))
 memory_alone = st.tuples(st.none(), memories.filter(lambda memory: memory is not None), st.none())
 
 
@@ -111,35 +111,35 @@ SMALL = [(1, 3, 8), (1, 12, 4), (1, 12, 4)]
     "the second container takes the first NPU"
 )
 @example([(SMALL, 9)], [(1, 5, 4), (1, 3, 8), (1, None, 4)], False, True).via(
-    "the third one goes without all of the first"
+    "the third container does not need all memory of the first NPU"
 )
 @example([(SMALL[:2], 9)], [(1, 3, None), (1, 3, None)], False, True).via("one each")
 @given(
     st.lists(nodes, min_size=1, max_size=2),
-    st.lists(wishes | memory_alone, min_size=1, max_size=3),
+    st.lists(container_amounts | memory_alone, min_size=1, max_size=3),
     st.booleans(),
     st.booleans(),
 )
-def test_it_fits_if_some_order_of_some_node_works(fleet, asks, hami_core, parts_refused):
+def test_a_pod_fits_if_some_order_of_some_node_works(fleet, amounts, hami_core, parts_refused):
     built = [
         ascend_node(f"n{i}", npus, offered=offered, mode="true" if hami_core else None)
         for i, (npus, offered) in enumerate(fleet)
     ]
-    expected = any(some_order_works(npus, asks, offered, hami_core, parts_refused) for npus, offered in fleet)
-    found = verdict(asks, *built, hami_core=hami_core, parts_refused=parts_refused)
+    expected = any(some_order_works(npus, amounts, offered, hami_core, parts_refused) for npus, offered in fleet)
+    found = verdict(amounts, *built, hami_core=hami_core, parts_refused=parts_refused)
     assert isinstance(found, Fits) is expected
     assert isinstance(found, Fits | Never)
     if isinstance(found, Never) and found.reason in (Reason.NPUS, Reason.MEMORY, Reason.NPUS_TOGETHER):
         assert found.requested > found.most
 
 
-# --- why not, and what cannot be told -------------------------------------------------------------------------------
+# --- reasons, and unknown verdicts ----------------------------------------------------------------------------------
 
 EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
 
 
 @pytest.mark.parametrize(
-    "asks, node, cause, asked, most",
+    "amounts, node, reason, requested, most",
     [
         ([(9, None, None)], EIGHT, Reason.NPUS, 9, 8),
         ([(5, None, None), (4, None, None)], EIGHT, Reason.NPUS_TOGETHER, 9, 8),
@@ -153,42 +153,42 @@ EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
         ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Reason.NO_CARD, 1, 0),
     ],
 )
-def test_the_cause_of_a_refusal(asks, node, cause, asked, most):
-    found = verdict(asks, node)
-    assert (found.reason, found.requested, found.most) == (cause, asked, most)
+def test_a_refusal_has_its_reason(amounts, node, reason, requested, most):
+    found = verdict(amounts, node)
+    assert (found.reason, found.requested, found.most) == (reason, requested, most)
 
 
-def test_parts_of_several_are_left_to_the_rule_that_refuses_them():
+def test_parts_of_several_npus_are_left_to_their_rule():
     assert verdict([(2, 3, None)], EIGHT, parts_refused=True) == Fits()
     assert verdict([(2, 7, None)], EIGHT) == Fits()  # rounded up to the whole
 
 
-def test_all_of_several_small_npus_are_parts_that_no_rule_refuses():
+def test_several_small_npus_are_parts_that_no_rule_refuses():
     small = ascend_node("n0", [(4, 6, 8)] * 2)
     assert verdict([(1, None, None)] * 2, small, parts_refused=True) == Fits()
     assert verdict([(2, None, None)], small, parts_refused=True).reason is Reason.TOGETHER
 
 
-def test_software_shares_what_its_nodes_allow():
+def test_hami_core_shares_npus_only_on_its_nodes():
     assert verdict([(2, 3, 30)], EIGHT, hami_core=True).resource == names.VNPU_MODE
     assert verdict([(2, 3, 30)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true"), hami_core=True) == Fits()
     assert verdict([(1, 3, 9)], ascend_node("n0", [(4, 10, 8)] * 8, mode="true")).reason is Reason.CORES
 
 
-@pytest.mark.parametrize("ask", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])
-def test_what_another_rule_refuses_is_no_question(ask):
-    assert isinstance(verdict([(1, None, None), ask], EIGHT), Unknown)
+@pytest.mark.parametrize("container", [(0, None, None), (0, 3, None), ("x", None, None), (1, "8Gi", None), (1, 3, -1)])
+def test_an_invalid_request_is_left_to_other_rules(container):
+    assert isinstance(verdict([(1, None, None), container], EIGHT), Unknown)
 
 
-def test_too_many_kinds_are_not_judged():
-    """Unless another node takes the pod, or this one never can."""
+def test_too_many_kinds_are_unknown():
+    """Unless another node takes the pod, or this one can never take it."""
     many = ascend_node("n0", [(1, 10 + kind, 8) for kind in range(MAX_KINDS + 1)])
     assert isinstance(verdict([(2, None, None)], many), Unknown)
     assert verdict([(1, None, None)], many, EIGHT) == Fits()
     assert verdict([(MAX_KINDS + 2, None, None)], many).reason is Reason.NPUS
 
 
-def test_a_selector_leaves_some_nodes():
+def test_a_selector_excludes_nodes():
     zone = {"zone": "a"}
     small, large = ascend_node("small", [(4, 10, 8)], labels=zone), ascend_node("large", [(4, 10, 8)] * 2)
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
@@ -197,8 +197,8 @@ def test_a_selector_leaves_some_nodes():
     assert (found.reason, found.most, found.node) == (Reason.NPUS, 1, "small")
 
 
-def test_memory_without_a_name_is_no_cause():
-    """A chip may have no memory resource; then all of an NPU is requested, and nothing can be said of its amount."""
+def test_memory_without_a_resource_is_not_a_reason():
+    """A chip can have no memory resource; then a pod requests a whole NPU, whose memory is unknown."""
     section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
     config = parse_device_config({"vnpus": [section]}, "test")
     found = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
@@ -206,15 +206,15 @@ def test_memory_without_a_name_is_no_cause():
 
 
 @pytest.mark.parametrize(
-    "asks", [[(1, 3 + i, i % 8) for i in range(3000)], [(1, 3, i % 8) for i in range(15)] + [(1, 3, 9)]]
+    "amounts", [[(1, 3 + i, i % 8) for i in range(3000)], [(1, 3, i % 8) for i in range(15)] + [(1, 3, 9)]]
 )
-def test_large_pods_and_many_shapes_are_answered_at_once(asks):
+def test_large_pods_and_many_shapes_are_judged_quickly(amounts):
     nodes = [ascend_node(f"n{i}", [(4, 10 + i + kind, 8) for kind in range(MAX_KINDS)] * 2) for i in range(200)]
     fleet = build_fleet([read_node(raw, CONFIG) for raw in nodes], CONFIG, Target()).ascend
     assert len(fleet.shapes) == 200
 
     def judged() -> object:
-        requests = npu_requests(DevicePod(pod(asks), CONFIG), CONFIG.ascend)
+        requests = npu_requests(DevicePod(pod(amounts), CONFIG), CONFIG.ascend)
         return judge(requests, None, fleet, parts_refused=True)
 
     assert isinstance(within(2, judged), Never)

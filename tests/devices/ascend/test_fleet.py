@@ -1,4 +1,4 @@
-"""What nodes register of their NPUs, read as Go reads JSON."""
+"""The NPUs that nodes register are read as Go reads JSON."""
 
 import json
 
@@ -59,18 +59,18 @@ def test_the_last_of_duplicate_npus_counts():
         ' [{"count": 4, "devmem": 65536, "devcore": 20, "custominfo": {"NetworkID": 1}}]\n',
     ],
 )
-def test_keys_are_matched_whatever_their_case_and_the_last_one_counts(text):
+def test_keys_match_in_any_case_and_the_last_one_counts(text):
     assert decode_npus(text) == ONE
 
 
-def test_what_is_missing_is_zero():
+def test_a_missing_number_is_zero():
     assert decode_npus('[{"id": "a"}, {"id": "b", "devmem": 5}]') == ((Npu(0, 0, 0), 1), (Npu(0, 5, 0), 1))
     assert decode_npus("[{}, {}]") == ((Npu(0, 0, 0), 1),)  # both have the empty id
 
 
 @each_case("key", ["count", "devmem", "devcore"])
 @each_case("value", ["4", True, 4.0, 1e3, [], {}, 2**31, -(2**31) - 1])
-def test_a_number_that_is_no_int32_makes_the_node_unusable(key, value):
+def test_a_number_that_is_not_an_int32_makes_the_node_unusable(key, value):
     assert decoded(**{key: value}) == ()
     assert decoded(**{key: 2**31 - 1}) != ()
     assert decoded(**{key: -(2**31)}) != ()
@@ -91,7 +91,7 @@ def test_a_number_that_is_no_int32_makes_the_node_unusable(key, value):
         {"Health": "true"},
     ],
 )
-def test_another_type_anywhere_makes_the_node_unusable(changes):
+def test_a_field_of_another_type_makes_the_node_unusable(changes):
     assert decoded() == ONE
     assert decoded(**changes) == ()
 
@@ -99,7 +99,7 @@ def test_another_type_anywhere_makes_the_node_unusable(changes):
 @pytest.mark.parametrize(
     "text", ["", "null", "{}", "[null]", "[[]]", "[1]", '"x"', "[{]", "[{}] x", '[{"x": NaN}]', "[" * 10**5]
 )
-def test_rubbish_makes_the_node_unusable(text):
+def test_an_invalid_annotation_makes_the_node_unusable(text):
     assert decode_npus(text) == ()
 
 
@@ -133,7 +133,7 @@ def test_each_chip_has_its_shapes():
     "config, mode, shared",
     [(False, None, False), (True, None, True), (False, "true", True), (True, "false", False), (True, "True", False)],
 )
-def test_a_label_decides_whether_software_shares_the_npus(config, mode, shared):
+def test_the_annotation_of_a_node_overrides_the_config_for_hami_core(config, mode, shared):
     (shape,) = fleet(ascend_node("n0", [(4, 65536, 20)], mode=mode), hami_core=config).ascend.shapes
     assert shape.hami_core is shared
 
@@ -166,7 +166,7 @@ def test_nodes_that_placement_distinguishes_are_two_shapes(other):
     assert fleet(first).digest != fleet(other).digest
 
 
-def test_the_order_of_npus_means_nothing():
+def test_the_order_of_npus_does_not_matter():
     npus = [(4, 65536, 20), (2, 32768, 20), (4, 65536, 20)]
     (shape,) = fleet(ascend_node("n0", npus), ascend_node("n1", npus[::-1])).ascend.shapes
     assert (shape.nodes, shape.devices) == (2, 3)

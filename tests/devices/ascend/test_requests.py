@@ -1,4 +1,4 @@
-"""What a pod asks of NPUs, as the scheduler reads it."""
+"""The NPUs that a pod requests are read as the scheduler reads them."""
 
 import pytest
 
@@ -21,11 +21,14 @@ CONFIG = parse_device_config(
 )
 
 
-def asked(*limits, **others):
+def requested(*limits, **others):
     kinds = {"containers": limits, **others}
     spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in kinds.items()}
     found = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
-    return [(ask.container.index, ask.chip.word, ask.number, ask.memory, ask.cores, ask.usable) for ask in found]
+    return [
+        (request.container.index, request.chip.word, request.number, request.memory, request.cores, request.usable)
+        for request in found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,24 +38,26 @@ def asked(*limits, **others):
         ({B3: "2"}, [(0, "Ascend910B3", 2, None, 0, True)]),
         ({f"{B3}-memory": "4000"}, [(0, "Ascend910B3", 1, 4000, 0, True)]),
         ({B3: "1", f"{B3}-memory": "0"}, [(0, "Ascend910B3", 1, None, 0, True)]),  # 0 is all of it
-        ({f"{B3}-core": "50"}, []),  # the scheduler does not see it
+        ({f"{B3}-core": "50"}, []),  # the scheduler ignores it
         ({B3: "1", f"{B3}-memory": "4.5"}, [(0, "Ascend910B3", 1, None, 0, False)]),
         ({B3: "0"}, [(0, "Ascend910B3", 1, None, 0, False)]),
         ({B3: "1", P: "1"}, [(0, "Ascend910B3", 1, None, 0, True), (0, "Ascend310P", 1, None, 0, True)]),
         ({"cpu": "1"}, []),
     ],
 )
-def test_what_a_container_requests(limits, expected):
-    assert asked(limits) == expected
+def test_the_request_of_a_container_is_read(limits, expected):
+    assert requested(limits) == expected
 
 
 def test_only_regular_containers_are_served_in_their_order():
-    assert asked({B3: "1"}, {"cpu": "1"}, {B3: "2"}, initContainers=[{B3: "4"}], ephemeralContainers=[{B3: "5"}]) == [
+    assert requested(
+        {B3: "1"}, {"cpu": "1"}, {B3: "2"}, initContainers=[{B3: "4"}], ephemeralContainers=[{B3: "5"}]
+    ) == [
         (0, "Ascend910B3", 1, None, 0, True),
         (2, "Ascend910B3", 2, None, 0, True),
     ]
 
 
 @pytest.mark.parametrize("text, found", [("hami-core", True), ("Hami-Core", False), (" hami-core", False), ("", False)])
-def test_the_mode_is_read_to_the_letter(text, found):
+def test_the_mode_is_compared_exactly(text, found):
     assert is_hami_core(PodView({"metadata": {"annotations": {names.VNPU_MODE: text}}})) is found

@@ -1,4 +1,4 @@
-"""What gpushare nodes say is what the engine says of them, and a change that is offered helps once it is written."""
+"""Explanations for gpushare nodes agree with the engine, and a suggested change helps."""
 
 import copy
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
+from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request
 from webhook import names
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
@@ -26,14 +26,14 @@ NAMES = {"number": names.GPUSHARE_NUMBER, "memory": names.GPUSHARE_MEMORY}
 
 
 def node(name, cards, total, unhealthy="", **offered):
-    """A node of so many cards, which have so much memory together."""
+    """A node with a number of cards and their total memory."""
     capacity = {NAMES["number"]: cards, NAMES["memory"]: total}
     offers = capacity | {NAMES[role]: amount for role, amount in offered.items()}
     return Node(name, {"name": name}, {names.GPU_UNHEALTHY_IDS: unhealthy}, capacity, offers)
 
 
 def pod(*containers, init=(), **spec):
-    """A pod whose containers request such roles."""
+    """A pod whose containers request these amounts."""
     listed = [
         [
             {"name": f"{kind}{at}", "resources": {"limits": {NAMES[r]: str(v) for r, v in roles.items()}}}
@@ -60,16 +60,23 @@ def fits(raw, *nodes):
 PLAIN = node("n", 4, 400, "1")
 
 
-def test_memory_lies_on_one_card_and_whole_cards_on_the_first():
-    assert [told.slices for _, told in explained(pod({"memory": 60}, {"memory": 40}), PLAIN)] == [
-        GpushareSlices(1, 100)
+def slices_on_plain(*containers):
+    ((_, explanation),) = explained(pod(*containers), PLAIN)
+    return explanation.slices
+
+
+def test_memory_is_booked_on_one_card_and_whole_cards_on_several():
+    assert slices_on_plain({"memory": 60}, {"memory": 40}) == GpushareSlices(1, 100)
+    assert [explanation.slices for _, explanation in explained(pod({"number": 2}, {"number": 1}), PLAIN)] == [
+        GpushareSlices(3, None)
     ]
-    assert [told.slices for _, told in explained(pod({"number": 2}, {"number": 1}), PLAIN)] == [GpushareSlices(3, None)]
-    assert [told.slices for _, told in explained(pod({"number": 2, "memory": 9}), PLAIN)] == [GpushareSlices(1, 9)]
+    assert [explanation.slices for _, explanation in explained(pod({"number": 2, "memory": 9}), PLAIN)] == [
+        GpushareSlices(1, 9)
+    ]
 
 
 @pytest.mark.parametrize(
-    "raw,there,refused,change",
+    "raw,candidate,refused,change",
     [
         (pod({"memory": 101}), PLAIN, (Reason.MEMORY, 101, 100), f"c0 {NAMES['memory']} 100"),
         (pod({"memory": 90}, {"memory": 30}), PLAIN, (Reason.MEMORY, 120, 100), f"c0 {NAMES['memory']} 70"),
@@ -83,25 +90,25 @@ def test_memory_lies_on_one_card_and_whole_cards_on_the_first():
         (pod({"number": 4}, {"number": 4}), PLAIN, (Reason.CARDS, 8, 3), None),
     ],
 )
-def test_what_refuses_and_what_helps(raw, there, refused, change):
-    ((verdict, told),) = explained(raw, there)
-    assert told.slices is None
+def test_a_refusal_has_its_reason_and_its_change(raw, candidate, refused, change):
+    ((verdict, explanation),) = explained(raw, candidate)
+    assert explanation.slices is None
     assert (verdict.reason, verdict.requested, verdict.most) == refused
-    assert not is_cut_short(told)
-    assert spelled(told.change) == change
+    assert not is_cut_short(explanation)
+    assert format_change(explanation.change) == change
 
 
 def test_an_interrupted_search_is_reported(monkeypatch):
     monkeypatch.setattr(nearest, "MAX_LOOKS", 2)
-    ((_, told),) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
-    assert told.change is None
-    assert is_cut_short(told)
+    ((_, explanation),) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
+    assert explanation.change is None
+    assert is_cut_short(explanation)
 
 
-def test_only_so_many_shapes_are_explained():
+def test_the_number_of_explained_shapes_is_bounded():
     part = build_fleet([node(f"n{at}", 1, at + 1) for at in range(60)], CONFIG, Target()).gpushare
-    (told,) = explain(placement_request(PodView(pod({"number": 1})), Family.GPUSHARE, CONFIG, part), part)
-    assert (len(told.shapes), told.more) == (MAX_SHAPES, 60 - MAX_SHAPES)
+    (explanation,) = explain(placement_request(PodView(pod({"number": 1})), Family.GPUSHARE, CONFIG, part), part)
+    assert (len(explanation.shapes), explanation.more) == (MAX_SHAPES, 60 - MAX_SHAPES)
 
 
 roles = st.fixed_dictionaries({}, optional={"number": st.integers(1, 5), "memory": st.integers(1, 70)})
@@ -118,18 +125,18 @@ nodes = st.builds(
 
 
 @given(
-    asks=st.lists(roles, min_size=1, max_size=3).filter(any),
+    containers=st.lists(roles, min_size=1, max_size=3).filter(any),
     init=st.lists(roles, max_size=1),
-    there=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
-    wanted=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
+    fleet=st.lists(nodes, min_size=1, max_size=3, unique_by=lambda node: node.name),
+    selector=st.sampled_from([{}, {}, {"nodeSelector": {"name": "a"}}]),
 )
-def test_it_agrees_with_the_engine(asks, init, there, wanted):
-    raw = pod(*asks, init=init, **wanted)
-    told = explained(raw, *there)
-    assert any(one.slices is not None for _, one in told) == fits(raw, *there)
-    for _, one in told:
-        assert (one.slices is None) == (one.refusal is not None)
-        alone = [node for node in there if node.name in one.shape.names]
-        assert any(fits(raw, node) for node in alone) == (one.slices is not None)
-        if one.change is not None:
-            assert any(fits(written(copy.deepcopy(raw), one.change), node) for node in alone)
+def test_explanations_agree_with_the_engine(containers, init, fleet, selector):
+    raw = pod(*containers, init=init, **selector)
+    explanations = explained(raw, *fleet)
+    assert any(explanation.slices is not None for _, explanation in explanations) == fits(raw, *fleet)
+    for _, explanation in explanations:
+        assert (explanation.slices is None) == (explanation.refusal is not None)
+        alone = [node for node in fleet if node.name in explanation.shape.names]
+        assert any(fits(raw, node) for node in alone) == (explanation.slices is not None)
+        if explanation.change is not None:
+            assert any(fits(apply_change(copy.deepcopy(raw), explanation.change), node) for node in alone)

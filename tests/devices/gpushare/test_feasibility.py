@@ -1,4 +1,4 @@
-"""Can an empty node take a pod's gpushare request: against cards that are given out one by one."""
+"""Whether an empty node can take a pod's gpushare request, compared with a count of its cards."""
 
 import re
 
@@ -24,7 +24,7 @@ NUMBER, MEMORY = names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY
 
 
 def pod(containers, init=()):
-    """A pod whose containers request such (number, memory), and whose init containers for such (number, memory, sidecar)."""
+    """A pod whose containers request (number, memory), and its init containers (number, memory, sidecar)."""
 
     def container(number, memory, sidecar=False):
         written = {NUMBER: number, MEMORY: memory}
@@ -38,16 +38,16 @@ def pod(containers, init=()):
     return DevicePod(PodView({"spec": spec}), CONFIG)
 
 
-def verdict(asking, *nodes, selector=None):
+def verdict(device_pod, *nodes, selector=None):
     known = [node for raw in nodes if (node := read_node(raw, CONFIG)) is not None]
-    return judge(asking, selector, build_fleet(known, CONFIG, Target()).gpushare)
+    return judge(device_pod, selector, build_fleet(known, CONFIG, Target()).gpushare)
 
 
-# --- cards, one by one ----------------------------------------------------------------------------------------------
+# --- a count of cards -----------------------------------------------------------------------------------------------
 
 
 def healthy(number, total, unhealthy):
-    """The memory of each card that is left."""
+    """The memory of each healthy card."""
     cards = dict.fromkeys(range(number), total // number if number else 0)
     for part in (unhealthy or "").split(","):
         if re.fullmatch(r"[+-]?[0-9]+", part, re.ASCII):
@@ -56,12 +56,12 @@ def healthy(number, total, unhealthy):
 
 
 def served(containers, init, which):
-    """What the scheduler's gpushare counts: init containers come before the others, one after the other."""
+    """The amount that the scheduler's gpushare counts: init containers run before the others, one after the other."""
     return max([sum(each[which] or 0 for each in containers), *(each[which] or 0 for each in init)])
 
 
 def peak(containers, init, which):
-    """The most that runs at one time: sidecars stay."""
+    """The largest amount in use at one time; sidecars keep running."""
     running = most = 0
     for each in init:
         amount = each[which] or 0
@@ -76,7 +76,7 @@ def takes(node, containers, init):
         return False
     cards = healthy(number, total, unhealthy)
     count, memory = served(containers, init, 0), served(containers, init, 1)
-    if memory:  # of the whole pod, on one card; whoever requests both is given by memory
+    if memory:  # of the whole pod, on one card; a request of both is placed by memory
         return any(card >= memory for card in cards)
     return count <= len(cards)
 
@@ -90,16 +90,16 @@ nodes = st.tuples(
     st.tuples(st.sampled_from([0, 2, 4, 9]), st.sampled_from([3, 12, 30])),
 )
 amounts = st.none() | st.integers(0, 6)
-wishes = st.tuples(amounts, st.none()) | st.tuples(st.none(), amounts) | st.tuples(amounts, amounts)
-inits = st.builds(lambda wish, sidecar: (*wish, sidecar), wishes, st.booleans())
+container_amounts = st.tuples(amounts, st.none()) | st.tuples(st.none(), amounts) | st.tuples(amounts, amounts)
+inits = st.builds(lambda requested, sidecar: (*requested, sidecar), container_amounts, st.booleans())
 
 
 @examples(200)
 @example([(4, 12, None, (2, 30))], [(1, None)], [(1, None, True), (2, None, False)]).via(
     "an init container and a sidecar"
 )
-@given(st.lists(nodes, max_size=2), st.lists(wishes, min_size=1, max_size=3), st.lists(inits, max_size=3))
-def test_it_fits_if_the_cards_of_some_node_do(fleet, containers, init):
+@given(st.lists(nodes, max_size=2), st.lists(container_amounts, min_size=1, max_size=3), st.lists(inits, max_size=3))
+def test_a_pod_fits_if_some_node_has_the_cards(fleet, containers, init):
     built = [
         gpushare_node(f"n{i}", number, total, text, allocatable={NUMBER: str(offered[0]), MEMORY: str(offered[1])})
         for i, (number, total, text, offered) in enumerate(fleet)
@@ -112,13 +112,13 @@ def test_it_fits_if_the_cards_of_some_node_do(fleet, containers, init):
         assert found.requested > found.most
 
 
-# --- why not, and what cannot be told -------------------------------------------------------------------------------
+# --- reasons, and unknown verdicts ----------------------------------------------------------------------------------
 
 NODE = gpushare_node("n0", 4, 64000, "1")
 
 
 @pytest.mark.parametrize(
-    "containers, node, cause, limit",
+    "containers, node, reason, limit",
     [
         ([(4, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
         ([(2, None), (2, None)], NODE, Reason.CARDS, (NUMBER, 4, 3)),
@@ -135,23 +135,23 @@ NODE = gpushare_node("n0", 4, 64000, "1")
         ([(None, 5)], gpushare_node("n0", 0, 64), Reason.HEALTH, (MEMORY, 5, 0)),
     ],
 )
-def test_the_cause_of_a_refusal(containers, node, cause, limit):
+def test_a_refusal_has_its_reason(containers, node, reason, limit):
     found = verdict(pod(containers), node)
-    assert (found.reason, (found.resource, found.requested, found.most)) == (cause, limit)
+    assert (found.reason, (found.resource, found.requested, found.most)) == (reason, limit)
 
 
-@pytest.mark.parametrize("wish", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
-def test_what_another_rule_refuses_is_no_question(wish):
-    assert isinstance(verdict(pod([(1, None), wish]), NODE), Unknown)
+@pytest.mark.parametrize("container", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
+def test_an_invalid_request_is_left_to_other_rules(container):
+    assert isinstance(verdict(pod([(1, None), container]), NODE), Unknown)
 
 
-def test_requests_alone_are_copied_before():
-    """By a repair, so that they are judged as limits."""
+def test_requests_without_limits_are_judged_as_limits():
+    """A repair copies them to the limits."""
     spec = {"containers": [{"resources": {"requests": {NUMBER: "4"}}}]}
     assert verdict(DevicePod(PodView({"spec": spec}), CONFIG), NODE).reason is Reason.CARDS
 
 
-def test_a_selector_leaves_some_nodes():
+def test_a_selector_excludes_nodes():
     small, large = gpushare_node("small", 2, 32000, labels={"zone": "a"}), gpushare_node("large", 4, 64000)
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     assert verdict(pod([(4, None)]), small, large) == Fits()

@@ -1,4 +1,4 @@
-"""The nodes that offer gpushare cards."""
+"""Nodes that offer gpushare cards become shapes."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def shapes(*items):
     return [(shape.names, shape.cards, shape.memory, shape.offered_number, shape.offered_memory) for shape in found]
 
 
-def test_all_cards_are_taken_for_equal():
+def test_all_cards_of_a_node_are_equal():
     assert shapes(gpushare_node("n0", 3, 64000), gpushare_node("n1", 3, 64000)) == [(("n0", "n1"), 3, 21333, 3, 64000)]
 
 
@@ -55,11 +55,11 @@ def test_unhealthy_cards_are_dropped(text, left):
 @pytest.mark.parametrize(
     "capacity", [{}, {NUMBER: "4"}, {MEMORY: "64000"}, {NUMBER: "0", MEMORY: "64000"}, {NUMBER: "x", MEMORY: "64000"}]
 )
-def test_the_scheduler_wants_both_names(capacity):
+def test_a_node_needs_both_resources(capacity):
     assert shapes(device_node("n0", capacity=capacity)) == []
 
 
-def test_capacity_counts_cards_and_allocatable_what_is_offered():
+def test_capacity_gives_the_cards_and_allocatable_the_offered_amounts():
     node = gpushare_node("n0", 4, 64000, allocatable={NUMBER: "3", MEMORY: "1"})
     assert shapes(node, gpushare_node("n1", 4, 64000, allocatable={})) == [
         (("n0",), 4, 16000, 3, 1),
@@ -67,7 +67,7 @@ def test_capacity_counts_cards_and_allocatable_what_is_offered():
     ]
 
 
-def test_a_node_that_boasts_costs_nothing():
+def test_a_node_with_a_huge_capacity_is_read_quickly():
     unhealthy = ",".join(map(str, range(0, 2**31, 2**21)))
     found = within(0.5, lambda: shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)))
     assert found == [(("n0",), 2**31 - 1 - 1024, 512, 2**31 - 1, 2**40)]

@@ -1,10 +1,10 @@
-"""What MindCluster nodes say: templates, whole chips, and changes that help once they are written."""
+"""Explanations for MindCluster nodes: templates, whole chips, and changes that help."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled, written
+from tests.devices.explaining import apply_change, explain_all, format_change, is_cut_short, placement_request
 from webhook import names
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -47,33 +47,33 @@ def explained(raw, *nodes):
         (4, "high", "no", "vir04_3c_ndvpp"),
     ],
 )
-def test_every_template(cores, level, dvpp, name):
-    """As getResTemplateFromTaskSetting of Volcano's utils.go chooses them."""
+def test_cores_and_labels_choose_the_template(cores, level, dvpp, name):
+    """The same choice as getResTemplateFromTaskSetting in Volcano's utils.go."""
     assert template(cores, level, dvpp) == name
 
 
-def given_to(raw):
-    """What the pod's one container gets: its name, cores, chips and template."""
-    ((_, told),) = explained(raw, node(32))
-    (given,) = told.slices.containers
-    return given.container.name, given.cores, given.chips, given.template
+def assigned_to(raw):
+    """The name, cores, chips and template of the pod's only container."""
+    ((_, explanation),) = explained(raw, node(32))
+    (container,) = explanation.slices.containers
+    return container.container.name, container.cores, container.chips, container.template
 
 
-def test_the_first_request_above_0_counts():
-    assert given_to(pod(0, 2, 16)) == ("c1", 2, 0, "vir02_1c")
+def test_the_first_request_above_0_is_served():
+    assert assigned_to(pod(0, 2, 16)) == ("c1", 2, 0, "vir02_1c")
 
 
-def test_labels_choose_the_template():
+def test_labels_of_the_pod_are_read():
     labels = {names.VNPU_LEVEL: "high", names.VNPU_DVPP: "no"}
-    assert given_to(pod(4, labels=labels)) == ("c0", 4, 0, "vir04_3c_ndvpp")
+    assert assigned_to(pod(4, labels=labels)) == ("c0", 4, 0, "vir04_3c_ndvpp")
 
 
-def test_whole_chips_have_no_template_and_read_no_label():
-    assert given_to(pod(16, labels={names.VNPU_DVPP: ["no", "word"]})) == ("c0", 16, 2, None)
+def test_whole_chips_have_no_template_and_ignore_the_labels():
+    assert assigned_to(pod(16, labels={names.VNPU_DVPP: ["no", "word"]})) == ("c0", 16, 2, None)
 
 
 @pytest.mark.parametrize(
-    "raw,there,refused,change",
+    "raw,candidate,refused,change",
     [
         (pod(3), node(32), (Reason.TEMPLATE, 3, 8), f"c0 {names.NPU_CORE} 2"),
         (pod(12), node(32), (Reason.TEMPLATE, 12, 8), f"c0 {names.NPU_CORE} 8"),
@@ -86,22 +86,22 @@ def test_whole_chips_have_no_template_and_read_no_label():
         (pod(3, 40), node(32), (Reason.TEMPLATE, 3, 8), None),
     ],
 )
-def test_what_refuses_and_what_helps(raw, there, refused, change):
-    ((verdict, told),) = explained(raw, there)
-    assert told.slices is None
+def test_a_refusal_has_its_reason_and_its_change(raw, candidate, refused, change):
+    ((verdict, explanation),) = explained(raw, candidate)
+    assert explanation.slices is None
     assert (verdict.reason, verdict.requested, verdict.most) == refused
-    assert not is_cut_short(told)
-    assert spelled(told.change) == change
+    assert not is_cut_short(explanation)
+    assert format_change(explanation.change) == change
 
 
 def test_a_pod_that_requests_nothing_is_not_explained():
     part = build_fleet([node(32)], CONFIG, Target()).mindcluster
-    (told,) = explain(placement_request(PodView(pod(0)), "mindcluster", CONFIG, part), part)
-    assert told.shapes is None
+    (explanation,) = explain(placement_request(PodView(pod(0)), "mindcluster", CONFIG, part), part)
+    assert explanation.shapes is None
 
 
-def placed(cores, size, chip):
-    """The rule, spelled once more: a template or whole chips, and a node that has all the cores."""
+def is_admitted(cores, size, chip):
+    """The scheduler's rule: a template or whole chips, and a node that has all the cores."""
     first = next(n for n in cores if n)
     return (first in (1, 2, 4) or first % chip == 0) and sum(cores) <= size
 
@@ -111,9 +111,9 @@ def placed(cores, size, chip):
     size=st.sampled_from([8, 20, 40]),
     chip=st.sampled_from([8, 10]),
 )
-def test_it_fits_where_the_rule_admits(cores, size, chip):
-    ((_, told),) = explained(pod(*cores), node(size, chip))
-    assert (told.slices is not None) == placed(cores, size, chip)
-    if told.change is not None:
-        ((_, again),) = explained(written(pod(*cores), told.change), node(size, chip))
-        assert again.slices is not None
+def test_explanations_agree_with_the_rule(cores, size, chip):
+    ((_, explanation),) = explained(pod(*cores), node(size, chip))
+    assert (explanation.slices is not None) == is_admitted(cores, size, chip)
+    if explanation.change is not None:
+        ((_, changed),) = explained(apply_change(pod(*cores), explanation.change), node(size, chip))
+        assert changed.slices is not None

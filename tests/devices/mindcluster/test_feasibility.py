@@ -1,4 +1,4 @@
-"""What a MindCluster pod asks, and whether an empty node can take it."""
+"""What a MindCluster pod requests, and whether an empty node can take it."""
 
 import pytest
 from hypothesis import given
@@ -32,8 +32,8 @@ def fleet(*items):
     return build_fleet(known, CONFIG, Target())
 
 
-def verdict(asking, *nodes, selector=None):
-    return judge(asking, selector, fleet(*nodes).mindcluster)
+def verdict(device_pod, *nodes, selector=None):
+    return judge(device_pod, selector, fleet(*nodes).mindcluster)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def verdict(asking, *nodes, selector=None):
     [
         (("4",), 0, 4),
         ((None, "4", "8"), 1, 4),
-        (("0", "8"), 1, 8),  # one of 0 is passed over
+        (("0", "8"), 1, 8),  # a request of 0 is skipped
         (("x", "8"), 0, None),
     ],
 )
@@ -60,7 +60,7 @@ TEMPLATES = {8: {1, 2, 4, 8, 16}, 10: {1, 2, 4, 10, 20}, 1: set(range(1, 21))}
 
 
 @pytest.mark.parametrize("chip_cores, able", TEMPLATES.items())
-def test_templates_and_whole_chips(chip_cores, able):
+def test_templates_and_whole_chips_are_possible_amounts(chip_cores, able):
     assert {cores for cores in range(1, 21) if has_template(cores, chip_cores)} == able
 
 
@@ -87,7 +87,7 @@ def test_a_label_gives_the_cores_of_a_chip(server_type, cores):
     assert built.shapes[0].devices == 40 // cores
 
 
-def test_nodes_that_offer_no_cores_do_not_count():
+def test_nodes_that_offer_no_cores_are_ignored():
     assert (
         fleet(mindcluster_node("n0", 0), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={})).nodes == 0
     )
@@ -106,24 +106,24 @@ SMALL, LARGE = mindcluster_node("small", 8, "Ascend310P-8"), mindcluster_node("l
         (("4", "4"), [SMALL], Fits()),
         (("4", "5"), [SMALL], (Reason.TOTALS, 9, 8, "small")),
         (("4", "5"), [SMALL, LARGE], Fits()),
-        (("3",), [SMALL], Fits()),  # a rule of its own says that there is no template
+        (("3",), [SMALL], Fits()),  # another rule reports the missing template
         (("21",), [SMALL, LARGE], (Reason.TOTALS, 21, 20, "large")),
         (("8",), [], (Reason.NO_CARD, 8, 0, "")),
         (("0",), [SMALL], Fits()),
     ],
 )
-def test_what_an_empty_node_takes(cores, nodes, expected):
+def test_an_empty_node_takes_a_pod_or_refuses_it(cores, nodes, expected):
     found = verdict(pod(*cores), *nodes)
-    said = found if found == Fits() else (found.reason, found.requested, found.most, found.node)
-    assert said == expected
+    result = found if found == Fits() else (found.reason, found.requested, found.most, found.node)
+    assert result == expected
 
 
 @pytest.mark.parametrize("cores", [("x",), ("8", "8.5"), ("-1",)])
-def test_what_another_rule_refuses_is_no_question(cores):
+def test_an_invalid_request_is_left_to_other_rules(cores):
     assert isinstance(verdict(pod(*cores), SMALL), Unknown)
 
 
-def test_a_selector_leaves_some_nodes():
+def test_a_selector_excludes_nodes():
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     labelled = mindcluster_node("small", 8, labels={"zone": "a"})
     assert verdict(pod("16"), labelled, mindcluster_node("large", 32)) == Fits()
@@ -136,7 +136,7 @@ def test_a_selector_leaves_some_nodes():
     st.lists(st.tuples(st.integers(1, 24), st.sampled_from([8, 10])), max_size=3),
     st.lists(st.integers(0, 12), min_size=1, max_size=3),
 )
-def test_it_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
+def test_a_pod_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
     first = next((each for each in cores if each), 0)
     able = [total for total, chip in nodes if has_template(first, chip)] or [total for total, _ in nodes]
     built = [mindcluster_node(f"n{i}", total, f"Ascend310P-{chip}") for i, (total, chip) in enumerate(nodes)]

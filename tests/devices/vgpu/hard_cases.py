@@ -1,4 +1,4 @@
-"""Random pods of up to eight containers that nearly fill up to sixteen cards: what is hard to place."""
+"""Random pods that are hard to place: up to eight containers that nearly fill up to sixteen cards."""
 
 import random
 
@@ -32,17 +32,17 @@ def _cards(chance):
 
 def _needs(chance, cards):
     largest = max(card.memory for card in cards)
-    short_of = chance.choice(["memory", "cores", "both", "whole cards"])
+    scarce = chance.choice(["memory", "cores", "both", "whole cards"])
     most = chance.choice([1, 2, 4, len(cards)])
     numbers = [chance.randint(1, min(most, len(cards))) for _ in range(chance.randint(3, 8))]
     shares = [chance.uniform(0.05, 1) for _ in numbers]
     scale = 0.02 * largest
-    if short_of != "cores":
+    if scarce != "cores":
         scale = sum(card.memory for card in cards) * chance.uniform(0.8, 1.05)
         scale /= sum(share * number for share, number in zip(shares, numbers, strict=True))
     needs = []
     for number, share in zip(numbers, shares, strict=True):
         memory = None if chance.random() < 0.15 else min(max(int(share * scale), 1), largest)
-        cores = 0 if short_of == "memory" else chance.choice([*CORES, 100] if short_of == "whole cards" else CORES)
+        cores = 0 if scarce == "memory" else chance.choice([*CORES, 100] if scarce == "whole cards" else CORES)
         needs.append(Need(number, memory, cores))
     return needs

@@ -1,4 +1,4 @@
-"""A pod made to be expensive gets no answer rather than a slow one: looks at a card are counted, not seconds."""
+"""The search for a placement stays within its budget, counted in evaluations of a card."""
 
 import pytest
 
@@ -12,41 +12,41 @@ def decide(cards, wanted):
     return place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT))
 
 
-class Watched(Need):
-    """A need that counts how often a card was looked at for it."""
+class CountedNeed(Need):
+    """A need that counts the evaluations of cards."""
 
-    looks = 0
+    evaluations = 0
 
     def of(self, card):
-        Watched.looks += 1
+        CountedNeed.evaluations += 1
         return super().of(card)
 
 
 @pytest.mark.parametrize("containers", [8, 30, 64, 65, 200, 20_000])
 def test_work_stays_within_the_budget(containers):
-    """16 different cards, nearly full: the search would try more placements than there are atoms."""
+    """With 16 different cards that are nearly full, a complete search would not end."""
     cards = [Card("NVIDIA-A", 1000 + index, 1000) for index in range(16)]
     total = sum(card.memory for card in cards)
-    wanted = [Watched(1, total // containers - index % 3, index % 2) for index in range(containers)]
-    Watched.looks = 0
+    wanted = [CountedNeed(1, total // containers - index % 3, index % 2) for index in range(containers)]
+    CountedNeed.evaluations = 0
     budget = SearchBudget(WORK_LIMIT)
     verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), budget)
     assert verdict in (Placement.FITS, Placement.TIGHT, Placement.NEVER, Placement.UNKNOWN)
-    assert Watched.looks <= 2 * WORK_LIMIT
-    assert WORK_LIMIT - budget.left <= WORK_LIMIT + len(cards) * containers  # no step is taken after the last
+    assert CountedNeed.evaluations <= 2 * WORK_LIMIT
+    assert WORK_LIMIT - budget.left <= WORK_LIMIT + len(cards) * containers  # the search stops at the limit
 
 
 def test_work_stays_within_the_budget_of_all_nodes_together():
-    """Every node is refused in the end by its total memory, after each container was looked at."""
+    """Each node is refused by its total memory, after all containers are evaluated."""
     budget = SearchBudget(WORK_LIMIT)
-    Watched.looks = 0
+    CountedNeed.evaluations = 0
     for index in range(300):
         cards = tuple(Card("NVIDIA-A", 1000 + index + kind, 1000) for kind in range(16))
-        place(cards, count_kinds(cards), tuple(Watched(1, 500 + each, 0) for each in range(200)), budget)
-    assert Watched.looks <= 2 * WORK_LIMIT
+        place(cards, count_kinds(cards), tuple(CountedNeed(1, 500 + each, 0) for each in range(200)), budget)
+    assert CountedNeed.evaluations <= 2 * WORK_LIMIT
 
 
-def test_200_containers_on_16_cards_are_answered():
+def test_200_containers_on_16_cards_get_a_verdict():
     cards = [Card("NVIDIA-A", 1000 + index, 1000) for index in range(16)]
     assert decide(cards, [Need(1, 1, 0)] * 200) is Placement.FITS
     assert decide(cards, [Need(1, 81, 0)] * 200) is Placement.NEVER

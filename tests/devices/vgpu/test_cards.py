@@ -1,4 +1,4 @@
-"""The annotation in which a node registers its cards, as the scheduler decodes it."""
+"""The annotation in which a node registers its cards is decoded as the scheduler decodes it."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def entry(mode="hami-core", kind="NVIDIA-T4", split="10", memory="15360", uuid="
     return f"{uuid},{split},{memory},{kind},true,{mode}:"
 
 
-def test_an_entry_gives_a_card():
+def test_each_entry_is_a_card():
     found = decode(entry(uuid="GPU-a") + entry(uuid="GPU-b", kind="NVIDIA-V100", memory="16160", split="5"))
     assert found.mode == "hami-core"
     assert found.uuids == ("GPU-a", "GPU-b")
@@ -47,11 +47,11 @@ def test_equal_cards_are_one_object():
         ":",
         "x:y:",  # no entry with a comma
         "GPU-0,10,15360,NVIDIA-T4,true:",  # five fields
-        entry() + "GPU-1,10,15360,NVIDIA-T4,true:",  # one bad entry, the whole node
+        entry() + "GPU-1,10,15360,NVIDIA-T4,true:",  # one invalid entry makes the node invalid
         "GPU-1,10:" + entry(),
     ],
 )
-def test_the_scheduler_sees_no_card(text):
+def test_an_invalid_annotation_has_no_cards(text):
     assert decode(text) is None
 
 
@@ -67,7 +67,7 @@ def test_fields_beyond_the_sixth_are_ignored():
 
 
 @pytest.mark.parametrize("bad", ["", "x", "1.5", "1e3", "0x10", " 10", "10 ", "1_0", "٣", "10k", "9" * 25, "--1", "-"])
-def test_a_bad_number_reads_as_zero(bad):
+def test_an_invalid_number_counts_as_zero(bad):
     card = decode(entry(split=bad) + entry(memory=bad)).cards
     assert card[0].split == 0
     assert card[1].memory == 0
@@ -118,12 +118,12 @@ def test_the_first_model_that_is_a_substring_gives_the_geometries():
     "memory, factor, capacity",
     [("81920", 1, 80896), ("40960", 1, 40960), ("8192", 10, 8089), ("4000", 10, 4000)],
 )
-def test_capacity_is_what_card_and_largest_instance_allow(memory, factor, capacity):
+def test_the_capacity_is_limited_by_the_card_and_by_the_largest_instance(memory, factor, capacity):
     config = VgpuConfig(mig_models=CONFIG.mig_models, memory_factor=factor)
     assert decode(entry(mode="mig", kind=A100, memory=memory), config).cards[0].capacity == capacity
 
 
-def test_a_card_without_geometries_on_a_mig_node_gives_nothing():
+def test_a_card_without_geometries_on_a_mig_node_has_no_capacity():
     card = decode(entry(kind="NVIDIA-T4") + entry(mode="mig", kind=A100)).cards[0]
     assert card.geometries == ()
     assert card.capacity < 0

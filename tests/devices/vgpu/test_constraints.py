@@ -1,4 +1,4 @@
-"""Which cards the annotations leave, beside what upstream's own tables say of it (tests/ported)."""
+"""Which cards the annotations allow. The cases of upstream's own tests are in tests/ported."""
 
 import pytest
 from hypothesis import given
@@ -46,7 +46,7 @@ def read(found, target=MASTER):
         ({}, "AMD-MI300", False),
     ],
 )
-def test_type_rules(found, card_type, accepted):
+def test_a_type_is_accepted_as_the_scheduler_accepts_it(found, card_type, accepted):
     assert read(found).accepts_type(card_type) is accepted
 
 
@@ -58,14 +58,14 @@ def test_type_rules(found, card_type, accepted):
         ({}, "", True),
     ],
 )
-def test_uuid_rules(found, uuid, accepted):
+def test_a_uuid_is_accepted_as_the_scheduler_accepts_it(found, uuid, accepted):
     registered = {names.NODE_VGPU_REGISTER: f"{uuid},1,100,NVIDIA-T4,true,hami-core:"}
     node = Node("a", annotations=registered, allocatable=OFFERED)
     fleet = build_fleet([node], parse_device_config({}, "empty"), MASTER).vgpu
     assert any(candidate.cards for candidate in eligible(read(found), fleet).candidates) is accepted
 
 
-def test_uuids_are_read_from_the_version_on_that_reads_them():
+def test_older_schedulers_do_not_read_uuids():
     found = {USE_UUID: "GPU-0", NOUSE_UUID: "GPU-1"}
     assert read(found).names_uuids
     assert not read(found, OLDER).names_uuids
@@ -73,18 +73,18 @@ def test_uuids_are_read_from_the_version_on_that_reads_them():
 
 
 @pytest.mark.parametrize("mode", ["hami-core", "mig", "mps", "", "MIG", " mig"])
-def test_the_mode_is_kept_byte_for_byte(mode):
+def test_the_mode_is_kept_unchanged(mode):
     assert read({names.VGPU_MODE: mode}).mode == mode
 
 
 @pytest.mark.parametrize(
     "found", [None, {}, {"other": "x"}, {"nvidia.com/use-gpuuuid": "GPU-0", "nvidia.com/vgpu-mode": "mig"}]
 )
-def test_other_annotations_demand_nothing(found):
+def test_other_annotations_are_no_constraints(found):
     assert read(found) == UNCONSTRAINED == Constraints()
 
 
-def test_an_annotation_that_is_no_text_is_refused():
+def test_an_annotation_that_is_not_a_string_is_refused():
     with pytest.raises(Malformed):
         read({USE: ["A100"]})
 
@@ -92,17 +92,17 @@ def test_an_annotation_that_is_no_text_is_refused():
 @pytest.mark.parametrize(
     "text, words", [("a100,t4", ("A100", "T4")), ("", ("",)), ("a,", ("A", "")), (" a ", (" A ",))]
 )
-def test_words_as_the_scheduler_splits_them(text, words):
+def test_type_words_are_split_as_the_scheduler_splits_them(text, words):
     assert type_words(text) == words
 
 
 @pytest.mark.parametrize("text, words", [("a100, t4", ["a100", "t4"]), ("", []), (" , ,", []), ("a,,b", ["a", "b"])])
-def test_words_as_the_author_meant_them(text, words):
+def test_clean_words_have_no_spaces_and_no_empty_words(text, words):
     assert clean_words(text) == words
 
 
 @given(annotations, st.text(max_size=8))
-def test_every_annotation_gives_an_answer(found, card_type):
+def test_any_annotations_are_read(found, card_type):
     constraints = read(found)
     assert constraints.accepts_type(card_type) <= ("NVIDIA" in card_type)
     assert constraints == read(dict(reversed(found.items())))

@@ -1,10 +1,10 @@
-"""An explanation says what the engine says, names cards that the pod's words allow, and offers changes that help."""
+"""An explanation agrees with the engine, names cards that the constraints allow, and suggests changes that help."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.devices.explaining import explain_all, is_cut_short, placement_request, spelled
+from tests.devices.explaining import explain_all, format_change, is_cut_short, placement_request
 from webhook.devices import nearest
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
@@ -45,18 +45,18 @@ def pod(*containers):
     return PodView({"spec": {"containers": raw}})
 
 
-def explained(containers, *nodes, words=UNCONSTRAINED, target=TARGET):
-    """The explanation of each shape, to a pod with such constraints."""
+def explained(containers, *nodes, constraints=UNCONSTRAINED, target=TARGET):
+    """The explanation of each shape for a pod with these constraints."""
     part = build_fleet(nodes, CONFIG, target).vgpu
     request = placement_request(pod(*containers), "vgpu", CONFIG, part, target=target)
-    request = request._replace(written=words.nodes, nodes=words.nodes)
-    requested = slice_request(request.pod.vgpu, words, target)
-    return [told for _, told in explain_all(VgpuExplainer, request, requested, part)]
+    request = request._replace(written=constraints.nodes, nodes=constraints.nodes)
+    requested = slice_request(request.pod.vgpu, constraints, target)
+    return [explanation for _, explanation in explain_all(VgpuExplainer, request, requested, part)]
 
 
-def refused(told):
-    """Why, and on which card."""
-    return told.placement, told.refusal.reason, told.refusal.card
+def refusal_of(explanation):
+    """The placement, the reason of the refusal and its card."""
+    return explanation.placement, explanation.refusal.reason, explanation.refusal.card
 
 
 NUMBER, MEMORY, CORES = "volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/vgpu-cores"
@@ -73,85 +73,85 @@ PLAIN = node("n", "a,10,100,T4", "b,10,100,T4")
         ([(2, 10, 0), (1, 10, 100)], Reason.EXCLUSIVE, f"c1 {CORES} 99"),
     ],
 )
-def test_the_nearest_quantity(containers, reason, change):
-    (told,) = explained(containers, PLAIN)
-    assert (told.placement, told.refusal.reason) == ("never", reason.words)
-    assert spelled(told.change) == change
+def test_the_nearest_quantity_is_suggested(containers, reason, change):
+    (explanation,) = explained(containers, PLAIN)
+    assert (explanation.placement, explanation.refusal.reason) == ("never", reason.words)
+    assert format_change(explanation.change) == change
 
 
-def test_a_whole_card_becomes_the_most_that_is_left():
-    (told,) = explained([(2, None), (1, 30)], PLAIN)
-    assert spelled(told.change) == f"c0 {MEMORY} 70"
+def test_a_request_for_a_whole_card_is_reduced_to_the_free_memory():
+    (explanation,) = explained([(2, None), (1, 30)], PLAIN)
+    assert format_change(explanation.change) == f"c0 {MEMORY} 70"
 
 
-def test_node_totals_and_no_cores_at_all():
+def test_a_node_without_cores_refuses_by_its_totals():
     coreless = node("n", "a,10,100,T4", cores=0)
-    (told,) = explained([(1, 10, 5)], coreless, target=UNGATED)
-    assert told.refusal.reason == Reason.TOTALS.words
-    assert f"{CORES} 5 in total" in told.refusal.message
-    assert spelled(told.change) == f"c0 {CORES} 0"
+    (explanation,) = explained([(1, 10, 5)], coreless, target=UNGATED)
+    assert explanation.refusal.reason == Reason.TOTALS.words
+    assert f"{CORES} 5 in total" in explanation.refusal.message
+    assert format_change(explanation.change) == f"c0 {CORES} 0"
 
 
 def test_two_mistakes_have_no_single_change():
-    (told,) = explained([(3, 130)], PLAIN)
-    assert told.change is None
-    assert not is_cut_short(told)
+    (explanation,) = explained([(3, 130)], PLAIN)
+    assert explanation.change is None
+    assert not is_cut_short(explanation)
 
 
 def test_an_interrupted_search_is_reported(monkeypatch):
     monkeypatch.setattr(nearest, "MAX_TRIALS", 1)
-    (told,) = explained([(3, 130)], PLAIN)
-    assert told.change is None
-    assert is_cut_short(told)
+    (explanation,) = explained([(3, 130)], PLAIN)
+    assert explanation.change is None
+    assert is_cut_short(explanation)
 
 
-def test_the_tightest_cards_are_found_by_another_walk():
-    """From the last card down, the small slice takes the only large card; binpack starts with card 0."""
-    (told,) = explained([(1, 40), (1, 90)], node("n", "a,10,50,T4", "b,10,100,T4"))
-    assert (told.placement, told.slices.policy) == ("fits", "binpack")
-    assert [given.cards for given in told.slices.containers] == [(0,), (1,)]
+def test_a_fit_is_explained_with_the_policy_that_finds_it():
+    """The default policy gives the only large card to the small slice; binpack starts with card 0."""
+    (explanation,) = explained([(1, 40), (1, 90)], node("n", "a,10,50,T4", "b,10,100,T4"))
+    assert (explanation.placement, explanation.slices.policy) == ("fits", "binpack")
+    assert [given.cards for given in explanation.slices.containers] == [(0,), (1,)]
 
 
-def named(*names):
-    """What a pod demands that accepts nodes of such names only."""
+def accept_names(*names):
+    """Requirements that only nodes with these names meet."""
     return (Requirement("name", Operator.IN, names),)
 
 
 @pytest.mark.parametrize(
     "nodes,helps",
     [
-        (NodeSelector(labels=named("m")), "nodeSelector"),
-        (NodeSelector(terms=(named("m"), named("o"))), "node affinity"),
-        (NodeSelector(labels=named("m"), terms=(named("n"),)), "nodeSelector"),
-        (NodeSelector(labels=named("n"), terms=(named("m"),)), "node affinity"),
-        (NodeSelector(labels=named("m"), terms=(named("m"),)), "nodeSelector and node affinity"),
+        (NodeSelector(labels=accept_names("m")), "nodeSelector"),
+        (NodeSelector(terms=(accept_names("m"), accept_names("o"))), "node affinity"),
+        (NodeSelector(labels=accept_names("m"), terms=(accept_names("n"),)), "nodeSelector"),
+        (NodeSelector(labels=accept_names("n"), terms=(accept_names("m"),)), "node affinity"),
+        (NodeSelector(labels=accept_names("m"), terms=(accept_names("m"),)), "nodeSelector and node affinity"),
     ],
 )
-def test_a_selector_refuses_and_the_field_that_does_is_named(nodes, helps):
-    (told,) = explained([(1, 10)], PLAIN, words=Constraints(nodes=nodes))
-    assert refused(told) == ("never", Reason.NODES.words, None)
-    assert told.change.remove == helps
-    (told,) = explained([(1, 130)], PLAIN, words=Constraints(nodes=nodes))
-    assert (told.refusal.reason, told.change) == (Reason.NODES.words, None)
+def test_the_field_that_excludes_the_node_is_named(nodes, helps):
+    (explanation,) = explained([(1, 10)], PLAIN, constraints=Constraints(nodes=nodes))
+    assert refusal_of(explanation) == ("never", Reason.NODES.words, None)
+    assert explanation.change.remove == helps
+    (explanation,) = explained([(1, 130)], PLAIN, constraints=Constraints(nodes=nodes))
+    assert (explanation.refusal.reason, explanation.change) == (Reason.NODES.words, None)
 
 
 def test_the_mode_is_explained_before_the_labels():
-    words = Constraints(mode="mig", nodes=NodeSelector(labels=named("m")))
-    (told,) = explained([(1, 10)], PLAIN, words=words)
-    assert (told.refusal.reason, told.change) == (Reason.MODE.words, None)
+    constraints = Constraints(mode="mig", nodes=NodeSelector(labels=accept_names("m")))
+    (explanation,) = explained([(1, 10)], PLAIN, constraints=constraints)
+    assert (explanation.refusal.reason, explanation.change) == (Reason.MODE.words, None)
 
 
-def test_a_card_that_is_refused_on_the_only_node_that_is_left_is_refused():
-    """The other node of the shape does not hold it, yet the selector leaves that one out."""
+def test_a_card_is_refused_if_the_only_selected_node_refuses_it():
+    """The other node of the shape does not have the card, but the selector excludes that node."""
     nodes = [node("n", "a,10,100,T4"), node("m", "b,10,100,T4")]
-    words = Constraints(nouse_uuids=frozenset("a"), nodes=NodeSelector(labels=named("n")))
-    (told,) = explained([(1, 10)], *nodes, words=words)
-    assert refused(told) == ("never", Reason.UUID.words, 0)
+    constraints = Constraints(nouse_uuids=frozenset("a"), nodes=NodeSelector(labels=accept_names("n")))
+    (explanation,) = explained([(1, 10)], *nodes, constraints=constraints)
+    assert refusal_of(explanation) == ("never", Reason.UUID.words, 0)
 
 
 UUIDS = ["a", "b", "c", "d", "e", "f"]
 some = st.frozensets(st.sampled_from([*UUIDS, "elsewhere"]), max_size=4)
-words = st.builds(
+constraints = st.builds(
     Constraints,
     mode=st.sampled_from([None, "hami-core", "mig"]),
     use_types=st.sampled_from([None, ("T4",), ("V100",)]),
@@ -169,35 +169,35 @@ FLEET = [
 ]
 
 
-def wanted(uuid, words):
-    """The scheduler's rule, spelled once more."""
-    return (not words.use_uuids or uuid in words.use_uuids) and uuid not in words.nouse_uuids
+def is_allowed(uuid, constraints):
+    """The scheduler's rule."""
+    return (not constraints.use_uuids or uuid in constraints.use_uuids) and uuid not in constraints.nouse_uuids
 
 
-@given(words=words, number=st.integers(1, 3), memory=st.sampled_from([50, 100, 150]))
-def test_words_and_verdicts_agree(words, number, memory):
-    told = explained([(number, memory)], *FLEET, words=words)
-    requested = slice_request(DevicePod(pod((number, memory)), CONFIG).vgpu, words, TARGET)
+@given(constraints=constraints, number=st.integers(1, 3), memory=st.sampled_from([50, 100, 150]))
+def test_explanations_agree_with_the_engine(constraints, number, memory):
+    explanations = explained([(number, memory)], *FLEET, constraints=constraints)
+    requested = slice_request(DevicePod(pod((number, memory)), CONFIG).vgpu, constraints, TARGET)
     fits = isinstance(judge(requested, build_fleet(FLEET, CONFIG, TARGET).vgpu), Fits)
-    assert any(one.placement == "fits" for one in told) == fits
-    for one in told:
-        assert (one.slices is not None) == (one.placement == "fits")
-        assert (one.refusal is None) == (one.placement == "fits")
-        if one.slices:
-            left = words.nodes.labels[0].values if words.nodes else one.shape.names
-            alike = [name for name in one.shape.names if name in left]
+    assert any(explanation.placement == "fits" for explanation in explanations) == fits
+    for explanation in explanations:
+        assert (explanation.slices is not None) == (explanation.placement == "fits")
+        assert (explanation.refusal is None) == (explanation.placement == "fits")
+        if explanation.slices:
+            left = constraints.nodes.labels[0].values if constraints.nodes else explanation.shape.names
+            alike = [name for name in explanation.shape.names if name in left]
             registers = {"alike-1": "ab", "alike-2": "cd", "other": "ef"}
-            chosen = [[registers[name][card] for card in one.slices.containers[0].cards] for name in alike]
-            assert any(all(wanted(uuid, words) for uuid in uuids) for uuids in chosen)
-        if one.refusal and one.refusal.reason == Reason.MODE.words:
-            assert words.mode == "mig"
-        if one.refusal and one.refusal.reason == Reason.NODES.words:
-            assert not set(one.shape.names) & set(words.nodes.labels[0].values)
+            chosen = [[registers[name][card] for card in explanation.slices.containers[0].cards] for name in alike]
+            assert any(all(is_allowed(uuid, constraints) for uuid in uuids) for uuids in chosen)
+        if explanation.refusal and explanation.refusal.reason == Reason.MODE.words:
+            assert constraints.mode == "mig"
+        if explanation.refusal and explanation.refusal.reason == Reason.NODES.words:
+            assert not set(explanation.shape.names) & set(constraints.nodes.labels[0].values)
 
 
 def test_the_card_that_refuses_by_uuid_is_named():
-    words = Constraints(use_uuids=frozenset("a"), nouse_uuids=frozenset("a"))
-    told, _ = explained([(1, 10)], *FLEET, words=words)
-    assert refused(told) == ("never", Reason.UUID.words, 1)
-    assert [card.refusal.partition(":")[0] for card in told.drawing.cards] == [Reason.UUID.words] * 2
-    assert told.change.remove in ("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid")
+    constraints = Constraints(use_uuids=frozenset("a"), nouse_uuids=frozenset("a"))
+    explanation, _ = explained([(1, 10)], *FLEET, constraints=constraints)
+    assert refusal_of(explanation) == ("never", Reason.UUID.words, 1)
+    assert [card.refusal.partition(":")[0] for card in explanation.drawing.cards] == [Reason.UUID.words] * 2
+    assert explanation.change.remove in ("volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid")

@@ -1,4 +1,4 @@
-"""Can any empty node ever take a pod, and if not, why."""
+"""Whether any empty node can take a pod, and the reason if none can."""
 
 import pytest
 
@@ -33,14 +33,14 @@ def fleet(*items, target=MASTER, declared=()):
     return build_fleet(nodes, CONFIG, target, {"vgpu": tuple(declared)}).vgpu
 
 
-def ask(*limits, found=None, target=MASTER):
+def slice_request_of(*limits, found=None, target=MASTER):
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
     view = PodView({"metadata": {"annotations": found or {}}, "spec": {"containers": containers}})
     return slice_request(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
 
 
 def verdict(built, *limits, found=None, target=MASTER):
-    return judge(ask(*limits, found=found, target=target), built)
+    return judge(slice_request_of(*limits, found=found, target=target), built)
 
 
 SMALL = node_json("small", register([T4, T4], prefix="S", split=2))
@@ -49,7 +49,7 @@ BOTH = fleet(SMALL, LARGE)
 
 
 @pytest.mark.parametrize(
-    "limits, found, cause",
+    "limits, found, reason",
     [
         ([{NUMBER: 5}], None, Reason.CARDS),
         ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Reason.NO_CARD),
@@ -68,8 +68,8 @@ BOTH = fleet(SMALL, LARGE)
         ([{NUMBER: 1, MEMORY: 1}] * 101, None, Reason.SPLIT),
     ],
 )
-def test_the_cause_of_a_refusal(limits, found, cause):
-    assert verdict(BOTH, *limits, found=found) == Never(cause)
+def test_a_refusal_has_its_reason(limits, found, reason):
+    assert verdict(BOTH, *limits, found=found) == Never(reason)
 
 
 @pytest.mark.parametrize(
@@ -81,22 +81,22 @@ def test_the_cause_of_a_refusal(limits, found, cause):
         ([{NUMBER: 1}], {names.VGPU_MODE: "hami-core"}),
         ([{NUMBER: 1, MEMORY: 0}], {names.USE_GPUTYPE: "T4"}),  # 0 is unset: the whole card
         ([{NUMBER: 4, MEMORY: 1, CORES: 50}] * 2, None),
-        ([{CORES: 50}], None),  # no ask: the scheduler does not see such a container
+        ([{CORES: 50}], None),  # the scheduler ignores a container that requests only cores
         ([{"cpu": 1}], None),
     ],
 )
-def test_what_fits(limits, found):
+def test_a_possible_pod_fits(limits, found):
     assert verdict(BOTH, *limits, found=found) == Fits()
 
 
-def test_an_unlucky_order_fits_tightly():
+def test_a_pod_that_fits_in_another_order_fits_tightly():
     built = fleet(node_json("tight", register([("NVIDIA-A", 20), ("NVIDIA-B", 10), ("NVIDIA-A", 20)], split=2)))
     limits = [{NUMBER: 1, MEMORY: amount} for amount in (10, 15, 20)]
     assert verdict(built, *limits) == FitsTightly("tight")
     assert verdict(fleet(SMALL), *limits) == Fits()
 
 
-# Volcano's TestGPUUUIDConstraints: two cards of 16384, split 4, 4096 asked.
+# Volcano's TestGPUUUIDConstraints: two cards of 16384, split 4, a request of 4096.
 @pytest.mark.parametrize(
     "found, number, expected",
     [
@@ -114,7 +114,7 @@ def test_an_unlucky_order_fits_tightly():
         ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "hami-core"}, 1, Fits()),
     ],
 )
-def test_gpu_uuid_constraints(found, number, expected):
+def test_uuids_limit_the_cards(found, number, expected):
     built = fleet(node_json("n", register([("NVIDIA-A", 16384)] * 2, split=4)))
     assert verdict(built, {NUMBER: number, MEMORY: 4096}, found=found) == expected
 
@@ -124,7 +124,7 @@ def test_older_schedulers_do_not_read_uuids():
     assert verdict(built, {NUMBER: 2}, found={names.USE_GPUUUID: "S-0"}, target=OLDER) == Fits()
 
 
-def test_a_card_refused_on_one_node_leaves_its_siblings():
+def test_a_card_refused_on_one_node_is_available_on_others():
     built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(3)])
     refused = {names.NOUSE_GPUUUID: "N0-0,N1-0"}
     assert verdict(built, {NUMBER: 1}, found=refused) == Fits()
@@ -132,15 +132,15 @@ def test_a_card_refused_on_one_node_leaves_its_siblings():
     assert verdict(built, {NUMBER: 1}, found=refused) == Never(Reason.NO_CARD)
 
 
-def test_cards_named_on_too_many_nodes_are_not_judged():
+def test_cards_on_too_many_nodes_are_unknown():
     nodes = UUID_NODE_LIMIT + 1
     built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(nodes)])
     named = {names.USE_GPUUUID: ",".join(f"N{i}-0" for i in range(nodes))}
     assert isinstance(verdict(built, {NUMBER: 2}, found=named), Unknown)
 
 
-def test_the_ordinary_fit_counts_totals_once():
-    """Not multiplied by the number; a name that the node lacks counts as 0."""
+def test_the_totals_of_a_node_limit_the_sum_of_requests():
+    """The memory is not multiplied by the number of cards; a resource that the node does not offer counts as 0."""
     node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "100"})
     assert verdict(fleet(node), {NUMBER: 4, MEMORY: 1000}) == Fits()
     assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1001}) == Never(Reason.TOGETHER)
@@ -149,7 +149,7 @@ def test_the_ordinary_fit_counts_totals_once():
     assert verdict(fleet(node), {NUMBER: 3}, {NUMBER: 2}) == Never(Reason.TOGETHER)
 
 
-def test_before_1_13_only_the_count_went_through_the_ordinary_fit():
+def test_before_1_13_the_totals_limit_only_the_count():
     node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "1"})
     built = fleet(node, target=OLDEST)
     assert verdict(built, {NUMBER: 1, MEMORY: 1001, CORES: 2}, target=OLDEST) == Fits()
@@ -166,9 +166,9 @@ def test_before_1_13_only_the_count_went_through_the_ordinary_fit():
         {NUMBER: 1, names.VGPU_MEMORY_PERCENTAGE: 50},
     ],
 )
-def test_what_another_rule_refuses_is_no_question(limits):
-    assert ask(limits) is None
-    assert ask({NUMBER: 1}, limits) is None
+def test_an_invalid_request_is_left_to_other_rules(limits):
+    assert slice_request_of(limits) is None
+    assert slice_request_of({NUMBER: 1}, limits) is None
 
 
 def test_too_many_containers_are_unknown():
@@ -178,7 +178,7 @@ def test_too_many_containers_are_unknown():
     assert isinstance(verdict(built, *[{NUMBER: 1, MEMORY: 77 + i % 7} for i in range(200)]), Unknown)
 
 
-def test_a_declared_shape_may_take_the_pod():
+def test_a_declared_shape_can_take_the_pod():
     declared = declared_shape("h100", "hami-core", 1, [Card("NVIDIA-H100", 95000, 4)] * 2)
     assert verdict(fleet(SMALL), {NUMBER: 1, MEMORY: 90000}) == Never(Reason.MEMORY)
     assert verdict(fleet(SMALL, declared=[declared]), {NUMBER: 1, MEMORY: 90000}) == Fits()
@@ -186,8 +186,8 @@ def test_a_declared_shape_may_take_the_pod():
 
 def test_an_empty_fleet_has_no_card():
     assert verdict(fleet(), {NUMBER: 1}) == Never(Reason.NO_CARD)
-    left = eligible(UNCONSTRAINED, fleet())
-    assert (left.cards, left.capacity, left.complete) == ((), None, True)
+    result = eligible(UNCONSTRAINED, fleet())
+    assert (result.cards, result.capacity, result.complete) == ((), None, True)
 
 
 @pytest.mark.parametrize(
@@ -201,21 +201,21 @@ def test_an_empty_fleet_has_no_card():
         ({names.USE_GPUTYPE: "x"}, set(), None),
     ],
 )
-def test_the_eligible_cards(found, types, capacity):
+def test_constraints_select_the_eligible_cards(found, types, capacity):
     constraints = read_constraints(PodView({"metadata": {"annotations": found}}), MASTER)
-    left = eligible(constraints, BOTH)
-    assert {card.type for card in left.cards} == types
-    assert left.capacity == capacity
-    assert left.complete
-    assert eligible(constraints, BOTH) == left
+    result = eligible(constraints, BOTH)
+    assert {card.type for card in result.cards} == types
+    assert result.capacity == capacity
+    assert result.complete
+    assert eligible(constraints, BOTH) == result
 
 
 def test_a_card_without_slices_is_not_eligible():
-    left = eligible(UNCONSTRAINED, fleet(node_json("n", register([T4], split=0))))
-    assert (left.cards, left.capacity) == ((), None)
+    result = eligible(UNCONSTRAINED, fleet(node_json("n", register([T4], split=0))))
+    assert (result.cards, result.capacity) == ((), None)
 
 
-def test_the_memory_of_constraints_is_bounded():
+def test_the_cache_of_constraints_is_bounded():
     built = fleet(SMALL)
     for index in range(3 * MAX_REMEMBERED):
         assert eligible(Constraints(use_types=(f"T{index}",)), built).complete
@@ -223,7 +223,7 @@ def test_the_memory_of_constraints_is_bounded():
     assert eligible(Constraints(use_types=("T4",)), built).capacity == 15360
 
 
-def test_a_card_that_may_come_with_a_declared_node_rules_nothing_out():
+def test_an_unknown_card_can_be_on_a_declared_node():
     later = declared_shape("later", "hami-core", 1, [Card("NVIDIA-T4", 15360, 4)])
     wanted = {names.USE_GPUUUID: "GPU-to-come"}
     assert isinstance(verdict(fleet(SMALL, declared=[later]), {NUMBER: 1}, found=wanted), Unknown)

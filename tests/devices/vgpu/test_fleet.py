@@ -1,4 +1,4 @@
-"""The fleet: nodes collapse into shapes, as the target version of the scheduler sees them."""
+"""Equal nodes become one shape, for the target version of the scheduler."""
 
 import random
 
@@ -32,7 +32,7 @@ def recorded(name):
 
 
 def summary(built):
-    """What placement reads of a fleet, without the order of the shapes and the choice of sample names."""
+    """The facts of a fleet that placement reads, without the order of the shapes and the sample names."""
     return sorted(
         (s.mode, [(c.type, c.memory, c.split) for c in s.cards], sorted(s.allocatable.items()), s.nodes)
         for s in built.vgpu.shapes
@@ -40,11 +40,11 @@ def summary(built):
 
 
 def places(built, uuid):
-    """Where a card sits: node and position."""
+    """The node and the position of each slot of a card."""
     return sorted((built.index.names[slot.node], slot.position) for slot in built.slots[uuid])
 
 
-def test_the_recorded_fleet():
+def test_the_recorded_fleet_has_four_shapes():
     built = fleet(recorded("mixed.yaml"))
     assert [(shape.mode, shape.names, len(shape.cards), shape.nodes) for shape in built.vgpu.shapes] == [
         ("hami-core", ("gpu-a",), 8, 1),
@@ -99,7 +99,7 @@ def test_nodes_that_placement_does_not_distinguish_are_one_shape():
 
 @pytest.mark.parametrize("missing", [names.VGPU_NUMBER, names.VGPU_CORES, names.VGPU_MEMORY])
 @pytest.mark.parametrize("value", [None, "0", "x"])
-def test_the_gate_wants_the_hard_coded_names(missing, value):
+def test_the_gate_requires_the_hard_coded_names(missing, value):
     items = [node_json("a", register([T4]), offers={missing: value}), node_json("b", register([T4]))]
     built = fleet(items)
     assert built.vgpu.gated == (("a", missing),)
@@ -108,8 +108,7 @@ def test_the_gate_wants_the_hard_coded_names(missing, value):
     assert fleet(items, OPEN).vgpu.gated == ()
 
 
-def test_the_gate_applies_with_other_names_too():
-    """A configured count name does not replace the hard-coded one."""
+def test_a_configured_name_does_not_replace_the_hard_coded_one():
     config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     item = node_json("a", register([T4]), offers={names.VGPU_NUMBER: None, "nvidia.com/gpu": "10"})
     assert fleet([item], config=config).vgpu.gated == (("a", names.VGPU_NUMBER),)
@@ -117,7 +116,7 @@ def test_the_gate_applies_with_other_names_too():
     assert shape.allocatable[Role.NUMBER] == 10
 
 
-def test_nodes_whose_cards_the_scheduler_does_not_see_are_left_out():
+def test_nodes_with_an_invalid_annotation_are_ignored():
     built = fleet([node_json("a", "rubbish"), node_json("b", register([T4])[:-20] + ":")])
     assert built.vgpu.shapes == ()
     assert built.nodes == 0
@@ -133,12 +132,12 @@ def test_nodes_whose_cards_the_scheduler_does_not_see_are_left_out():
         {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: 5}}},
     ],
 )
-def test_a_node_without_cards_is_left_out(raw):
+def test_a_node_without_cards_is_ignored(raw):
     assert read_node(raw, CONFIG) is None
 
 
 @pytest.mark.parametrize("status", [None, [], {}, {"allocatable": None}, {"allocatable": [1]}])
-def test_a_node_that_offers_nothing(status):
+def test_a_node_without_allocatable_amounts_is_read(status):
     raw = {"metadata": {"annotations": {names.NODE_VGPU_REGISTER: "x"}}, "status": status}
     node = read_node(raw, CONFIG)
     assert (node.name, node.annotations, node.allocatable) == ("", {names.NODE_VGPU_REGISTER: "x"}, {})
@@ -149,7 +148,7 @@ def test_only_the_needed_resources_are_kept():
     assert node.allocatable == {names.VGPU_NUMBER: 100, names.VGPU_MEMORY: 10**6, names.VGPU_CORES: 1000}
 
 
-def test_slots_are_kept_where_uuids_are_read():
+def test_slots_are_kept_if_the_scheduler_reads_uuids():
     items = [node_json("a", register([T4, T4], prefix="A")), node_json("b", register([A100], prefix="B"))]
     slots = fleet(items, MASTER).vgpu.slots
     assert {uuid: [(s.shape, s.node, s.position) for s in found] for uuid, found in slots.items()} == {
@@ -178,7 +177,7 @@ def test_declared_shapes_come_after_the_real_ones():
 
 
 @given(fleets(), st.randoms(use_true_random=False))
-def test_the_order_of_nodes_means_nothing(items, order):
+def test_the_order_of_nodes_does_not_matter(items, order):
     shuffled = list(items)
     order.shuffle(shuffled)
     for target in (GATED, MASTER):
@@ -204,7 +203,7 @@ def test_slots_point_at_their_cards(items):
             assert any(e.startswith(f"{uuid},") and f",{card.memory},{card.type}," in e for e in text.split(":"))
 
 
-def test_the_digest_follows_the_shapes():
+def test_the_digest_depends_on_the_shapes():
     items = recorded("mixed.yaml")
     digest = fleet(items).digest
     assert fleet(items).digest == digest
@@ -218,12 +217,12 @@ def test_the_digest_follows_the_shapes():
 
 
 @given(st.dictionaries(st.sampled_from(["metadata", "status", "spec"]), json_values))
-def test_any_json_is_a_node_or_none(raw):
+def test_any_json_is_read(raw):
     node = read_node(raw, CONFIG)
     assert node is None or fleet([raw]).nodes in (0, 1)
 
 
-def test_a_large_fleet_of_many_kinds_stays_quick():
+def test_a_large_fleet_of_many_kinds_is_built_quickly():
     order = random.Random(7)
     items = [
         node_json(f"n{i}", register([order.choice([T4, A100]) for _ in range(8)], prefix=f"G{i}")) for i in range(3000)

@@ -1,4 +1,4 @@
-"""Gangs against a naive search that tries every order of the pods and every choice of cards."""
+"""Gangs, compared with a naive search that tries every order of the pods and every choice of cards."""
 
 from collections import Counter
 from dataclasses import replace
@@ -26,7 +26,7 @@ T4 = Card("NVIDIA-T4", 16, 4)
 
 
 def fleet_of(*kinds):
-    """A fleet of (cards, number of such nodes)."""
+    """A fleet from pairs: the cards of a node, and the number of these nodes."""
     shapes, names = [], []
     for number, (cards, count) in enumerate(kinds):
         own = [f"node-{number}-{index}" for index in range(count)]
@@ -52,12 +52,12 @@ def role(needs, needed, replicas=None, *, spread=False, policies=POLICIES):
     return RoleRequest(SliceRequest((), needs, totals, UNCONSTRAINED, policies), needed, replicas or needed, spread)
 
 
-def judged(roles, minimum, kinds, *, by_index=False, steps=PLENTY):
+def verdict_of(roles, minimum, kinds, *, by_index=False, steps=PLENTY):
     return judge_gang(GangRequest(tuple(roles), minimum, by_index), fleet_of(*kinds), SearchBudget(steps))
 
 
 def placements(node, needs):
-    """Every use of a node's cards after these containers, each on every choice of cards."""
+    """The use of a node's cards after these containers, for every choice of cards."""
     if not needs:
         yield node
         return
@@ -107,7 +107,7 @@ amounts = st.builds(
 
 
 class Cycles:
-    """Every cycle of the scheduler: the pods in every order that it may have, on every node, by one policy."""
+    """Every cycle of the scheduler: the pods in every possible order, on every node, with one policy."""
 
     def __init__(self, roles, minimum, kinds, policy, *, by_index):
         self.roles, self.minimum, self.policy, self.by_index = roles, minimum, policy, by_index
@@ -155,24 +155,24 @@ small_cards = st.sampled_from([Card("NVIDIA-A", 16, 2), Card("NVIDIA-B", 8, 3), 
 
 @examples(200)
 @given(gangs(small_cards))
-def test_the_verdict_is_that_of_a_naive_search(gang):
+def test_the_verdict_equals_that_of_a_naive_search(gang):
     kinds, roles, minimum = gang
-    verdict = judged(roles, minimum, kinds)
+    verdict = verdict_of(roles, minimum, kinds)
     assert (not isinstance(verdict, NeverStarts)) == Naive(roles, minimum).starts(kinds)
 
 
 @examples(100)
 @given(gangs(small_cards | mig_cards, containers=2))
-def test_no_gang_that_can_start_is_refused(gang):
+def test_a_gang_that_can_start_is_never_refused(gang):
     kinds, roles, minimum = gang
-    verdict = judged(roles, minimum, kinds)
+    verdict = verdict_of(roles, minimum, kinds)
     if isinstance(verdict, NeverStarts):
         assert not Naive(roles, minimum).starts(kinds)
 
 
 @st.composite
 def tight_gangs(draw):
-    """Two roles that just fit: each takes what the other leaves."""
+    """Two roles that nearly fill the nodes."""
     cards = draw(st.lists(small_cards, min_size=2, max_size=4))
     few = st.builds(Need, st.integers(1, 2), st.sampled_from([None, 4, 5, 8]), st.sampled_from([0, 50, 100]))
     policies = (draw(st.sampled_from(POLICIES)),)
@@ -183,9 +183,9 @@ def tight_gangs(draw):
 
 @examples(300)
 @given(tight_gangs(), st.booleans())
-def test_an_order_is_missed_exactly_if_no_cycle_starts_the_gang(gang, by_index):
+def test_a_gang_starts_tightly_exactly_if_no_cycle_starts_it(gang, by_index):
     kinds, roles, minimum = gang
-    verdict = judged(roles, minimum, kinds, by_index=by_index)
+    verdict = verdict_of(roles, minimum, kinds, by_index=by_index)
     if not isinstance(verdict, NeverStarts):
         (policy,) = roles[0].request.policies
         starts = Cycles(roles, minimum, kinds, policy, by_index=by_index).start()
@@ -194,51 +194,51 @@ def test_an_order_is_missed_exactly_if_no_cycle_starts_the_gang(gang, by_index):
 
 @examples(100)
 @given(gangs(small_cards | mig_cards, containers=2), st.booleans(), st.sampled_from([50, 500, PLENTY]))
-def test_no_gang_that_a_cycle_starts_is_called_tight(gang, by_index, steps):
+def test_a_gang_that_a_cycle_starts_never_starts_tightly(gang, by_index, steps):
     kinds, roles, minimum = gang
-    if len(roles) > 1 and judged(roles, minimum, kinds, by_index=by_index, steps=steps) == StartsTightly(None):
+    if len(roles) > 1 and verdict_of(roles, minimum, kinds, by_index=by_index, steps=steps) == StartsTightly(None):
         assert not any(Cycles(roles, minimum, kinds, policy, by_index=by_index).start() for policy in POLICIES)
 
 
-def test_the_scheduler_takes_nothing_back():
+def test_the_scheduler_does_not_move_placed_pods():
     five = role([Need(3, 8, 0)], 5, policies=("default",))
-    assert judged([five], 5, [([T4] * 8, 1)]) == StartsTightly(4)
+    assert verdict_of([five], 5, [([T4] * 8, 1)]) == StartsTightly(4)
 
 
 def test_the_third_pod_of_a_role_comes_after_the_second_of_the_other():
     """Policy spread puts the second small pod on the last empty card, unless all pods of whole cards come first."""
     whole, small = (role([Need(1, memory, 0)], pods, policies=("spread",)) for memory, pods in ((None, 3), (4, 2)))
     kinds = [([T4] * 4, 1)]
-    assert judged([whole, small], 5, kinds) == Starts()
-    assert judged([whole, small], 5, kinds, by_index=True) == StartsTightly(None)
+    assert verdict_of([whole, small], 5, kinds) == Starts()
+    assert verdict_of([whole, small], 5, kinds, by_index=True) == StartsTightly(None)
     elastic = replace(small, needed=1)
-    assert judged([whole, elastic], 4, kinds, by_index=True) == Starts()  # if the second small pod is created late
+    assert verdict_of([whole, elastic], 4, kinds, by_index=True) == Starts()  # if the second small pod is created later
 
 
-def test_a_gang_that_is_too_large_names_what_each_node_holds():
-    found = judged([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2), ([T4] * 4, 1)])
+def test_the_refusal_of_a_gang_lists_how_many_pods_each_node_holds():
+    found = verdict_of([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2), ([T4] * 4, 1)])
     assert found == NeverStarts(0, 2, (("node-0-0", 1), ("node-0-1", 1)))
 
 
 def test_spread_gives_each_pod_cards_of_its_own():
     kinds = [([T4] * 8, 1)]
-    assert judged([role([Need(2, 1, 0)], 5)], 5, kinds) == Starts()
-    assert isinstance(judged([role([Need(2, 1, 0)], 5, spread=True)], 5, kinds), NeverStarts)
+    assert verdict_of([role([Need(2, 1, 0)], 5)], 5, kinds) == Starts()
+    assert isinstance(verdict_of([role([Need(2, 1, 0)], 5, spread=True)], 5, kinds), NeverStarts)
 
 
-def test_without_budget_it_may_start():
-    assert judged([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2)], steps=0) == Starts()
+def test_without_budget_a_gang_starts():
+    assert verdict_of([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2)], steps=0) == Starts()
 
 
 @pytest.mark.parametrize("nodes", [3, 2_500])
-def test_a_gang_of_several_tasks_costs_little(nodes):
+def test_a_gang_of_several_roles_uses_little_of_the_budget(nodes):
     budget = SearchBudget(WORK_LIMIT)
     roles = (role([Need(4, 8, 0)], 3), role([Need(1, 4, 30)], 10), role([Need(2, None, 100)], 2))
     found = judge_gang(GangRequest(roles, 15, by_index=True), fleet_of(*[([T4] * 8, nodes)] * 20), budget)
     assert (found, WORK_LIMIT - budget.left < WORK_LIMIT / 5) == (Starts(), True)
 
 
-def test_a_large_fleet_costs_no_more():
+def test_a_large_fleet_uses_little_of_the_budget():
     budget = SearchBudget(PLENTY)
     roles = [role([Need(1, 1 + number % 16, number)], 1) for number in range(50)]
     assert judge_gang(GangRequest(tuple(roles), 50), fleet_of(*[([T4] * 8, 2_500)] * 20), budget) == Starts()
@@ -247,7 +247,7 @@ def test_a_large_fleet_costs_no_more():
 
 @examples(100)
 @given(gangs(small_cards | mig_cards, roles=3, containers=2), st.booleans())
-def test_a_layout_is_one_that_the_cards_take(gang, by_index):
+def test_the_cards_can_hold_a_layout(gang, by_index):
     kinds, roles, minimum = gang
     request, fleet = GangRequest(tuple(roles), minimum, by_index), fleet_of(*kinds)
     cycle, progress = lay_out(request, fleet, PLENTY)

@@ -1,4 +1,4 @@
-"""Verdicts that the scheduler's own allocation code gave: none may differ."""
+"""Verdicts equal those of the scheduler's own allocation code."""
 
 import json
 from pathlib import Path
@@ -18,13 +18,13 @@ CASES = Path(__file__).parents[2] / "data" / "oracle" / "cases.jsonl"
 MASTER = Target(volcano=(1, 16, 0))
 
 
-@each_case("given", map(json.loads, CASES.read_text().splitlines()), ids=lambda given: given["id"])
-def test_verdicts_are_those_of_the_scheduler(given):
-    config = parse_device_config(given["deviceConfig"], "oracle")
-    nodes = [node for item in given["nodes"] if (node := read_node(item, config)) is not None]
+@each_case("recorded", map(json.loads, CASES.read_text().splitlines()), ids=lambda recorded: recorded["id"])
+def test_verdicts_equal_those_of_the_scheduler(recorded):
+    config = parse_device_config(recorded["deviceConfig"], "oracle")
+    nodes = [node for item in recorded["nodes"] if (node := read_node(item, config)) is not None]
     built = build_fleet(nodes, config, MASTER).vgpu
-    said = {"allow": Fits, "either": FitsTightly, "deny": Never}
-    for case in given["cases"]:
+    verdicts = {"allow": Fits, "either": FitsTightly, "deny": Never}
+    for case in recorded["cases"]:
         view = PodView(case["pod"])
-        asked = slice_request(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
-        assert type(judge(asked, built)) is said[case["expect"]], case["why"]
+        request = slice_request(DevicePod(view, config).vgpu, read_constraints(view, MASTER), MASTER)
+        assert type(judge(request, built)) is verdicts[case["expect"]], case["why"]

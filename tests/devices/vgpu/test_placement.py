@@ -1,4 +1,4 @@
-"""Placement against a naive search that tries everything, written from the scheduler's rules alone."""
+"""Placement, compared with a naive search that is written from the scheduler's rules alone."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -23,7 +23,7 @@ def decide(cards, wanted, steps=PLENTY):
 
 
 def after(card, use, need):
-    """The use (slices, memory, cores) of a card after one more slice, None if it refuses: rule by rule."""
+    """The use (slices, memory, cores) of a card after one more slice; None if the card refuses it."""
     slices, memory, cores = use
     amount = card.memory if need.memory is None else need.memory
     if card.split <= slices:
@@ -48,7 +48,7 @@ def after(card, use, need):
 
 
 def exists(cards, wanted, uses=None):
-    """Try every choice of cards for every container, in the order of the containers."""
+    """Whether a placement exists; tries every choice of cards for each container in turn."""
     uses = [card.used for card in cards] if uses is None else uses
     if not wanted:
         return True
@@ -121,7 +121,7 @@ def test_cores_in_order_agree_with_brute_force(cards, wanted):
 
 @thorough
 @given(full_nodes())
-def test_a_node_that_is_filled_to_the_brim(node):
+def test_a_pod_that_fills_a_node_is_placed(node):
     cards, wanted = node
     assert decide(cards, wanted) is expected(cards, wanted)
     assert decide(cards, wanted) is not Placement.NEVER
@@ -129,19 +129,19 @@ def test_a_node_that_is_filled_to_the_brim(node):
 
 @thorough
 @given(nodes_of(hami_cards | mig_cards, largest=3), few_needs, hami_cards | mig_cards, st.integers(0, 3))
-def test_one_more_card_never_makes_it_impossible(cards, wanted, extra, position):
+def test_one_more_card_never_makes_a_placement_impossible(cards, wanted, extra, position):
     if decide(cards, wanted) is not Placement.NEVER:
         assert decide([*cards[:position], extra, *cards[position:]], wanted) is not Placement.NEVER
 
 
 @given(nodes_of(hami_cards), few_needs)
-def test_one_container_less_never_makes_it_impossible(cards, wanted):
+def test_one_container_less_never_makes_a_placement_impossible(cards, wanted):
     if len(wanted) > 1 and decide(cards, wanted) is not Placement.NEVER:
         assert decide(cards, wanted[:-1]) is not Placement.NEVER
 
 
 @given(nodes_of(hami_cards), few_needs, st.integers(1, 60))
-def test_a_small_budget_gives_the_same_answer_or_none(cards, wanted, steps):
+def test_a_small_budget_gives_the_same_verdict_or_unknown(cards, wanted, steps):
     assert decide(cards, wanted, steps) in (decide(cards, wanted), Placement.UNKNOWN)
 
 
@@ -171,7 +171,7 @@ CARD = Card("NVIDIA-A", 100, 10)
         ([101], Placement.NEVER),
     ],
 )
-def test_cores_on_one_card(cores, placement):
+def test_cores_of_one_card_are_shared_in_order(cores, placement):
     assert decide([CARD], [Need(1, 1, each) for each in cores]) is placement
 
 
@@ -196,7 +196,7 @@ def test_an_amount_is_needed_on_every_card():
     ],
 )
 def test_every_policy_of_the_scheduler_is_tried(policy, memories, amounts):
-    """Each of these pods fits under one policy alone."""
+    """Each of these pods fits under one policy only."""
     cards = [Card("NVIDIA-A", memory, 2) for memory in memories]
     wanted = [Need(number, memory, 0) for number, memory in amounts]
     assert [each for each in ("", "binpack", "spread") if greedy(cards, wanted, each)] == [policy]
@@ -204,8 +204,8 @@ def test_every_policy_of_the_scheduler_is_tried(policy, memories, amounts):
 
 
 @pytest.mark.parametrize("policy", ["", "binpack", "spread"])
-def test_an_order_that_the_scheduler_misses_is_reported(policy):
-    """10 belongs on the small card and 15 and 20 on the large ones, which no policy sees when it comes to the 10."""
+def test_a_placement_that_every_policy_misses_is_tight(policy):
+    """The 10 has to go on the small card, but every policy puts it on a large one."""
     large, small = Card("NVIDIA-A", 20, 2), Card("NVIDIA-B", 10, 2)
     cards, wanted = [large, small, large], [Need(1, 10, 0), Need(1, 15, 0), Need(1, 20, 0)]
     assert not greedy(cards, wanted, policy)
@@ -218,7 +218,7 @@ def test_an_order_that_the_scheduler_misses_is_reported(policy):
     [(5000, 10240), (10240, 10240), (10241, 24576), (20000, 24576), (24577, None), (0, 10240)],
 )
 def test_an_idle_card_books_an_instance(need, booked):
-    """Groups in order, in a group the smallest instance that is large enough."""
+    """The first group with a sufficient instance counts, and its smallest sufficient instance."""
     groups = (Geometry("group1", (Instance("1g", 10240, 2),)), Geometry("group2", (Instance("2g", 24576, 1),)))
     assert Card("NVIDIA-A100", 40960, 7, groups).booked(need) == booked
     mixed = (Geometry("group3", (Instance("2g", 24576, 1), Instance("1g", 10240, 1))),)

@@ -1,4 +1,4 @@
-"""The search for a placement: every layout of a card, against brute force; and nothing ordinary is too hard for it."""
+"""The search for a placement, compared with brute force; pods of realistic size get a verdict."""
 
 from itertools import product
 
@@ -22,8 +22,8 @@ any_nodes = nodes_of(hami_cards) | nodes_of(mig_cards)
 few_needs = st.lists(needs, min_size=1, max_size=4)
 
 
-def held(card, wanted):
-    """Every set of containers that one card can serve together, by their indexes."""
+def possible_sets(card, wanted):
+    """Every set of containers that one card can hold together, as indexes."""
     found = []
     for chosen in product((False, True), repeat=len(wanted)):
         use = (0, 0, 0)
@@ -39,14 +39,14 @@ def held(card, wanted):
 def test_layouts_are_what_a_card_can_hold(card, wanted):
     groups = groups_of(wanted, [card])
     layouts = largest_layouts(card, groups, SearchBudget(PLENTY))
-    sets = held(card, wanted)
+    sets = possible_sets(card, wanted)
     assert max(map(sum, layouts)) == max(map(len, sets))
     for layout in layouts:
         assert not any(
             other != layout and all(few <= many for few, many in zip(layout, other, strict=True)) for other in layouts
         )
     counted = {tuple(sum(wanted[index] == need for index in each) for need, _ in groups) for each in sets}
-    if len({need for need, _ in groups}) == len(groups):  # no need stands in two groups
+    if len({need for need, _ in groups}) == len(groups):  # no need is in two groups
         covered = {each for layout in layouts for each in product(*[range(slices + 1) for slices in layout])}
         assert covered == counted
 
@@ -59,14 +59,14 @@ def test_the_search_agrees_with_brute_force(cards, wanted):
 
 @thorough
 @given(full_nodes())
-def test_the_search_finds_how_a_node_was_filled(node):
+def test_the_search_finds_the_placement_of_a_full_node(node):
     cards, wanted = node
     assert placement_exists(count_kinds(cards), wanted, SearchBudget(PLENTY)) is True
 
 
 @thorough
 @given(any_nodes, few_needs, st.data())
-def test_the_bound_is_sound_whatever_the_weights(cards, wanted, data):
+def test_the_bound_is_sound_for_all_weights(cards, wanted, data):
     groups = groups_of(wanted, cards)
     layouts = [largest_layouts(card, groups, SearchBudget(PLENTY)) for card in cards]
     supply = {each: layouts.count(each) for each in layouts}
@@ -78,19 +78,19 @@ def test_the_bound_is_sound_whatever_the_weights(cards, wanted, data):
 
 @thorough
 @given(any_nodes, few_needs, st.integers(1, 300))
-def test_a_small_budget_gives_the_same_answer_or_none(cards, wanted, steps):
+def test_a_small_budget_gives_the_same_result_or_none(cards, wanted, steps):
     assert placement_exists(count_kinds(cards), wanted, SearchBudget(steps)) in (exists(cards, wanted), None)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 50))
-def test_eight_containers_on_sixteen_cards_always_get_an_answer(first):
+def test_eight_containers_on_sixteen_cards_always_get_a_verdict(first):
     for seed in range(first, first + 50):
         cards, wanted = hard_case(seed)
         verdict = place(tuple(cards), count_kinds(cards), tuple(wanted), SearchBudget(WORK_LIMIT))
         assert verdict is not Placement.UNKNOWN, seed
 
 
-def test_a_case_that_no_single_sum_refuses():
+def test_a_pod_that_fits_every_total_can_be_impossible():
     """Each card takes the 20 alone or one of the 16s with smaller ones, and every card is needed for a 16."""
     wanted = [Need(16, 9, 0), Need(1, 19, 0), Need(4, 3, 30), Need(1, 5, 35)]
     card = Card("NVIDIA-A", 20, 10)
@@ -99,7 +99,7 @@ def test_a_case_that_no_single_sum_refuses():
     assert placement_exists([(card, 17)], wanted, SearchBudget(WORK_LIMIT)) is True
 
 
-def test_equal_containers_are_one_group_and_cost_no_more():
+def test_equal_containers_are_searched_as_one_group():
     cards = [(Card("NVIDIA-A", 100, 10), 8)]
     budget = SearchBudget(WORK_LIMIT)
     assert placement_exists(cards, [Need(1, 34, 0)] * 17, budget) is False

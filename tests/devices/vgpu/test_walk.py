@@ -1,4 +1,4 @@
-"""The walk that explanations tell is the walk that decides."""
+"""Explanations show the walk that the engine decides by."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ uses = st.tuples(st.integers(0, 3), st.integers(0, 100), st.sampled_from([0, 40,
 
 
 @given(card=cards, used=uses, need=needs)
-def test_a_refusal_has_a_name_and_only_a_refusal(card, used, need):
+def test_a_card_has_a_refusal_exactly_if_it_does_not_take_the_slice(card, used, need):
     assert (refusal(card, used, need) is None) == (takes(card, used, need) is not None)
 
 
@@ -27,7 +27,7 @@ def test_a_refusal_has_a_name_and_only_a_refusal(card, used, need):
     wanted=st.lists(needs, min_size=1, max_size=4),
     order=st.sampled_from([*ORDERS.values()]),
 )
-def test_it_ends_where_the_scheduler_does(owned, wanted, order):
+def test_the_walk_ends_as_that_of_the_scheduler(owned, wanted, order):
     found = walk(owned, wanted, order, [None] * len(owned))
     assert (None if isinstance(found, Stuck) else found) == greedy(owned, wanted, order, [EMPTY] * len(owned))
     if not isinstance(found, Stuck):
@@ -39,7 +39,7 @@ def test_it_ends_where_the_scheduler_does(owned, wanted, order):
     excluded=st.sets(st.integers(0, 4)),
     wanted=st.lists(needs, min_size=1, max_size=4),
 )
-def test_excluded_cards_are_as_if_they_were_not_there(owned, excluded, wanted):
+def test_excluded_cards_are_skipped(owned, excluded, wanted):
     reasons = [Reason.TYPE if at in excluded else None for at in range(len(owned))]
     left = [card for at, card in enumerate(owned) if at not in excluded]
     without = greedy(left, wanted, ORDERS["default"], [EMPTY] * len(left))
@@ -49,7 +49,7 @@ def test_excluded_cards_are_as_if_they_were_not_there(owned, excluded, wanted):
         assert found == greedy(owned, wanted, ORDERS["default"], [EMPTY] * len(owned), frozenset(excluded))
 
 
-def test_each_test_can_refuse():
+def test_each_check_can_refuse():
     card, mig = Card("NVIDIA-T4", 100, 2), Card("NVIDIA-A100", 100, 2, GEOMETRIES)
     assert refusal(card, (2, 0, 0), Need(1, 1, 0)) is Reason.SPLIT
     assert refusal(card, (1, 60, 0), Need(1, 41, 0)) is Reason.MEMORY
