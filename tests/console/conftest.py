@@ -5,6 +5,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 import pytest
+from flask import Flask
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 
 from webhook.audit.follower import LogFollower
 from webhook.console.app import create_app
@@ -18,6 +21,22 @@ from webhook.settings.sources import SettingStatus, SourceStatus
 
 OPEN: list[LogFollower] = []  # logs of a test, closed behind it
 READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
+
+
+class CompiledTemplates(BytecodeCache):
+    """The code of templates, compiled once for all applications of a process: nearly every test makes one."""
+
+    def __init__(self):
+        self._codes = {}
+
+    def load_bytecode(self, bucket: Bucket):
+        bucket.code = self._codes.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket):
+        self._codes[bucket.key, bucket.checksum] = bucket.code
+
+
+Flask.jinja_options = {"bytecode_cache": CompiledTemplates()}
 
 
 @dataclass
