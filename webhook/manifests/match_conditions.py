@@ -92,6 +92,8 @@ def _values(root: str, steps: Sequence[str], variables: Sequence[str]) -> str:
 
 def _folded(expression: str) -> str:
     """A long expression on several lines."""
+    if len(expression) <= WIDTH and "\n" not in expression:
+        return expression
     return textwrap.fill(expression, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 

@@ -45,12 +45,17 @@ def matched(entry: Object) -> Object:
 def read(variables: Iterable[tuple[str, str]], last: str) -> list[Object]:
     """The variables that the last expression reads, or that others need for it; in order, as an admission policy has them."""
     found: list[Object] = []
-    texts = f"{last} "
+    needed = _read_in(last)
     for name, expression in reversed(list(variables)):
-        if re.search(rf"\bvariables\.{name}\b", texts):
+        if name in needed:
             found.insert(0, {"name": name, "expression": expression})
-            texts += f"{expression} "
+            needed |= _read_in(expression)
     return found
+
+
+def _read_in(expression: str) -> set[str]:
+    """The names of the variables that an expression reads."""
+    return set(re.findall(r"\bvariables\.(\w+)", expression))
 
 
 def annotations_of(owner: str) -> str:
