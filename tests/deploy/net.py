@@ -1,6 +1,5 @@
 """The net, evaluated as the API server evaluates it: conditions, then variables, then validations."""
 
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -70,6 +69,30 @@ _VARIABLES = ("object", "oldObject", "request", "variables")
 CEL = cel.NewEnv(variables=dict.fromkeys(_VARIABLES, cel.Type.DYN), extensions=[strings.ExtStrings(), _KUBERNETES])
 
 
+@cache
+def _compile(expression: str) -> Any:
+    """Nets of different settings have most expressions in common."""
+    return CEL.compile(expression)
+
+
+class Expression:
+    """A compiled expression."""
+
+    def __init__(self, text: str) -> None:
+        self._compiled = _compile(text)
+        self._reads = set(re.findall(r"\bvariables\.(\w+)", text))
+
+    def value(self, data: Json, what: str) -> Any:
+        """Its value, which is no error.
+
+        It is given only the variables that it reads: the library converts all that it is given, each time.
+        """
+        variables = {name: value for name, value in data["variables"].items() if name in self._reads}
+        found = self._compiled.eval(data=data | {"variables": variables})
+        assert found.type() != cel.Type.ERROR, f"{what}: {found.value()}"
+        return found.plain_value()
+
+
 OTHER_WORDS = ["percentage-unresolved"]  # whose sentence names the nodes
 
 
@@ -89,52 +112,45 @@ class AdmissionPolicy:
     """
 
     entry: Entry
-    variables: list[tuple[str, Any]]
-    expression: Any
-    message: Any
+    variables: list[tuple[str, Expression]]
+    expression: Expression
+    message: Expression
 
     def refusal(self, request: Json) -> str:
         """The message of the refusal; empty if the request passes."""
         if not self.entry.takes(request):
             return ""
         data = _evaluated(self.variables, request)
-        passes = _value(self.expression, data, "the validation")
+        passes = self.expression.value(data, "the validation")
         assert isinstance(passes, bool)
-        return "" if passes else str(_value(self.message, data, "the message"))
+        return "" if passes else str(self.message.value(data, "the message"))
 
 
-def _evaluated(variables: list[tuple[str, Any]], request: Json) -> Json:
+def _evaluated(variables: list[tuple[str, Expression]], request: Json) -> Json:
     """What expressions read, with the variables in their order."""
     known: Json = {}
     data = {"object": request.get("object"), "oldObject": request.get("oldObject"), "request": request}
+    data["variables"] = known
     for name, expression in variables:
-        known[name] = _value(expression, data | {"variables": known}, name)
-    return data | {"variables": known}
-
-
-def _value(expression: Any, data: Json, what: str) -> Any:
-    found = expression.eval(data=data)
-    assert found.type() != cel.Type.ERROR, f"{what}: {found.value()}"
-    return found.plain_value()
+        known[name] = expression.value(data, name)
+    return data
 
 
 def compiled(policies: list[Json]) -> list[AdmissionPolicy]:
     """Compile every expression of some admission policies."""
-    return [_compiled(json.dumps(one)) for one in policies if one["kind"] == "ValidatingAdmissionPolicy"]
+    return [_compiled(one) for one in policies if one["kind"] == "ValidatingAdmissionPolicy"]
 
 
-@cache
-def _compiled(document: str) -> AdmissionPolicy:
-    policy = json.loads(document)
+def _compiled(policy: Json) -> AdmissionPolicy:
     spec = policy["spec"]
     (validation,) = spec["validations"]
     webhook = spec["matchConstraints"] | {
         "name": policy["metadata"]["name"],
         "rules": spec["matchConstraints"]["resourceRules"],
     }
-    entry = Entry(webhook, [CEL.compile(each["expression"]) for each in spec["matchConditions"]])
-    variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
-    expression, message = (CEL.compile(validation[key]) for key in ("expression", "messageExpression"))
+    entry = Entry(webhook, [_compile(each["expression"]) for each in spec["matchConditions"]])
+    variables = [(each["name"], Expression(each["expression"])) for each in spec["variables"]]
+    expression, message = (Expression(validation[key]) for key in ("expression", "messageExpression"))
     return AdmissionPolicy(entry, variables, expression, message)
 
 
@@ -144,18 +160,18 @@ class Repairs:
     def __init__(self, config: DeviceConfig, policy: Policy) -> None:
         spec = repairing_policy(config, policy)[0]["spec"]
         webhook = spec["matchConstraints"] | {"name": "repair", "rules": spec["matchConstraints"]["resourceRules"]}
-        self._entry = Entry(webhook, [CEL.compile(each["expression"]) for each in spec["matchConditions"]])
-        self._variables = [(each["name"], CEL.compile(each["expression"])) for each in spec["variables"]]
+        self._entry = Entry(webhook, [_compile(each["expression"]) for each in spec["matchConditions"]])
+        self._variables = [(each["name"], Expression(each["expression"])) for each in spec["variables"]]
         (mutation,) = spec["mutations"]
         patch = re.sub(r'JSONPatch\{op: ("\w+"), path: ', r'{"op": \1, "path": ', mutation["jsonPatch"]["expression"])
-        self._patch = CEL.compile(patch.replace(", value: ", ', "value": '))
+        self._patch = Expression(patch.replace(", value: ", ', "value": '))
 
     def patches(self, request: Json) -> list[Json]:
         """The JSON patch that the API server makes."""
         if not self._entry.takes(request):
             return []
         data = _evaluated(self._variables, request)
-        found: list[Json] = _value(self._patch, data, "the patch")
+        found: list[Json] = self._patch.value(data, "the patch")
         return found
 
 

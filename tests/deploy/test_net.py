@@ -2,6 +2,8 @@
 
 import copy
 import json
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import jsonpatch
@@ -111,8 +113,11 @@ def both(policy: dict[str, Any], where: Cluster = USUAL, net: str = "static") ->
     return Both(where.snapshot, parse_policy(policy, "policy"), net)
 
 
-STRICTLY, IN_NAMESPACES, DEFAULTS, ELSEWHERE = both(STRICT), both(MANY), both({}), both(OLD, RENAMED)
-ISOLATING = both(STRICT, net="isolation")
+# Compiled when a test needs them, not by each process that only collects the tests.
+strictly, in_namespaces, defaults, elsewhere, isolating = (
+    cache(partial(both, *settings))
+    for settings in ((STRICT,), (MANY,), ({},), (OLD, RENAMED), (STRICT, USUAL, "isolation"))
+)
 
 
 OF_PODS = [case for cases in rule_cases.ALL.values() for case in cases if "pod" in case]
@@ -141,38 +146,38 @@ def test_examples(rule: str):
     example = next(row for row in rows() if row.id == rule).example()
     if example.request.kind == "Pod":
         asked = request(example.request.object)
-        STRICTLY.assert_agree(asked)
-        assert (f"{rule}: " in STRICTLY.net.refusal(asked)) == (rule in NETS["static"])
+        strictly().assert_agree(asked)
+        assert (f"{rule}: " in strictly().net.refusal(asked)) == (rule in NETS["static"])
 
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
-@each_case("where", [STRICTLY, DEFAULTS, ELSEWHERE], ids=["strict", "default", "renamed"])
-def test_recorded_reviews(file: Any, where: Both):
+@each_case("where", [strictly, defaults, elsewhere], ids=["strict", "default", "renamed"])
+def test_recorded_reviews(file: Any, where: Callable[[], Both]):
     asked = json.loads(file.read_bytes())["request"]
     if asked["kind"]["kind"] == "Pod":
-        where.assert_agree(asked)
+        where().assert_agree(asked)
 
 
-@given(drawing.hazardous_pods(), st.sampled_from([STRICTLY, STRICTLY, ELSEWHERE, DEFAULTS]))
-def test_new_pods(pod: dict[str, Any], where: Both):
-    where.assert_agree(request(pod))
+@given(drawing.hazardous_pods(), st.sampled_from([strictly, strictly, elsewhere, defaults]))
+def test_new_pods(pod: dict[str, Any], where: Callable[[], Both]):
+    where().assert_agree(request(pod))
 
 
-@given(drawing.faulty_pods(), st.sampled_from([STRICTLY, STRICTLY, ELSEWHERE, DEFAULTS, ISOLATING]))
-def test_faulty_pods(pod: dict[str, Any], where: Both):
-    where.assert_agree(request(pod))
+@given(drawing.faulty_pods(), st.sampled_from([strictly, strictly, elsewhere, defaults, isolating]))
+def test_faulty_pods(pod: dict[str, Any], where: Callable[[], Both]):
+    where().assert_agree(request(pod))
 
 
 @given(drawing.hazardous_pods() | drawing.faulty_pods(), st.sampled_from(NAMESPACES))
 def test_namespaces(pod: dict[str, Any], namespace: str):
-    IN_NAMESPACES.assert_agree(request(pod, namespace=namespace))
+    in_namespaces().assert_agree(request(pod, namespace=namespace))
 
 
 @given(drawing.hazardous_pods(), drawing.hazardous_pods(), st.sampled_from(["alice", DEFAULT_TRUSTED_USERS[0]]))
 def test_updates(old: dict[str, Any], new: dict[str, Any], user: str):
     """Of annotations: the API server lets no such update add containers."""
     new = new | {"spec": old["spec"]}
-    for where in (STRICTLY, IN_NAMESPACES):
+    for where in (strictly(), in_namespaces()):
         where.assert_agree(request(new, "UPDATE", oldObject=old, userInfo={"username": user}))
 
 
@@ -180,7 +185,7 @@ def test_updates(old: dict[str, Any], new: dict[str, Any], user: str):
 def test_ephemeral_containers(old: dict[str, Any], debugging: dict[str, Any]):
     added = [{**container, "name": f"debug-{i}"} for i, container in enumerate(debugging["spec"]["containers"] or [])]
     spec = old["spec"] | {"ephemeralContainers": [*old["spec"].get("ephemeralContainers", []), *added]}
-    STRICTLY.assert_agree(request(old | {"spec": spec}, "UPDATE", oldObject=old, subResource="ephemeralcontainers"))
+    strictly().assert_agree(request(old | {"spec": spec}, "UPDATE", oldObject=old, subResource="ephemeralcontainers"))
 
 
 @pytest.mark.parametrize(
@@ -193,14 +198,14 @@ def test_ephemeral_containers(old: dict[str, Any], debugging: dict[str, Any]):
 )
 def test_what_is_too_large_is_refused_unread(container: dict[str, Any]):
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, **container)
-    assert STRICTLY.net.refusal(request(pod)).startswith("pod-too-large: ")
+    assert strictly().net.refusal(request(pod)).startswith("pod-too-large: ")
 
 
 def test_nothing_is_refused_where_no_rule_of_the_net_denies():
     off = both({"rules": dict.fromkeys(DEFAULT_LEVELS, "warn")})
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, securityContext={"privileged": True})
     assert off.assert_agree(request(pod)) == ""
-    assert "privileged-device: " in STRICTLY.assert_agree(request(pod))
+    assert "privileged-device: " in strictly().assert_agree(request(pod))
 
 
 class Repairing:
@@ -240,8 +245,8 @@ def _filled(pod: Any) -> dict[str, Any]:
 
 DEFAULTED = {"defaultGPUNum": 2, "defaultMemory": 1000, "defaultCores": 10, "resourceCountName": names.NVIDIA_GPU}
 REPAIRING = [
-    Repairing({}, {}),
-    Repairing(
+    ({}, {}),
+    (
         DEFAULTED,
         {
             "toleration": {"key": "gpu", "operator": "Equal", "value": "a"},
@@ -249,18 +254,23 @@ REPAIRING = [
             "schedulerNames": ["volcano-gpu"],
         },
     ),
-    Repairing(DEFAULTED, MANY | {"repairs": {"default-number": "off"}}),
-    Repairing({}, {"toleration": None, "repairs": {"limits-from-requests": "off"}}),
+    (DEFAULTED, MANY | {"repairs": {"default-number": "off"}}),
+    ({}, {"toleration": None, "repairs": {"limits-from-requests": "off"}}),
 ]
+
+
+@cache
+def repairing(number: int) -> Repairing:
+    return Repairing(*REPAIRING[number])
 
 
 @given(
     drawing.faulty_pods(),
-    st.sampled_from(REPAIRING),
+    st.sampled_from(range(len(REPAIRING))),
     st.sampled_from([name for name in NAMESPACES if name != "kube-system"]),
 )
-def test_repairs(pod: dict[str, Any], where: Repairing, namespace: str):
-    where.assert_agree(request(pod, namespace=namespace))
+def test_repairs(pod: dict[str, Any], settings: int, namespace: str):
+    repairing(settings).assert_agree(request(pod, namespace=namespace))
 
 
 def test_every_repair_is_in_the_net_or_has_a_reason_why_not():
