@@ -1,4 +1,4 @@
-"""The healthy cluster of tests/data, with certificates of its own, and ways to make it sick."""
+"""The healthy cluster of tests/data with its certificates, and ways to break it."""
 
 import copy
 from base64 import b64encode
@@ -40,7 +40,7 @@ def base64(data):
 
 
 def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
-    """The Secret of a serving certificate; its key is there to be left out."""
+    """The Secret of a serving certificate, with the private key, which the doctor does not keep."""
     leaf = make_leaf(ca or authority(), list(hosts), start, days)
     return {
         "apiVersion": "v1",
@@ -51,7 +51,7 @@ def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
 
 
 def installed():
-    """The configurations and the net as the API server has them, with its own defaults filled in."""
+    """The configurations and the net as the API server returns them, with its defaults."""
     found = copy.deepcopy(configurations(_config(), default_policy()))
     for raw in found:
         raw["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
@@ -87,7 +87,7 @@ def place(raw):
 
 
 def healthy():
-    """All objects of the healthy cluster by place."""
+    """All objects of the healthy cluster by kind, namespace and name."""
     return copy.deepcopy(_healthy())
 
 
@@ -97,13 +97,13 @@ def _healthy():
 
 
 def facts_of(objects, **changes):
-    """Facts of a cluster in which everything may be read."""
+    """Facts of a cluster in which the doctor can read everything."""
     found = {kind: [] for kind in ObjectKind}
     for raw in objects.values():
         found[ObjectKind(raw["kind"])].append(kept(ObjectKind(raw["kind"]), raw))
     facts = Facts(
         now=NOW,
-        objects={kind: tuple(some) for kind, some in found.items()},
+        objects={kind: tuple(listed) for kind, listed in found.items()},
         complete=frozenset((kind, EVERYWHERE) for kind in ObjectKind),
         bound_pods=(),
         readiness=HttpResponse(200, READY),
@@ -115,14 +115,14 @@ def facts_of(objects, **changes):
 
 
 def without(facts, *kinds):
-    """The same facts, but some kinds may not be read."""
+    """The same facts if the doctor is not allowed to read some kinds."""
     refused = {
         (kind, EVERYWHERE): Unread(kind.plural, "403 Forbidden", f"list on {kind.plural}")
         for kind in map(ObjectKind, kinds)
     }
     return replace(
         facts,
-        objects={kind: some for kind, some in facts.objects.items() if (kind, EVERYWHERE) not in refused},
+        objects={kind: listed for kind, listed in facts.objects.items() if (kind, EVERYWHERE) not in refused},
         complete=frozenset(facts.complete - refused.keys()),
         gaps=refused,
         bound_pods=refused.get((ObjectKind.POD, EVERYWHERE), facts.bound_pods),

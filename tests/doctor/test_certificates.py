@@ -1,4 +1,4 @@
-"""What an API server trusts."""
+"""Which certificates an API server trusts."""
 
 from datetime import timedelta
 
@@ -11,35 +11,35 @@ def loaded(*pairs):
     return load(base64(b"".join(pair.certificate for pair in pairs)))
 
 
-def test_a_leaf_is_trusted_by_its_authority_and_by_no_other():
+def test_only_the_authority_of_a_certificate_makes_it_trusted():
     leaf = make_leaf(authority(), [HOST], NOW)
     assert trusted(loaded(leaf), loaded(authority("other"), authority()), NOW)
     assert not trusted(loaded(leaf), loaded(authority("other")), NOW)
 
 
-def test_another_authority_of_the_same_name_is_another():
+def test_another_authority_with_the_same_name_is_not_trusted():
     leaf = make_leaf(authority(), [HOST], NOW)
     assert not trusted(loaded(leaf), loaded(make_ca("vgpu-webhook", NOW)), NOW)
 
 
-def test_the_bundle_may_hold_the_leaf_itself():
+def test_the_bundle_can_contain_the_serving_certificate_itself():
     leaf = make_leaf(authority(), [HOST], NOW)
     assert trusted(loaded(leaf), loaded(leaf), NOW)
 
 
-def test_an_authority_that_has_expired_is_trusted_no_longer():
+def test_an_expired_authority_is_not_trusted():
     old = make_ca("old", NOW - timedelta(days=9), days=10)
     leaf = make_leaf(old, [HOST], NOW - timedelta(days=8), days=30)
     assert trusted(loaded(leaf), loaded(old), NOW)
     assert not trusted(loaded(leaf), loaded(old), NOW + timedelta(days=2))
 
 
-def test_what_the_certificate_is_for():
+def test_the_dns_names_of_a_certificate_are_read():
     assert hosts(loaded(make_leaf(authority(), [HOST, "10.0.0.1"], NOW))[0]) == [HOST]
     assert hosts(loaded(authority())[0]) == []
 
 
-def test_what_cannot_be_read_is_said():
+def test_an_unreadable_certificate_has_a_reason():
     assert load(None) == "is empty"
     assert load("%") == load("aGVsbG8=") == "is not a certificate in PEM"
     assert load("A" * (2 << 20)) == "is too large"

@@ -1,4 +1,4 @@
-"""Each check has cases that are well, sick, and hidden: a healthy cluster, and what is changed in it."""
+"""Each check has cases with the status ok, a problem, and not checked: changes to a healthy cluster."""
 
 import copy
 from dataclasses import replace
@@ -15,24 +15,24 @@ from webhook.doctor.registry import CHECKS, examine
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
 EACH = [(check, case) for check, cases in CASES.items() for case in cases]
-ANSWERS = ("readiness", "metrics")
+RESPONSES = ("readiness", "metrics")
 
 
 def merged(before, change):
-    """A JSON merge patch: null removes."""
+    """The result of a JSON merge patch; null removes a key."""
     if not isinstance(change, dict):
         return copy.deepcopy(change)
-    found = dict(before) if isinstance(before, dict) else {}
+    result = dict(before) if isinstance(before, dict) else {}
     for key, value in change.items():
         if value is None:
-            found.pop(key, None)
+            result.pop(key, None)
         else:
-            found[key] = merged(found.get(key), value)
-    return found
+            result[key] = merged(result.get(key), value)
+    return result
 
 
 def replaced(value, texts):
-    """The same with other texts, keys included."""
+    """A value with some texts replaced, in keys, too."""
     if isinstance(value, dict):
         return {replaced(key, texts): replaced(item, texts) for key, item in value.items()}
     if isinstance(value, list):
@@ -45,11 +45,11 @@ def replaced(value, texts):
 
 
 def facts_for(case):
-    """The facts of a healthy cluster, changed as the case says."""
+    """The facts of a healthy cluster with the changes of the case."""
     objects = healthy()
-    for place, copied in case.get("copy", {}).items():
-        namespace = copied.split("/")[1]
-        objects[copied] = merged(objects[place], {"metadata": {"namespace": namespace}})
+    for place, copy_place in case.get("copy", {}).items():
+        namespace = copy_place.split("/")[1]
+        objects[copy_place] = merged(objects[place], {"metadata": {"namespace": namespace}})
     for place, texts in case.get("replace", {}).items():
         changed = replaced(objects[place], texts)
         assert changed != objects[place] or texts == {}, f"nothing to replace in {place}"
@@ -61,37 +61,43 @@ def facts_for(case):
     for place, change in case.get("entry", {}).items():
         objects[place]["webhooks"][0] = merged(objects[place]["webhooks"][0], change)
     if "secret" in case:
-        told = case["secret"]
-        start = NOW - timedelta(days=told.get("age", 0)) + timedelta(minutes=5 if told.get("age", 0) < 0 else 0)
-        ca = authority(told["authority"]) if "authority" in told else None
-        fresh = secret(told.get("days", 90), told.get("hosts", ["vgpu-webhook.vgpu-webhook.svc"]), ca, start)
+        certificate = case["secret"]
+        start = (
+            NOW
+            - timedelta(days=certificate.get("age", 0))
+            + timedelta(minutes=5 if certificate.get("age", 0) < 0 else 0)
+        )
+        ca = authority(certificate["authority"]) if "authority" in certificate else None
+        fresh = secret(
+            certificate.get("days", 90), certificate.get("hosts", ["vgpu-webhook.vgpu-webhook.svc"]), ca, start
+        )
         objects["Secret/vgpu-webhook/vgpu-webhook-tls"] = fresh
     for place in case.get("remove", []):
         del objects[place]
     hidden = case.get("unread", [])
-    facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in ANSWERS if name in case})
-    facts = without(facts, *[kind for kind in hidden if kind not in ANSWERS])
-    gone = {name: Unread(name, "403 Forbidden", "get on it") for name in ANSWERS if name in hidden}
+    facts = facts_of(objects, **{name: HttpResponse(**case[name]) for name in RESPONSES if name in case})
+    facts = without(facts, *[kind for kind in hidden if kind not in RESPONSES])
+    gone = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES if name in hidden}
     return replace(facts, **gone)
 
 
-def lines_of(check, facts):
+def results_of(check, facts):
     return [result for result in examine(facts, RENDER) if result.check == check]
 
 
 @each_case("check,case", EACH)
 def test_a_check_gives_the_expected_result(check, case):
-    lines = lines_of(check, facts_for(case))
+    results = results_of(check, facts_for(case))
     expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
-    assert list(dict.fromkeys(line.status.value for line in lines)) == expected
-    told = " ".join(f"{line.message} | {line.remedy}" for line in lines)
-    for words in [case["says"]] if isinstance(case.get("says"), str) else case.get("says", []):
-        assert words in told
-    for line in lines:
-        assert bool(line.remedy) is (line.status is not Status.OK), "what is wrong comes with a remedy"
+    assert list(dict.fromkeys(result.status.value for result in results)) == expected
+    text = " ".join(f"{result.message} | {result.remedy}" for result in results)
+    for part in [case["contains"]] if isinstance(case.get("contains"), str) else case.get("contains", []):
+        assert part in text
+    for result in results:
+        assert bool(result.remedy) is (result.status is not Status.OK), "every problem has a remedy"
 
 
-def test_every_check_has_a_case_that_is_well_one_that_is_sick_and_one_that_is_hidden():
+def test_every_check_has_cases_for_ok_a_problem_and_not_checked():
     assert CASES.keys() == CHECKS.keys()
     for check, cases in CASES.items():
         seen = set()
@@ -101,11 +107,11 @@ def test_every_check_has_a_case_that_is_well_one_that_is_sick_and_one_that_is_hi
         assert seen & {"broken", "warning"}, check
 
 
-def test_the_healthy_cluster_is_healthy():
-    assert {told.status for told in examine(facts_of(healthy()), RENDER)} == {Status.OK}
+def test_all_checks_pass_in_the_healthy_cluster():
+    assert {result.status for result in examine(facts_of(healthy()), RENDER)} == {Status.OK}
 
 
-def test_of_a_cluster_in_which_nothing_may_be_read_nothing_is_claimed():
-    nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in ANSWERS}
+def test_nothing_is_checked_in_a_cluster_that_the_doctor_cannot_read():
+    nothing = {name: Unread(name, "403 Forbidden", "get on it") for name in RESPONSES}
     facts = replace(without(facts_of(healthy()), *ObjectKind), **nothing)
-    assert {told.status for told in examine(facts, RENDER)} == {Status.UNCHECKED}
+    assert {result.status for result in examine(facts, RENDER)} == {Status.UNCHECKED}

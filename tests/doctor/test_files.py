@@ -1,4 +1,4 @@
-"""Facts from files in any layout, and what an absence says."""
+"""Facts from files in any layout, and what an absent object means."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.doctor.cluster import HEALTHY, NOW, RENDER, healthy, secret
-from tests.doctor.test_checks import lines_of
+from tests.doctor.test_checks import results_of
 from webhook.doctor.check import Status
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.gather import facts_from_files
@@ -19,15 +19,19 @@ from webhook.errors import ConfigError
 @pytest.fixture
 def read(tmp_path):
     def read():
-        facts, complaints = facts_from_files([tmp_path], NOW, None)
-        assert complaints == []
+        facts, errors = facts_from_files([tmp_path], NOW, None)
+        assert errors == []
         return facts
 
     return read
 
 
-def lines(facts):
-    return {told.check: told for told in examine(facts, RENDER) if told.check not in ("webhook-ready", "failed-open")}
+def results(facts):
+    return {
+        result.check: result
+        for result in examine(facts, RENDER)
+        if result.check not in ("webhook-ready", "failed-open")
+    }
 
 
 def dump(path, value):
@@ -35,28 +39,28 @@ def dump(path, value):
     path.write_text(json.dumps(value) if path.suffix == ".json" else yaml.safe_dump(value))
 
 
-def test_lists_as_kubectl_prints_them(read, tmp_path):
+def test_a_list_as_kubectl_prints_it_is_read(read, tmp_path):
     dump(tmp_path / "all.json", {"kind": "List", "items": list(healthy().values())})
-    assert {line.status for line in lines(read()).values()} == {Status.OK}
+    assert {result.status for result in results(read()).values()} == {Status.OK}
 
 
-def test_one_object_a_file_in_folders(read, tmp_path):
+def test_files_with_one_object_are_read_from_folders(read, tmp_path):
     for number, raw in enumerate(healthy().values()):
         dump(tmp_path / raw["kind"] / f"{number}.yml", raw)
-    found = lines(read())
+    found = results(read())
     for check in ("queues", "other-webhooks", "configuration-writers", "secret-readers", "pod-creators"):
         assert found.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
-    assert {line.status for line in found.values()} == {Status.OK}
+    assert {result.status for result in found.values()} == {Status.OK}
 
 
-def test_a_list_of_one_kind_gives_its_items_the_kind(read, tmp_path):
+def test_the_items_of_a_node_list_are_nodes(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "NodeList", "items": [{"metadata": {"name": "a"}}, "junk"]})
     facts = read()
     assert len(facts.all(ObjectKind.NODE)) == 1
     assert facts.gap(ObjectKind.NODE) is None
 
 
-def test_lists_in_lists_and_streams(read, tmp_path):
+def test_nested_lists_and_streams_are_read(read, tmp_path):
     node = {"kind": "Node", "metadata": {"name": "a"}}
     (tmp_path / "a.yaml").write_text(
         f"{json.dumps({'kind': 'List', 'items': [{'kind': 'List', 'items': [node]}]})}\n---\n{{}}"
@@ -64,13 +68,13 @@ def test_lists_in_lists_and_streams(read, tmp_path):
     assert len(read().all(ObjectKind.NODE)) == 1
 
 
-def test_an_absent_object_is_absent_only_where_a_list_of_its_namespace_was_read(read, tmp_path):
+def test_an_object_is_absent_only_if_a_list_of_its_namespace_is_read(read, tmp_path):
     shutil.copy(HEALTHY / "workloads.yaml", tmp_path)
     dump(tmp_path / "one.yaml", healthy()["ConfigMap/volcano-system/volcano-scheduler-configmap"])
-    assert lines_of("device-config", read())[0].status is Status.UNCHECKED
+    assert results_of("device-config", read())[0].status is Status.UNCHECKED
     other = {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "kube-system"}}
     dump(tmp_path / "list.yaml", {"kind": "List", "items": [other]})
-    assert lines_of("device-config", read())[0].status is Status.BROKEN
+    assert results_of("device-config", read())[0].status is Status.BROKEN
     assert isinstance(read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
     dump(
         tmp_path / "list.yaml",
@@ -81,14 +85,14 @@ def test_an_absent_object_is_absent_only_where_a_list_of_its_namespace_was_read(
 
 def test_a_missing_file_is_reported_with_the_command_that_prints_it(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "Node", "metadata": {"name": "a"}})
-    assert "kubectl get configmaps -A -o yaml" in lines_of("policy", read())[0].remedy
-    assert 'del(.data["tls.key"])' in lines_of("serving-certificate", read())[0].remedy
+    assert "kubectl get configmaps -A -o yaml" in results_of("policy", read())[0].remedy
+    assert 'del(.data["tls.key"])' in results_of("serving-certificate", read())[0].remedy
 
 
 def test_private_keys_are_not_kept(read, tmp_path):
     raw = secret()
     raw["metadata"]["annotations"] = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(raw)}
-    raw["stringData"] = {"tls.key": "words"}
+    raw["stringData"] = {"tls.key": "secret"}
     dump(tmp_path / "secret.yaml", raw)
     (kept,) = read().all(ObjectKind.SECRET)
     assert raw["data"]["tls.key"] not in json.dumps(kept)
@@ -96,27 +100,27 @@ def test_private_keys_are_not_kept(read, tmp_path):
     assert kept.keys() == {"metadata", "data"}
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_rest_looked_at(tmp_path):
+def test_an_unreadable_file_is_named_and_the_others_are_read(tmp_path):
     dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     (tmp_path / "b.yaml").write_text("a: [")
-    facts, complaints = facts_from_files([tmp_path], NOW, None)
+    facts, errors = facts_from_files([tmp_path], NOW, None)
     assert len(facts.all(ObjectKind.NODE)) == 1
-    assert [complaint.startswith(f"{tmp_path / 'b.yaml'}: ") for complaint in complaints] == [True]
+    assert [error.startswith(f"{tmp_path / 'b.yaml'}: ") for error in errors] == [True]
 
 
-def test_other_files_and_pipes_are_left_alone(tmp_path):
+def test_other_files_and_pipes_are_ignored(tmp_path):
     (tmp_path / "notes.txt").write_text("a: [")
     os.mkfifo(tmp_path / "pipe.yaml")
     with pytest.raises(ConfigError, match="no file in this directory"):
         facts_from_files([tmp_path], NOW, None)
 
 
-def test_a_directory_without_manifests(tmp_path):
+def test_an_absent_directory_is_an_error(tmp_path):
     with pytest.raises(ConfigError, match="No such file"):
         facts_from_files([tmp_path / "absent"], NOW, None)
 
 
-def test_more_than_can_be_meant_is_refused(tmp_path, monkeypatch):
+def test_too_many_files_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("webhook.offline.manifests.MAX_FILES", 2)
     for number in range(3):
         dump(tmp_path / f"{number}.yaml", {})
@@ -124,10 +128,10 @@ def test_more_than_can_be_meant_is_refused(tmp_path, monkeypatch):
         facts_from_files([tmp_path], NOW, None)
 
 
-def test_all_files_together_are_bounded(tmp_path, monkeypatch):
+def test_the_total_size_of_the_files_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr("webhook.doctor.gather.MAX_BYTES", 100)
     dump(tmp_path / "a.yaml", {"kind": "Node", "metadata": {"name": "a"}})
     dump(tmp_path / "b.yaml", {"kind": "Node", "metadata": {"name": "b" * 60}})
-    facts, complaints = facts_from_files([tmp_path], NOW, None)
+    facts, errors = facts_from_files([tmp_path], NOW, None)
     assert len(facts.all(ObjectKind.NODE)) == 1
-    assert "larger than" in complaints[0]
+    assert "larger than" in errors[0]

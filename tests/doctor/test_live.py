@@ -1,11 +1,11 @@
-"""Facts from a small API server: the same lines as from objects, and gaps where something may not be read."""
+"""Facts from an API server give the same results as facts from objects; what is forbidden is a gap."""
 
 from dataclasses import replace
 
 import pytest
 
 from tests.doctor.cluster import NOW, READY, RENDER, facts_of, healthy
-from tests.doctor.test_checks import lines_of
+from tests.doctor.test_checks import results_of
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import drop, status
 from webhook.doctor.check import Status
@@ -20,7 +20,7 @@ READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/
 
 
 def text(code, body):
-    """An answer that is no JSON."""
+    """A response that is not JSON."""
     return lambda handler: handler.answer(code, body.encode(), {"Content-Type": "text/plain"})
 
 
@@ -46,23 +46,23 @@ def gather(api, tmp_path):
     return lambda: facts_from_cluster(Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig"))), NOW, None)
 
 
-def told(facts):
-    return [(told.check, told) for told in examine(facts, RENDER)]
+def results(facts):
+    return list(examine(facts, RENDER))
 
 
-def test_a_live_cluster_is_judged_as_its_objects_are(gather):
+def test_a_live_cluster_gives_the_results_of_its_objects(gather):
     facts = gather()
     assert facts.readiness == HttpResponse(200, READY)
-    assert told(facts) == told(replace(facts_of(healthy()), metrics=facts.metrics))
-    assert {line.status for _, line in told(facts)} == {Status.OK}
+    assert results(facts) == results(replace(facts_of(healthy()), metrics=facts.metrics))
+    assert {result.status for result in results(facts)} == {Status.OK}
 
 
 def test_only_the_needed_objects_are_requested(gather, api):
     gather()
-    asked = [seen.path for seen in api.requests]
-    assert [path for path in asked if asked.count(path) > 1] == ["/api/v1/pods"] * 2  # pods that wait, and bound ones
-    assert [path for path in asked if "secrets" in path] == ["/api/v1/namespaces/vgpu-webhook/secrets/vgpu-webhook-tls"]
-    assert {path.split("/")[4] for path in asked if path.endswith("/configmaps")} == {
+    paths = [seen.path for seen in api.requests]
+    assert [path for path in paths if paths.count(path) > 1] == ["/api/v1/pods"] * 2  # pending pods, and bound pods
+    assert [path for path in paths if "secrets" in path] == ["/api/v1/namespaces/vgpu-webhook/secrets/vgpu-webhook-tls"]
+    assert {path.split("/")[4] for path in paths if path.endswith("/configmaps")} == {
         "kube-system",
         "volcano-system",
         "vgpu-webhook",
@@ -74,14 +74,14 @@ def test_no_private_key_is_kept(gather):
     assert secret["data"].keys() == {"tls.crt"}
 
 
-def test_the_namespace_of_the_schedulers_arguments_is_looked_at(gather, api):
+def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_arguments(gather, api):
     objects = healthy()
     conf = objects["ConfigMap/volcano-system/volcano-scheduler-configmap"]
     conf["data"]["volcano-scheduler.conf"] = conf["data"]["volcano-scheduler.conf"].replace(
         "CMNamespace: kube-system", "CMNamespace: gpu"
     )
     put(api, {"": conf})
-    assert [line.status for line in lines_of("device-config", gather())] == [Status.BROKEN]
+    assert [result.status for result in results_of("device-config", gather())] == [Status.BROKEN]
     assert api.asked("/api/v1/namespaces/gpu/configmaps")
 
 
@@ -97,29 +97,29 @@ def test_the_namespace_of_the_schedulers_arguments_is_looked_at(gather, api):
         ("/metrics", "failed-open", "get on the URL /metrics"),
     ],
 )
-def test_what_is_forbidden_is_not_checked(path, check, needs, gather, api):
+def test_a_forbidden_object_is_not_checked(path, check, needs, gather, api):
     api.heal()
     api.fail(path, status(403))
-    (line,) = lines_of(check, gather())
-    assert line.status is Status.UNCHECKED
-    assert "not allowed (403)" in line.message
-    assert line.remedy == f"needs {needs}"
+    (result,) = results_of(check, gather())
+    assert result.status is Status.UNCHECKED
+    assert "not allowed (403)" in result.message
+    assert result.remedy == f"needs {needs}"
 
 
-def test_a_webhook_that_is_not_ready_is_broken(gather, api):
+def test_an_unready_webhook_is_broken(gather, api):
     api.heal()
     api.fail(READYZ, text(503, "not ready: shutting down\n"))
-    (line,) = lines_of("webhook-ready", gather())
-    assert line.status is Status.BROKEN
+    (result,) = results_of("webhook-ready", gather())
+    assert result.status is Status.BROKEN
 
 
-def test_a_secret_that_is_not_there_is_absent(gather, api):
+def test_an_absent_secret_is_broken(gather, api):
     api.delete("/api/v1/namespaces/vgpu-webhook/secrets", "vgpu-webhook-tls")
-    (line,) = lines_of("serving-certificate", gather())
-    assert line.status is Status.BROKEN
+    (result,) = results_of("serving-certificate", gather())
+    assert result.status is Status.BROKEN
 
 
-def test_a_broken_answer_later_on_hides_one_kind_alone(gather, api):
+def test_a_failed_request_leaves_a_gap_for_its_kind_only(gather, api):
     api.fail("/apis/apps/v1/daemonsets", drop)
     facts = gather()
     assert isinstance(facts.gap(ObjectKind.DAEMON_SET), Unread)
@@ -127,7 +127,7 @@ def test_a_broken_answer_later_on_hides_one_kind_alone(gather, api):
 
 
 @pytest.mark.parametrize("fault", [status(401), drop])
-def test_who_cannot_get_in_cannot_look(fault, gather, api):
+def test_an_unreachable_api_server_is_an_error(fault, gather, api):
     api.heal()
     api.fail(".*", fault)
     with pytest.raises(ClusterError):

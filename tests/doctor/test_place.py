@@ -1,14 +1,14 @@
-"""Where the webhook is installed: as its configurations name it, unless the operator names it."""
+"""The service of the webhook: from the configurations, unless the operator names it."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.doctor.test_checks import facts_for, lines_of
+from tests.doctor.test_checks import facts_for, results_of
 from webhook.doctor.check import Status
 from webhook.doctor.setup import service
 
-USUAL = {"it": "is as it should be"}
+USUAL = {"name": "nothing is changed"}
 
 
 @pytest.mark.parametrize(
@@ -19,13 +19,13 @@ USUAL = {"it": "is as it should be"}
         ({"namespace": "gpu-system", "name": "hook"}, ("gpu-system", "hook")),
     ],
 )
-def test_the_operator_comes_first(given, found):
+def test_the_operators_choice_overrides_the_configurations(given, found):
     assert service(replace(facts_for(USUAL), **given)) == found
 
 
-def test_configurations_that_call_another_service():
-    line, *_ = lines_of("webhook-service", replace(facts_for(USUAL), namespace="gpu-system"))
-    assert line.status is Status.BROKEN
-    assert line.message == (
+def test_configurations_that_call_another_service_are_broken():
+    result, *_ = results_of("webhook-service", replace(facts_for(USUAL), namespace="gpu-system"))
+    assert result.status is Status.BROKEN
+    assert result.message == (
         "the webhook configurations call Service vgpu-webhook/vgpu-webhook, not gpu-system/vgpu-webhook"
     )

@@ -1,4 +1,4 @@
-"""Edits and the JSON patch that repeats them."""
+"""Edits of an object, and the JSON patch that repeats them."""
 
 import copy
 import json
@@ -13,20 +13,20 @@ from tests.strategies import json_objects, json_values, keys
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, pointer
 
 
-def drafted(original, *edits):
+def draft_of(original, *edits):
     draft = Draft(original)
     draft.apply(edits)
     return draft
 
 
 def exact(value):
-    """JSON text: to Python 1 == True, to JSON not."""
+    """JSON text, since 1 == True in Python, but not in JSON."""
     return json.dumps(value, sort_keys=True)
 
 
 @st.composite
 def edits_of(draw, root):
-    """One edit that makes sense for the object as it is now."""
+    """A valid edit of the object in its current state."""
     path, here = [], root
     while True:
         if isinstance(here, list):
@@ -38,7 +38,7 @@ def edits_of(draw, root):
         path.append(key)
         child = here[key] if isinstance(here, list) else here.get(key)
         if child is None and draw(st.booleans()):
-            # Parents that are missing: objects, or a list in the end.
+            # Missing parents are created: objects, or a list at the end.
             below = draw(st.lists(keys.filter(lambda k: k != APPEND), max_size=2))
             return Edit((*path, *below, draw(st.just(APPEND) | st.just("new"))), draw(json_values))
         if not isinstance(child, dict | list) or draw(st.booleans()):
@@ -48,7 +48,7 @@ def edits_of(draw, root):
 
 
 @given(json_objects, st.data())
-def test_the_patch_makes_the_draft_of_the_original(original, data):
+def test_the_patch_turns_the_original_into_the_draft(original, data):
     kept = copy.deepcopy(original)
     draft = Draft(original)
     for _ in range(data.draw(st.integers(1, 6))):
@@ -71,7 +71,7 @@ def test_edits_that_cancel_out_give_no_operation(original, data):
     assert draft.object == original
 
 
-def test_nothing_edited_nothing_to_do():
+def test_without_edits_there_are_no_operations():
     original = {"a": {"b": 1}}
     draft = Draft(original)
     assert draft.object is original
@@ -95,7 +95,7 @@ def test_nothing_edited_nothing_to_do():
         ({"a": None}, [Edit(("a", "b"), REMOVE)], []),
         # a null parent is replaced as a whole: the API server cannot add below it
         ({"a": None}, [Edit(("a", "b"), 1)], [{"op": "replace", "path": "/a", "value": {"b": 1}}]),
-        # missing parents come once, with all that is put below them
+        # missing parents are added once, with everything below them
         (
             {},
             [Edit(("a", "b", "c"), 1), Edit(("a", "b", "d"), 2), Edit(("a", "e"), 3)],
@@ -113,12 +113,12 @@ def test_nothing_edited_nothing_to_do():
             [{"op": "add", "path": "/l/-", "value": {"x": 2}}],
         ),
         ({"l": [{"x": 1}]}, [Edit(("l", 0, "x"), 2)], [{"op": "replace", "path": "/l/0/x", "value": 2}]),
-        # a parent that is set brings its children along: appending again would double the element
+        # setting a parent includes its children: appending again would add the element twice
         ({"l": []}, [Edit(("l",), [1]), Edit(("l", APPEND), 2)], [{"op": "replace", "path": "/l", "value": [1, 2]}]),
         ({"a": {"x": 1}}, [Edit(("a",), {"x": 1, "y": 2}), Edit(("a", "x"), REMOVE)],
          [{"op": "replace", "path": "/a", "value": {"y": 2}}]),
         ({"a": {"x": 1}}, [Edit(("a", "x"), 2), Edit(("a",), REMOVE)], [{"op": "remove", "path": "/a"}]),
-        # a child that changes leaves its neighbours alone
+        # changing a child does not change its neighbours
         (
             {"a": {"x": 1, "unknown": {"deep": [1, 2]}}},
             [Edit(("a", "x"), 2)],
@@ -126,23 +126,23 @@ def test_nothing_edited_nothing_to_do():
         ),
     ],
 )  # fmt: skip
-def test_operations(original, edits, operations):
-    draft = drafted(original, *edits)
+def test_edits_become_these_operations(original, edits, operations):
+    draft = draft_of(original, *edits)
     assert draft.operations() == operations
     assert jsonpatch.apply_patch(original, operations) == draft.object
 
 
 def test_the_value_of_an_edit_is_never_changed():
     value = {"x": [1]}
-    draft = drafted({}, Edit(("a",), value), Edit(("a", "x", APPEND), 2), Edit(("b",), value))
+    draft = draft_of({}, Edit(("a",), value), Edit(("a", "x", APPEND), 2), Edit(("b",), value))
     assert value == {"x": [1]}
     assert draft.object == {"a": {"x": [1, 2]}, "b": {"x": [1]}}
 
 
-def test_the_original_is_untouched_at_any_depth():
+def test_the_original_is_never_changed():
     original = {"spec": {"containers": [{"resources": {"limits": {"a": 1}}}]}}
     kept = copy.deepcopy(original)
-    drafted(
+    draft_of(
         original,
         Edit(("spec", "containers", 0, "resources", "limits", "a"), 2),
         Edit(("spec", "containers", APPEND), {}),

@@ -1,4 +1,4 @@
-"""Where paths lead."""
+"""Paths are cleaned as the kernel resolves them."""
 
 import posixpath
 
@@ -38,11 +38,11 @@ def test_paths_are_made_absolute_and_then_cleaned(path: str, cleaned: str):
 
 
 @given(st.lists(st.sampled_from(["", ".", "..", "a", "b", "..."]), max_size=12).map("/".join))
-def test_without_links_it_is_what_posix_makes_of_it(path: str):
+def test_a_path_without_links_is_cleaned_as_posix_does(path: str):
     assert clean(path) == posixpath.normpath("/./" + path).rstrip("/") + "/"
 
 
-def test_a_path_that_is_too_long_is_not_followed():
+def test_a_path_that_is_too_long_is_not_cleaned():
     assert clean("/x" * MAX_SLASHES) == "/x" * MAX_SLASHES + "/"
     assert clean("/x" * (MAX_SLASHES + 1)) is None
     assert clean("/" * 1_000_000) is None

@@ -1,4 +1,4 @@
-"""Quantities: every form of Kubernetes, exactly, and a plain refusal of all else."""
+"""Quantities: every form of Kubernetes is read exactly, and anything else is refused."""
 
 from fractions import Fraction
 
@@ -45,12 +45,12 @@ from webhook.pod.quantity import binary_suffix, parse, whole
         ("1e400", 10**400),
     ],
 )
-def test_reads_every_form_of_kubernetes(text, number):
+def test_every_form_of_kubernetes_is_read(text, number):
     assert parse(text) == number
 
 
 @pytest.mark.parametrize("text", ["3000", "3k", "3e3", "3E3", "3.0e3", "3000000m", "3000.0", "+3000", "0.003M"])
-def test_one_number_in_many_spellings(text):
+def test_equal_quantities_in_different_forms_are_equal(text):
     assert parse(text) == 3000
     assert type(parse(text)) is int
     assert whole(text) == 3000
@@ -65,7 +65,7 @@ def test_one_number_in_many_spellings(text):
         "1" + "0" * 400 + "k", True, False, None, [], {}, ["1"], float("inf"), float("-inf"), float("nan"),
     ],
 )  # fmt: skip
-def test_refuses_what_kubernetes_refuses(value):
+def test_an_invalid_quantity_is_refused(value):
     with pytest.raises(ValueError, match="not a quantity"):
         parse(value)
     assert whole(value) is None
@@ -74,11 +74,11 @@ def test_refuses_what_kubernetes_refuses(value):
 @pytest.mark.parametrize(
     "value, number", [(3, 3), (-3, -3), (10**30, 10**30), (3.0, 3), (0.5, Fraction(1, 2)), (1e22, 10**22)]
 )
-def test_takes_bare_numbers_as_yaml_gives_them(value, number):
+def test_a_bare_number_from_yaml_is_read(value, number):
     assert parse(value) == number
 
 
-def test_a_decimal_float_is_read_as_it_was_written():
+def test_a_float_is_read_as_its_decimal_text():
     assert parse(0.1) == Fraction(1, 10)
 
 
@@ -91,12 +91,12 @@ def test_a_fraction_is_not_whole(value):
     "value, binary",
     [("8Gi", True), ("1Ki", True), ("8G", False), ("8", False), ("", False), (8, False), (None, False)],
 )
-def test_binary_suffix(value, binary):
+def test_a_binary_suffix_is_recognized(value, binary):
     assert binary_suffix(value) is binary
 
 
 @given(anything_as_quantity)
-def test_no_value_causes_another_error(value):
+def test_any_value_is_read_or_refused(value):
     try:
         number = parse(value)
     except ValueError:
@@ -108,7 +108,7 @@ def test_no_value_causes_another_error(value):
 
 
 @given(quantities())
-def test_every_spelling_that_kubernetes_knows_is_read(text):
+def test_a_sign_negates_the_number(text):
     assert parse(text) == -parse("-" + text.lstrip("+-")) * (-1 if text.startswith("-") else 1)
 
 
@@ -117,6 +117,6 @@ def test_a_suffix_multiplies(number, suffix):
     assert parse(f"{number}{suffix}") == number * parse(f"1{suffix}")
 
 
-def test_time_is_bounded():
+def test_long_texts_are_read_quickly():
     for text in ("9" * 10**6, "1" * 63 + "E", "." * 10**6, "1e999", "1e-999", "0." + "0" * 61 + "1n", "-" * 10**6):
         within(0.2, lambda text=text: whole(text))

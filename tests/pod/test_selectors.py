@@ -1,4 +1,4 @@
-"""What of a pod's nodeSelector and node affinity is read, and when nothing is."""
+"""Which parts of a pod's nodeSelector and node affinity are read, and when they are ignored."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from webhook.pod.view import PodView
 ZONE = {"key": "zone", "operator": "Exists"}
 
 
-# Each says nothing, and leaves every node.
+# Each is invalid, and matches every node.
 MALFORMED = [
     {"nodeSelector": {"": "a"}},
     {"nodeSelector": {"zone": None}},
@@ -56,7 +56,7 @@ def terms(*found):
     return read(affinity=affinity(list(found)))
 
 
-def test_both_are_read():
+def test_node_selector_and_affinity_are_read():
     found = read(
         nodeSelector={"zone": "a", "size": "1"},
         affinity=affinity(
@@ -88,7 +88,7 @@ def test_both_are_read():
         {"affinity": affinity([{"matchExpressions": [ZONE]}, {"matchExpressions": ["zone"]}])},
     ],
 )
-def test_nothing_is_demanded(spec):
+def test_a_pod_without_requirements_has_no_selector(spec):
     assert read(**spec) is None
 
 
@@ -99,7 +99,7 @@ def test_an_empty_term_matches_no_node():
 
 
 ONE_OF_MANY = {**ZONE, "operator": "In", "values": ["a"] * (MAX_REQUIREMENTS - 2)}
-TOO_MANY = {**ZONE, "values": ["a"] * (MAX_REQUIREMENTS - 3)}  # Exists compares with nothing
+TOO_MANY = {**ZONE, "values": ["a"] * (MAX_REQUIREMENTS - 3)}  # Exists ignores its values
 
 EXACT = [
     {"nodeSelector": {f"label-{i}": "a" for i in range(MAX_REQUIREMENTS)}},
@@ -114,8 +114,8 @@ EXACT = [
 
 
 @pytest.mark.parametrize("spec", EXACT)
-def test_unreadable_terms_count_too(spec):
-    """Understood or not: what is written decides whether it is read, so that a shortened copy is read the same way."""
+def test_invalid_terms_count_toward_the_limit(spec):
+    """The length of the whole selector counts, valid or not, so that a shortened copy is read the same way."""
     assert read(**spec) is not None
     assert read(**{**spec, "nodeSelector": {**spec.get("nodeSelector", {}), "one-more": "a"}}) is None
 
@@ -138,8 +138,8 @@ def test_a_comparison_costs_as_much_as_many_values():
         lambda word: {"affinity": affinity([{"matchExpressions": [ZONE, {"key": "zone", "operator": word}]}])},
     ],
 )
-def test_a_word_that_no_label_has_ends_the_reading(spec):
-    """What is read is remembered, and comes from strangers."""
+def test_a_selector_with_a_text_longer_than_a_label_is_ignored(spec):
+    """Selectors are cached, and any user can send them."""
     assert read(**spec("x" * MAX_WORD)) is not None
     assert read(**spec("x" * (MAX_WORD + 1))) is None
 
@@ -167,5 +167,5 @@ def test_a_word_that_no_label_has_ends_the_reading(spec):
         ("9" * 5000, None),
     ],
 )
-def test_integers_as_go_reads_them(text, number):
+def test_integers_are_read_as_go_reads_them(text, number):
     assert integer(text) == number

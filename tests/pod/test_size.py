@@ -1,4 +1,4 @@
-"""What is not counted could not be too much."""
+"""A pod that is surely small is not counted; every other pod is."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""Where workloads keep their pod templates, and which of them are new."""
+"""Where workloads have their pod templates, and which of them changed."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ AS_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
 DEPLOYMENT, VCJOB = WORKLOAD_KINDS["apps", "Deployment"], WORKLOAD_KINDS["batch.volcano.sh", "Job"]
 
 
-def found(kind: WorkloadKind, raw: dict[str, Any], old: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
+def changed(kind: WorkloadKind, raw: dict[str, Any], old: dict[str, Any] | None = None) -> list[tuple[str, Any]]:
     return [(template.path, template.pod) for template in changed_templates(kind, raw, old)]
 
 
@@ -28,9 +28,9 @@ def kind_of(raw: dict[str, Any]) -> WorkloadKind:
     return WORKLOAD_KINDS[raw["apiVersion"].rpartition("/")[0], raw["kind"]]
 
 
-# --- manifests as the projects' own examples have them ----------------------------------------------------------------
+# --- manifests from the examples of the projects --------------------------------------------------------------------
 
-# The paths of all templates, and where each requests its vGPUs; "" where it requests none.
+# The paths of all templates, and the field of each that requests vGPUs; "" if it requests none.
 NUMBER = "resources.limits[volcano.sh/vgpu-number]"
 MAIN = f".spec.containers[0].{NUMBER}"
 EXPECTED = {
@@ -102,17 +102,17 @@ def requested(template: Template) -> str:
     return ""
 
 
-def written() -> list[dict[str, Any]]:
+def manifests() -> list[dict[str, Any]]:
     files = sorted((DATA / "workloads").glob("*.yaml"))
     return [document for file in files for document in yaml.safe_load_all(file.read_text())]
 
 
-def test_manifests_of_every_project():
+def test_templates_are_read_from_the_manifests_of_every_project():
     templates = {
         f"{raw['kind']}/{raw['metadata'].get('name', '')}": {
             template.path: requested(template) for template in read_templates(kind_of(raw), raw)
         }
-        for raw in written()
+        for raw in manifests()
     }
     assert templates == EXPECTED
 
@@ -121,19 +121,19 @@ def test_every_kind_has_a_manifest():
     native = {kind for kind in WORKLOAD_KINDS if kind[0] in ("", "apps", "batch")} | {
         VCJOB.key
     }  # recorded reviews have them
-    assert {kind_of(raw).key for raw in written()} | native == set(WORKLOAD_KINDS)
+    assert {kind_of(raw).key for raw in manifests()} | native == set(WORKLOAD_KINDS)
 
 
 REQUESTS = [json.loads(path.read_bytes())["request"] for path in sorted((DATA / "reviews").glob("*.json"))]
 RECORDED = [
-    (kind, asked["object"])
-    for asked in REQUESTS
-    if (kind := WORKLOAD_KINDS.get((asked["kind"]["group"], asked["kind"]["kind"])))
+    (kind, request["object"])
+    for request in REQUESTS
+    if (kind := WORKLOAD_KINDS.get((request["kind"]["group"], request["kind"]["kind"])))
 ]
 
 
 @each_case("kind, raw", RECORDED)
-def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[str, Any]):
+def test_every_recorded_workload_has_templates(kind: WorkloadKind, raw: dict[str, Any]):
     templates = changed_templates(kind, raw, None)
     assert templates
     assert all(template.pod["spec"]["containers"] for template in templates)
@@ -144,7 +144,7 @@ def test_every_recorded_workload_gives_its_pods(kind: WorkloadKind, raw: dict[st
 
 
 @each_case("kind", KINDS, ids=kind_id)
-def test_each_kind_has_its_places(kind: WorkloadKind):
+def test_templates_are_read_at_every_path_of_a_kind(kind: WorkloadKind):
     pod = {"spec": {"containers": [{"name": "node", "resources": {"limits": {"volcano.sh/vgpu-number": 1}}}]}}
     raw = workload(kind, [pod])
     kept = copy.deepcopy(raw)
@@ -153,52 +153,52 @@ def test_each_kind_has_its_places(kind: WorkloadKind):
     assert all(template.pod["spec"]["containers"] == pod["spec"]["containers"] for template in templates)
     assert all(template.whole is kind.is_whole for template in templates)
     assert raw == kept
-    assert found(kind, raw, kept) == []
+    assert changed(kind, raw, kept) == []
 
 
-def test_the_jobs_scheduler_holds_for_tasks_that_name_none():
+def test_tasks_without_a_scheduler_get_that_of_the_job():
     tasks = [{"template": POD}, {"template": {"spec": {"schedulerName": "own"}}}, {"template": None}]
-    pods = found(VCJOB, {"spec": {"schedulerName": "volcano", "tasks": tasks}})
+    pods = changed(VCJOB, {"spec": {"schedulerName": "volcano", "tasks": tasks}})
     assert [pod["spec"].get("schedulerName") for _, pod in pods] == ["volcano", "own", "volcano"]
     assert [path for path, _ in pods] == [f"spec.tasks[{i}].template" for i in range(3)]
     assert "schedulerName" not in POD["spec"]
 
 
-def test_a_deployments_scheduler_is_its_pods_own_business():
+def test_a_scheduler_in_the_spec_of_a_deployment_is_ignored():
     raw = {"spec": {"schedulerName": "volcano", "template": POD}}
-    assert found(DEPLOYMENT, raw) == [("spec.template", AS_POD)]
+    assert changed(DEPLOYMENT, raw) == [("spec.template", AS_POD)]
 
 
 @pytest.mark.parametrize("spec", [{}, {"replicas": 3}, {"template": None}, {"tasks": []}, {"tasks": None}])
-def test_no_template_nothing_to_judge(spec: dict[str, Any]):
-    assert found(DEPLOYMENT, {"spec": spec}) == found(VCJOB, {"spec": spec}) == []
+def test_a_workload_without_templates_has_none_to_review(spec: dict[str, Any]):
+    assert changed(DEPLOYMENT, {"spec": spec}) == changed(VCJOB, {"spec": spec}) == []
 
 
-def test_only_what_changed_is_judged():
+def test_only_a_changed_template_is_reviewed():
     raw = {"spec": {"replicas": 2, "template": POD}}
     scaled = {"spec": {"replicas": 3, "template": copy.deepcopy(POD)}}
-    assert found(DEPLOYMENT, scaled, raw) == []
+    assert changed(DEPLOYMENT, scaled, raw) == []
     other = {"spec": {"template": {"spec": {"containers": []}}}}
-    assert [path for path, _ in found(DEPLOYMENT, other, raw)] == ["spec.template"]
+    assert [path for path, _ in changed(DEPLOYMENT, other, raw)] == ["spec.template"]
 
 
-def test_of_several_tasks_only_the_changed_one():
+def test_only_the_changed_task_of_a_job_is_reviewed():
     old = {"spec": {"tasks": [{"template": copy.deepcopy(POD)}, {"template": copy.deepcopy(POD)}]}}
     new = copy.deepcopy(old)
     new["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["image"] = "x"
-    assert [path for path, _ in found(VCJOB, new, old)] == ["spec.tasks[1].template"]
+    assert [path for path, _ in changed(VCJOB, new, old)] == ["spec.tasks[1].template"]
 
 
-def test_another_scheduler_of_the_job_changes_its_tasks():
+def test_a_changed_scheduler_of_a_job_changes_its_tasks():
     old = {"spec": {"schedulerName": "a", "tasks": [{"template": POD}]}}
     new = {"spec": {"schedulerName": "b", "tasks": [{"template": POD}]}}
-    assert [path for path, _ in found(VCJOB, new, old)] == ["spec.tasks[0].template"]
+    assert [path for path, _ in changed(VCJOB, new, old)] == ["spec.tasks[0].template"]
 
 
-def test_paths_through_lists_and_maps():
+def test_paths_lead_through_lists_and_maps():
     kind = workload_kind("example.org", "Fleet", "v1", "spec.groups[*].roles.*.template")
     raw = {"spec": {"groups": [{}, {"roles": {"a": {"template": POD}, "b.c": {"template": POD}, "d": {}}}]}}
-    assert [path for path, _ in found(kind, raw)] == [
+    assert [path for path, _ in changed(kind, raw)] == [
         "spec.groups[1].roles.a.template",
         "spec.groups[1].roles[b.c].template",
     ]
@@ -224,13 +224,13 @@ def test_paths_through_lists_and_maps():
         ("sparkoperator.k8s.io", "SparkApplication", {"spec": {"driver": {"gpu": 1}}}, "spec.driver.gpu"),
     ],
 )
-def test_a_wrong_shape_is_named(group: str, kind: str, raw: dict[str, Any], path: str):
+def test_the_path_of_a_malformed_field_is_reported(group: str, kind: str, raw: dict[str, Any], path: str):
     with pytest.raises(Malformed) as caught:
         changed_templates(WORKLOAD_KINDS[group, kind], raw, None)
     assert caught.value.path == path
 
 
-def test_the_policy_replaces_a_kind_of_the_table():
+def test_a_kind_of_the_policy_replaces_a_known_kind():
     other = workload_kind("ray.io", "RayCluster", "v2", "spec.template")
     kinds = with_kinds([other], WORKLOAD_KINDS)
     assert kinds["ray.io", "RayCluster"] is other
@@ -255,13 +255,13 @@ BRACES = "{{inputs.parameters.x}}"
         {"templates": [{"name": "main", "steps": [[{"name": "a", "template": "b"}]]}]},
     ],
 )
-def test_steps_that_are_not_known_before_they_run_are_not_read(spec: dict[str, Any]):
-    assert found(WORKLOAD_KINDS["argoproj.io", "Workflow"], {"spec": spec}) == []
+def test_steps_that_are_unknown_before_they_run_are_ignored(spec: dict[str, Any]):
+    assert changed(WORKLOAD_KINDS["argoproj.io", "Workflow"], {"spec": spec}) == []
 
 
-def test_a_step_takes_nothing_from_its_workflow():
-    (raw,) = [each for each in written() if each["kind"] == "Workflow"]
-    _, (_, pod) = found(kind_of(raw), raw)
+def test_a_step_inherits_nothing_from_its_workflow():
+    (raw,) = [each for each in manifests() if each["kind"] == "Workflow"]
+    _, (_, pod) = changed(kind_of(raw), raw)
     assert pod["metadata"] == {}
     assert pod["spec"]["nodeSelector"] == {"gpu": "true"}
     assert "schedulerName" not in pod["spec"]
@@ -272,13 +272,13 @@ def test_gpus_of_spark_join_those_of_its_pod_template():
     limits = {"volcano.sh/vgpu-memory": 4000}
     template = {"spec": {"containers": [{"name": "spark", "resources": {"limits": limits}}]}}
     driver = {"gpu": {"name": "volcano.sh/vgpu-number", "quantity": 2}, "template": template}
-    ((path, pod),) = found(WORKLOAD_KINDS["sparkoperator.k8s.io", "SparkApplication"], {"spec": {"driver": driver}})
+    ((path, pod),) = changed(WORKLOAD_KINDS["sparkoperator.k8s.io", "SparkApplication"], {"spec": {"driver": driver}})
     assert path == "spec.driver"
     assert pod["spec"]["containers"][0]["resources"]["limits"] == {**limits, "volcano.sh/vgpu-number": 2}
     assert limits == {"volcano.sh/vgpu-memory": 4000}
 
 
-# --- kinds that are not known ---------------------------------------------------------------------------------------
+# --- unknown kinds --------------------------------------------------------------------------------------------------
 
 SHAPES = [
     ({"headGroupSpec": {"template": POD}}, ["spec.headGroupSpec.template"]),
@@ -309,7 +309,7 @@ def test_templates_are_found_by_their_shape(spec: dict[str, Any], paths: list[st
         {"predictor": {"model": {"resources": {"limits": {"volcano.sh/vgpu-number": 1}}}}},
     ],
 )
-def test_containers_by_themselves_make_no_template(spec: dict[str, Any]):
+def test_containers_alone_are_not_a_template(spec: dict[str, Any]):
     assert find_templates({"kind": "Any", "spec": spec}) == []
     assert holds_pods({"kind": "Any", "spec": spec})
 

@@ -1,4 +1,4 @@
-"""Reading a pod: lenient about what nobody requests, exact about what rules read."""
+"""Reading a pod: strict for fields that rules read, lenient for all others."""
 
 import contextlib
 import json
@@ -21,11 +21,11 @@ def container(**fields):
 
 
 def read_all(view):
-    """Ask every question that rules ask."""
-    answers = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
-    answers += [*view.volumes(), *view.host_paths()]
+    """Read every field that rules read."""
+    values = [view.name, view.scheduler, view.node_name, view.annotation("a"), list(view.tolerations())]
+    values += [*view.volumes(), *view.host_paths()]
     for each in view.every_container():
-        answers += [
+        values += [
             each.name,
             each.path,
             each.quantity("cpu"),
@@ -33,8 +33,8 @@ def read_all(view):
             list(each.entries("env")),
             list(each.entries("envFrom")),
         ]
-        answers += [list(each.entries("volumeMounts")), list(each.entries("volumeDevices")), each.security_context()]
-    return answers
+        values += [list(each.entries("volumeMounts")), list(each.entries("volumeDevices")), each.security_context()]
+    return values
 
 
 def test_an_empty_pod_has_nothing():
@@ -45,7 +45,7 @@ def test_an_empty_pod_has_nothing():
     assert view.annotation("a") is None
 
 
-def test_a_name_may_be_still_to_come():
+def test_a_pod_without_a_name_has_its_generate_name():
     assert PodView({"metadata": {"generateName": "web-"}}).name == "web-"
     assert PodView({"metadata": {"name": "web-1", "generateName": "web-"}}).name == "web-1"
 
@@ -79,13 +79,13 @@ def test_containers_come_in_the_order_init_regular_ephemeral():
     ],
 )
 def test_limits_come_before_requests(limits, requests, value, has):
-    asked = container(resources={"limits": limits, "requests": requests})
-    assert asked.quantity("n") == value
-    assert asked.has("n") is has
+    subject = container(resources={"limits": limits, "requests": requests})
+    assert subject.quantity("n") == value
+    assert subject.has("n") is has
 
 
 @pytest.mark.parametrize("fields", [{}, {"resources": None}, {"resources": {}}, {"resources": {"limits": None}}])
-def test_no_resources_are_empty_ones(fields):
+def test_absent_resources_are_empty(fields):
     assert container(**fields).limits == container(**fields).requests == {}
 
 
@@ -120,7 +120,7 @@ def test_no_resources_are_empty_ones(fields):
         ({"spec": {"volumes": {}}}, "spec.volumes"),
     ],
 )
-def test_a_wrong_shape_is_named(pod, path):
+def test_the_path_of_a_malformed_field_is_reported(pod, path):
     with pytest.raises(Malformed) as caught:
         read_all(PodView(pod))
     assert caught.value.path == path
@@ -137,12 +137,12 @@ def test_a_wrong_shape_is_named(pod, path):
         ([], "a list"),
     ],
 )
-def test_a_wrong_shape_is_called_by_its_json_type(value, word):
+def test_a_malformed_field_is_reported_with_its_json_type(value, word):
     with pytest.raises(Malformed, match=f"spec must be an object, not {word}"):
         PodView({"spec": value})
 
 
-def test_unread_fields_may_be_anything():
+def test_fields_that_no_rule_reads_can_have_any_value():
     pod = {"spec": {"containers": [{"name": 7, "ports": "x", "image": []}], "volumes": None, "hostPID": "yes"}}
     assert PodView(pod).containers[0].name == ""
     assert read_all(PodView(pod))
@@ -155,7 +155,7 @@ def test_any_json_is_read_or_refused(raw):
 
 
 @given(pods())
-def test_a_pod_is_read_whole(pod):
+def test_all_containers_of_a_pod_are_read(pod):
     view = PodView(pod)
     assert len(view.containers) == len(pod["spec"]["containers"])
     assert [each.raw for each in view.init_containers] == pod["spec"].get("initContainers", [])
@@ -170,14 +170,14 @@ def recorded():
 
 
 @each_case("raw", recorded())
-def test_every_recorded_pod_can_be_read(raw):
+def test_every_recorded_pod_is_read(raw):
     view = PodView(raw)
     assert read_all(view)
     assert view.containers
     assert [each.raw for each in view.containers] == raw["spec"]["containers"]
 
 
-def test_an_annotation_beyond_what_kubernetes_stores_is_malformed():
+def test_an_annotation_above_the_limit_of_kubernetes_is_malformed():
     assert PodView({"metadata": {"annotations": {"a": "x" * (256 << 10)}}}).annotation("a")
     with pytest.raises(Malformed, match="256 KiB"):
         PodView({"metadata": {"annotations": {"a": "x" * ((256 << 10) + 1)}}}).annotation("a")
