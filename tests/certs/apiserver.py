@@ -1,6 +1,7 @@
-"""The API server of tests/kube with what `certs` relies on: two Secrets, two webhook configurations, and how to write them.
+"""The fake API server of tests/kube, extended by the writes that `certs` makes to Secrets and webhook configurations.
 
-Versions, conflicts, tests in JSON patches, the record of who wrote what when; it refuses what a real one refuses.
+It supports resource versions, conflicts, the `test` operation of JSON patches and managedFields, and validates what it
+stores like a real API server.
 """
 
 import base64
@@ -13,7 +14,7 @@ from typing import Any
 
 import jsonpatch
 
-from tests.kube.apihttp import Refused, Seen
+from tests.kube.apihttp import ReceivedRequest, StatusError
 from tests.kube.apiserver import ApiServer, Object
 from tests.kube.faults import Fault
 from tests.server.program import Authority
@@ -28,14 +29,14 @@ VALIDATING = f"{_ADMISSION}/validatingwebhookconfigurations/vgpu-webhook"
 
 
 class CertsApiServer(ApiServer):
-    """The API server of tests/kube with what `certs` reads and writes.
+    """A fake API server that stores what `certs` writes.
 
     Attributes:
-        objects: by path.
-        log: what was asked, as (method, path).
-        refused: what was not done, as (method, path, status).
-        before: called with method and path before each answer; may raise Refused, sleep, or change objects.
-        warnings: what the answer to a dry run warns of.
+        objects: the stored objects, by path.
+        log: all requests, as (method, path).
+        refused: the refused requests, as (method, path, status).
+        before: called with method and path before each response; may raise StatusError, sleep, or change objects.
+        warnings: the warnings in the response to a dry run.
     """
 
     def __init__(self, authority: Authority | None = None) -> None:
@@ -49,7 +50,7 @@ class CertsApiServer(ApiServer):
         self._versions = 0
 
     def apply_webhooks(self, *paths: str, webhooks: int = 2, bundle: bytes = b"", rules: str = "") -> None:
-        """What `kubectl apply` does with our manifests; with `rules` for each webhook in an annotation."""
+        """Do what `kubectl apply` does with our manifests; `rules` go into an annotation for each webhook."""
         for path in paths or (MUTATING, VALIDATING):
             client = {"service": {"name": "vgpu-webhook", "namespace": NAMESPACE}}
             if bundle:
@@ -60,17 +61,17 @@ class CertsApiServer(ApiServer):
             self.store(path, {"metadata": metadata, "webhooks": hooks}, "kubectl")
 
     def put_secret(self, path: str, data: dict[str, bytes], **more: Any) -> None:
-        """What `kubectl create secret` or an outsider does."""
+        """Write a Secret as `kubectl create secret` or another client does."""
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
         self.store(path, {"metadata": {"name": path.rpartition("/")[2]}, "data": encoded, **more}, "kubectl")
 
     def data(self, path: str) -> dict[str, bytes]:
-        """What a Secret holds."""
+        """The decoded data of a Secret."""
         with self.lock:
             return {name: base64.b64decode(content) for name, content in self.objects[path]["data"].items()}
 
     def bundles(self, path: str) -> list[bytes]:
-        """What a webhook configuration publishes."""
+        """The CA bundles of a webhook configuration."""
         with self.lock:
             clients = [webhook["clientConfig"] for webhook in self.objects[path]["webhooks"]]
         return [base64.b64decode(client.get("caBundle", "")) for client in clients]
@@ -79,90 +80,90 @@ class CertsApiServer(ApiServer):
         """The paths that were written to, in order."""
         return [path for method, path in self.log if method != "GET"]
 
-    def store(self, path: str, found: Object, manager: str) -> Object:
-        """Keep an object as the next version."""
+    def store(self, path: str, obj: Object, manager: str) -> Object:
+        """Store an object as its next version."""
         with self.lock:
             self._versions += 1
             before = self.objects.get(path, {"metadata": {}})
-            moment = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
-            metadata = {"creationTimestamp": moment} | before["metadata"] | found["metadata"]
+            now = f"{self.now:%Y-%m-%dT%H:%M:%SZ}"
+            metadata = {"creationTimestamp": now} | before["metadata"] | obj["metadata"]
             entries = [entry for entry in metadata.get("managedFields", []) if entry["manager"] != manager]
-            if found.get("data") != before.get("data"):
-                entries.append({"manager": manager, "time": moment, "fieldsV1": {"f:data": {}}})
+            if obj.get("data") != before.get("data"):
+                entries.append({"manager": manager, "time": now, "fieldsV1": {"f:data": {}}})
             metadata |= {"managedFields": entries, "resourceVersion": str(self._versions)}
-            self.objects[path] = {**found, "metadata": metadata}
+            self.objects[path] = {**obj, "metadata": metadata}
             return self.objects[path]
 
-    def see(self, seen: Seen) -> Fault | None:
-        self.log.append((seen.method, seen.path))
+    def receive(self, request: ReceivedRequest) -> Fault | None:
+        self.log.append((request.method, request.path))
         try:
-            self.before(seen.method, seen.path)
-        except Refused as error:
-            self.refused.append((seen.method, seen.path, error.status))
+            self.before(request.method, request.path)
+        except StatusError as error:
+            self.refused.append((request.method, request.path, error.status))
             raise
-        return super().see(seen)
+        return super().receive(request)
 
-    def one(self, path: str) -> Object | None:
+    def get(self, path: str) -> Object | None:
         with self.lock:
             return self.objects.get(path)
 
-    def write(self, seen: Seen, body: bytes) -> tuple[Object, dict[str, str]]:
-        path, kind = seen.path, seen.headers["content-type"]
+    def write(self, request: ReceivedRequest, body: bytes) -> tuple[Object, dict[str, str]]:
+        path, kind = request.path, request.headers["content-type"]
         try:
             with self.lock:
                 if path == PROBE:
-                    assert (seen.method, kind) == ("PATCH", "application/apply-patch+yaml")
-                    assert seen.query["dryRun"] == "All"
+                    assert (request.method, kind) == ("PATCH", "application/apply-patch+yaml")
+                    assert request.query["dryRun"] == "All"
                     return json.loads(body), {"Warning": ", ".join(f'299 - "{warning}"' for warning in self.warnings)}
-                return self._write(seen, path, kind, body), {}
-        except Refused as error:
-            self.refused.append((seen.method, path, error.status))
+                return self._write(request, path, kind, body), {}
+        except StatusError as error:
+            self.refused.append((request.method, path, error.status))
             raise
 
-    def _write(self, seen: Seen, path: str, kind: str, body: bytes) -> Object:
-        if seen.method == "POST":
-            found = json.loads(body)
-            path = f"{path}/{found['metadata']['name']}"
+    def _write(self, request: ReceivedRequest, path: str, kind: str, body: bytes) -> Object:
+        if request.method == "POST":
+            obj = json.loads(body)
+            path = f"{path}/{obj['metadata']['name']}"
             if path in self.objects:
-                raise Refused(409, f"{path} already exists")
-            return self.store(path, _valid(found), "certs")
-        held = self.objects.get(path)
-        if held is None:
-            raise Refused(404, f"{path} not found")
-        if seen.method == "PUT":
-            return self.store(path, self._replaced(held, json.loads(body)), "certs")
+                raise StatusError(409, f"{path} already exists")
+            return self.store(path, _valid(obj), "certs")
+        stored = self.objects.get(path)
+        if stored is None:
+            raise StatusError(404, f"{path} not found")
+        if request.method == "PUT":
+            return self.store(path, self._replaced(stored, json.loads(body)), "certs")
         assert kind == "application/json-patch+json", kind
-        return self.store(path, _patched(held, body.decode()), "certs")
+        return self.store(path, _patched(stored, body.decode()), "certs")
 
-    def _replaced(self, held: Object, found: Object) -> Object:
-        if found["metadata"]["resourceVersion"] != held["metadata"]["resourceVersion"]:
-            raise Refused(409, "the object has been modified; please apply your changes to the latest version")
-        if held.get("immutable"):
-            raise Refused(422, "data: Forbidden: field is immutable when `immutable` is set")
-        return _valid(found)
+    def _replaced(self, stored: Object, obj: Object) -> Object:
+        if obj["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
+            raise StatusError(409, "the object has been modified; please apply your changes to the latest version")
+        if stored.get("immutable"):
+            raise StatusError(422, "data: Forbidden: field is immutable when `immutable` is set")
+        return _valid(obj)
 
 
-def _valid(found: Object) -> Object:
-    if found.get("type") == "kubernetes.io/tls" and not {"tls.crt", "tls.key"} <= found["data"].keys():
-        raise Refused(422, "data[tls.crt]: Required value")
-    for content in found["data"].values():
+def _valid(obj: Object) -> Object:
+    if obj.get("type") == "kubernetes.io/tls" and not {"tls.crt", "tls.key"} <= obj["data"].keys():
+        raise StatusError(422, "data[tls.crt]: Required value")
+    for content in obj["data"].values():
         base64.b64decode(content, validate=True)
-    return found
+    return obj
 
 
-def _patched(held: Object, patch: str) -> Object:
+def _patched(stored: Object, patch: str) -> Object:
     try:
-        found: Object = jsonpatch.JsonPatch.from_string(patch).apply(held)
+        obj: Object = jsonpatch.JsonPatch.from_string(patch).apply(stored)
     except jsonpatch.JsonPatchTestFailed as error:
-        raise Refused(422, "the server rejected our request due to an error in our request") from error
-    for webhook in found["webhooks"]:
+        raise StatusError(422, "the server rejected our request due to an error in our request") from error
+    for webhook in obj["webhooks"]:
         if "caBundle" in webhook["clientConfig"] and b"BEGIN CERTIFICATE" not in base64.b64decode(
             webhook["clientConfig"]["caBundle"]
         ):
-            raise Refused(422, "caBundle: Invalid value: unable to load root certificates")
-    return found
+            raise StatusError(422, "caBundle: Invalid value: unable to load root certificates")
+    return obj
 
 
 def slowly(seconds: float) -> Callable[[str, str], None]:
-    """For `before`: answer late."""
+    """For `before`: delay each response."""
     return lambda _method, _path: time.sleep(seconds)

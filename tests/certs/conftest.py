@@ -1,4 +1,4 @@
-"""An API server for each test, and the command pointed at it: in this process, where that will do, or in its own."""
+"""A fake API server for each test, and the command that uses it, in this process or in one of its own."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ from webhook.cli.main import main
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a command left behind."""
+class Result:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -24,16 +24,16 @@ class Ran:
 
 
 class Certs:
-    """`python -m certs`, with the kubeconfig of the server."""
+    """Runs `python -m certs` with the kubeconfig of the server."""
 
     def __init__(self, kubeconfig: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.kubeconfig, self._capsys = kubeconfig, capsys
 
-    def __call__(self, *arguments: str) -> Ran:
-        """Run it here."""
+    def __call__(self, *arguments: str) -> Result:
+        """Run it in this process."""
         self._capsys.readouterr()
         code = main(["certs", *arguments, "--kubeconfig", str(self.kubeconfig)])
-        return Ran(code, *self._capsys.readouterr())
+        return Result(code, *self._capsys.readouterr())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Run it in a process of its own."""
@@ -41,15 +41,15 @@ class Certs:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def ended(process: subprocess.Popen[str]) -> Ran:
-    """Wait for it."""
+def wait_for(process: subprocess.Popen[str]) -> Result:
+    """Wait for a command that `Certs.start` started."""
     out, err = process.communicate(timeout=120)
-    return Ran(process.returncode, out, err)
+    return Result(process.returncode, out, err)
 
 
 @pytest.fixture
 def api() -> Iterator[CertsApiServer]:
-    """With our webhook configurations, which have no bundle yet."""
+    """An API server with our webhook configurations, which have no CA bundle yet."""
     with CertsApiServer() as server:
         server.apply_webhooks()
         yield server
@@ -62,5 +62,5 @@ def certs(api: CertsApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 @pytest.fixture
 def world() -> World:
-    """For tests of the plan alone."""
+    """A simulated cluster, for tests of the plan."""
     return installed()

@@ -1,4 +1,4 @@
-"""What the tests of the plan share: a cluster in order, what a run did in it, and names for deeds."""
+"""Helpers for the tests of the plan: an installed cluster, the actions of a run, and names for actions."""
 
 from datetime import timedelta
 
@@ -18,14 +18,14 @@ MOUNTED = (ActionKind.PUBLISH, SERVING)
 
 
 def installed() -> World:
-    """An hour after the installation."""
-    made = World()
+    """A cluster an hour after the installation."""
+    world = World()
     for kind in KINDS:
-        made.put(kind, Configuration((b"", b"")), ours=False)
-    assert run_actions(made) == [INTRODUCED, *PUBLISHED, SIGNED]
-    made.time += SERVE_LAG
-    assert run_actions(made) == []
-    return made
+        world.put(kind, Configuration((b"", b"")), ours=False)
+    assert run_actions(world) == [INTRODUCED, *PUBLISHED, SIGNED]
+    world.time += SERVE_LAG
+    assert run_actions(world) == []
+    return world
 
 
 def run_actions(world: World, desired: Desired = DESIRED, *, rotate: bool = False) -> list[tuple[ActionKind, str]]:
@@ -37,8 +37,8 @@ def observed(world: World, desired: Desired = DESIRED) -> Observed:
 
 
 def edit(world: World, target: str, **entries: bytes | None) -> None:
-    """Change entries of a Secret, as an outsider does; None deletes, `_` stands for a dot."""
-    held = world.get(target)
-    assert isinstance(held, Secret)
-    changed = {**held.data} | {name.replace("_", "."): content for name, content in entries.items()}
+    """Change entries of a Secret as another client does; None deletes an entry, `_` stands for a dot."""
+    secret = world.get(target)
+    assert isinstance(secret, Secret)
+    changed = {**secret.data} | {name.replace("_", "."): content for name, content in entries.items()}
     world.put(target, Secret({name: content for name, content in changed.items() if content is not None}), ours=False)

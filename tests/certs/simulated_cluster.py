@@ -1,7 +1,7 @@
-"""A cluster in memory, with all who take part: several `ensure` at once, pods and API servers that lag, outsiders.
+"""A cluster in memory: several `ensure` processes, pods and API servers that lag behind, and other clients that write.
 
-Pods and API servers are not simulated but bounded: after each change of the Secret a pod may serve the new leaf or any of
-those before it, until the lag is over. What must hold, must hold for each of them.
+Pods and API servers are not simulated one by one. After each change of the Secret, a pod may serve the new leaf or an
+earlier one until the lag is over; an invariant must hold for all of these leaves.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,15 +22,15 @@ from certs.state import PUBLISH_LAG, SERVE_LAG, ClusterState, Configuration, Des
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 HOSTS = ("vgpu-webhook.vgpu-webhook.svc", "vgpu-webhook.vgpu-webhook.svc.cluster.local")
-FRESH = timedelta(minutes=1)  # for how long a process acts upon what it read
-MANY = 25  # writes that no single run should need
+FRESH = timedelta(minutes=1)  # how long a process may use what it read
+MAX_WRITES = 25  # a single run needs fewer
 
 Versioned = Secret | Configuration | None
 
 
 @dataclass(frozen=True)
 class Change:
-    """That an object became another at a time; `ours` if a process did it; `leaf` if it is a pair that can be served."""
+    """A write of an object; `ours` if a process did it; `leaf` if the new value has a pair that pods can serve."""
 
     at: datetime
     value: Versioned
@@ -40,35 +40,35 @@ class Change:
 
 @dataclass
 class World:
-    """The objects with all that they have been.
+    """The objects of the cluster with their history.
 
     Attributes:
-        time: what pods and API servers live by.
-        jump: what all clocks are off by.
-        urgent_until: so long, API servers may not yet know the CA of a leaf that was signed when none worked.
+        time: the true time, which decides about lags.
+        jump: the error of all clocks.
+        urgent_until: until then, API servers may not trust a leaf that was signed when no leaf worked.
     """
 
     time: datetime = START
     jump: timedelta = timedelta(0)
     history: dict[str, list[Change]] = field(default_factory=dict)
     urgent_until: datetime = START
-    outsiders: int = 0
-    done: list[Action] = field(default_factory=list)
+    foreign_writes: int = 0
+    actions: list[Action] = field(default_factory=list)
     writes: int = 0
     lost: set[x509.Certificate] = field(default_factory=set)
 
     @property
     def now(self) -> datetime:
-        """What the clocks say."""
+        """The time that the clocks show."""
         return self.time + self.jump
 
     def get(self, target: str) -> Versioned:
-        """An object as it is."""
+        """The current value of an object."""
         return self.history[target][-1].value if target in self.history else None
 
     @property
     def state(self) -> ClusterState:
-        """All objects at once."""
+        """The current values of all objects."""
         return assemble({target: self.get(target) for target in self.history})
 
     def put(self, target: str, value: Versioned, *, ours: bool) -> None:
@@ -80,23 +80,23 @@ class World:
             value = replace(value, written=self.now)
         self.history.setdefault(target, []).append(Change(self.time, value, ours, pair(value)))
         if not ours:
-            self.outsiders += 1
+            self.foreign_writes += 1
             known = observe(self.state, self.now, Desired(HOSTS)).known_cas
-            self.lost |= {leaf for leaf in self.served() if verify.issuer(leaf, known) is None}
+            self.lost |= {leaf for leaf in self.served_leaves() if verify.issuer(leaf, known) is None}
 
-    def served(self) -> set[x509.Certificate]:
-        """The leaves signed here that some pod may serve: a pod keeps the last good pair that it saw."""
+    def served_leaves(self) -> set[x509.Certificate]:
+        """Our leaves that a pod may serve: a pod keeps the last valid pair that it read."""
         changes = [change for change in self.history.get(SERVING, []) if change.leaf]
         return {change.leaf for change in recent(changes, self.time - SERVE_LAG) if change.ours and change.leaf}
 
-    def seen(self, kind: str) -> list[bytes]:
-        """The bundles published here that some API server may use, the newest last."""
+    def published_bundles(self, kind: str) -> list[bytes]:
+        """Our bundles that an API server may use, the newest last."""
         changes = [change for change in recent(self.history.get(kind, []), self.time - PUBLISH_LAG) if change.ours]
         return [b for change in changes if isinstance(change.value, Configuration) for b in change.value.bundles]
 
 
 def recent(changes: list[Change], since: datetime) -> list[Change]:
-    """The changes that were made after an instant, and the last one before it."""
+    """The changes after an instant, and the last one before it."""
     older = [change for change in changes if change.at <= since]
     return older[-1:] + [change for change in changes if change.at > since]
 
@@ -110,7 +110,7 @@ def pair(value: Versioned) -> x509.Certificate | None:
 
 
 def assemble(objects: Mapping[str, Versioned]) -> ClusterState:
-    """A state of objects that were perhaps read one after another."""
+    """A state of objects, which may have been read at different times."""
     authority, serving = objects.get(AUTHORITY), objects.get(SERVING)
     assert not isinstance(authority, Configuration)
     assert not isinstance(serving, Configuration)
@@ -119,11 +119,11 @@ def assemble(objects: Mapping[str, Versioned]) -> ClusterState:
 
 
 class WorldCluster(Cluster):
-    """The world as `certs.ensure` reads and writes it; calls `pause` before each read and each write of an object.
+    """The simulated cluster as `certs.ensure` reads and writes it.
 
     Attributes:
-        pause: anything can happen there.
-        fresh: for how long a process acts upon what it read.
+        pause: called before each read and each write of an object; it may change the cluster.
+        fresh: how long a process may use what it read.
     """
 
     def __init__(self, world: World, desired: Desired, pause: Callable[[], None], fresh: timedelta = FRESH) -> None:
@@ -151,15 +151,15 @@ class WorldCluster(Cluster):
         if target == SERVING and not observe(world.state, world.now, self._desired).leaf_works:
             world.urgent_until = world.time + PUBLISH_LAG
         world.put(target, changed(after, target), ours=True)
-        world.done.append(action)
+        world.actions.append(action)
 
 
 class Killed(BaseException):
-    """Ends the thread of a process."""
+    """Raised in the thread of a process to end it."""
 
 
 class Process:
-    """A run of `certs.ensure` that goes on by one read or write at a time, in a thread of its own."""
+    """A run of `certs.ensure` in its own thread; each step does one read or write."""
 
     def __init__(self, world: World, desired: Desired, *, rotate: bool, fresh: timedelta) -> None:
         self._cluster = WorldCluster(world, desired, self._pause, fresh)
@@ -170,7 +170,7 @@ class Process:
         Thread(target=self._run, daemon=True).start()
 
     def step(self) -> bool:
-        """Go on to before the next read or write; False if the run is over."""
+        """Continue up to the next read or write; False if the run is over."""
         if not self._over:
             self._go.release()
             self._paused.acquire()
@@ -179,7 +179,7 @@ class Process:
         return not self._over
 
     def kill(self) -> None:
-        """End it where it is."""
+        """End the run at its current step."""
         self._killed = True
         self.step()
 
@@ -195,7 +195,7 @@ class Process:
         try:
             if not self._killed:
                 ensure(self._cluster, desired, rotate=rotate, until=-inf, report=ignore)
-        except (CertsError, Killed):  # as when others were faster again and again
+        except (CertsError, Killed):  # for example, others were faster each time
             pass
         except BaseException as error:  # noqa: BLE001  # raised in the test's thread
             self._error = error
@@ -205,17 +205,17 @@ class Process:
 
 
 def ignore(*_: object) -> None:
-    """For what nobody looks at."""
+    """A report function that drops its arguments."""
 
 
 def run(
     world: World, desired: Desired, *, rotate: bool = False, pause: Callable[[], None] = lambda: None
 ) -> list[Action]:
-    """A whole run that nobody disturbs; returns what it did. `pause` is called before each read and write."""
-    before = len(world.done)
+    """Run `certs.ensure` to its end, calling `pause` before each read and write; returns its actions."""
+    before = len(world.actions)
     ensure(WorldCluster(world, desired, pause), desired, rotate=rotate, until=-inf, report=ignore)
-    assert len(world.done) - before < MANY, "it goes on for ever"
-    return world.done[before:]
+    assert len(world.actions) - before < MAX_WRITES, "the run does not end"
+    return world.actions[before:]
 
 
 def changed(state: ClusterState, target: str) -> Versioned:

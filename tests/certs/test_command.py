@@ -1,4 +1,4 @@
-"""The command itself: its usage, and the credentials that it finds."""
+"""The command line of `certs`, and where it finds credentials."""
 
 from functools import partial
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.certs.apiserver import TLS, CertsApiServer
-from tests.certs.conftest import Certs, ended
+from tests.certs.conftest import Certs, wait_for
 from tests.kube.apiserver import TOKEN
 from tests.server.program import Authority
 from webhook.cli import certs as command
@@ -55,14 +55,14 @@ def test_bad_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]):
 def test_python_m_certs_is_the_same(api: CertsApiServer, certs: Certs):
     assert certs("ensure").code == 0
     assert TLS in api.objects
-    shown = ended(certs.start("show"))
-    assert (shown.code, shown.out) == (0, certs("show").out)
+    result = wait_for(certs.start("show"))
+    assert (result.code, result.out) == (0, certs("show").out)
 
 
 def test_usage_names_the_program_that_was_called(certs: Certs):
-    assert ended(certs.start("shwo")).err == "error: no such command 'shwo'. Did you mean 'show'?\n"
-    assert ended(certs.start("show", "--help")).out.startswith("Usage: python -m certs show [OPTIONS]\n")
+    assert wait_for(certs.start("shwo")).err == "error: no such command 'shwo'. Did you mean 'show'?\n"
+    assert wait_for(certs.start("show", "--help")).out.startswith("Usage: python -m certs show [OPTIONS]\n")
 
 
-def test_no_credentials_is_not_in_order():
+def test_missing_credentials_are_an_error():
     assert main(["certs", "show", "--kubeconfig", "nowhere"]) == 1

@@ -1,4 +1,4 @@
-"""Damage of all kinds, repaired by one run over HTTP."""
+"""One run repairs any damage, over HTTP."""
 
 import base64
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def empty_bundles(api: CertsApiServer) -> None:
 
 
 def foreign_bundle(api: CertsApiServer) -> None:
-    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
+    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("another CA").certificate)
 
 
 def half_a_pair(api: CertsApiServer) -> None:
@@ -26,8 +26,8 @@ def half_a_pair(api: CertsApiServer) -> None:
 
 
 def expired_leaf(api: CertsApiServer) -> None:
-    held = api.data(AUTHORITY)
-    ca = pki.Pair(held["current.crt"], held["current.key"])
+    data = api.data(AUTHORITY)
+    ca = pki.Pair(data["current.crt"], data["current.key"])
     leaf = pki.make_leaf(ca, ["vgpu-webhook.vgpu-webhook.svc"], datetime.now(UTC) - timedelta(days=91))
     api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
 
@@ -41,12 +41,12 @@ def expired_ca(api: CertsApiServer) -> None:
     api.apply_webhooks(bundle=ca.certificate)
 
 
-def all_rubbish(api: CertsApiServer) -> None:
+def all_garbage(api: CertsApiServer) -> None:
     for path in (TLS, AUTHORITY):
-        api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"rubbish").decode())
+        api.objects[path]["data"] = dict.fromkeys(api.objects[path]["data"], base64.b64encode(b"garbage").decode())
 
 
-@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_rubbish])
+@pytest.mark.parametrize("damage", [empty_bundles, foreign_bundle, half_a_pair, expired_leaf, expired_ca, all_garbage])
 def test_damage_is_repaired(api: CertsApiServer, certs: Certs, damage: Damage):
     certs("ensure")
     damage(api)
@@ -59,12 +59,12 @@ def test_damage_is_repaired(api: CertsApiServer, certs: Certs, damage: Damage):
 
 
 @pytest.mark.parametrize("data", [{}, {"tls.crt": b"", "tls.key": b""}, {"tls.crt": b"\xff\x00", "theirs": b"x"}])
-def test_secrets_that_existed_before(api: CertsApiServer, certs: Certs, data: dict[str, bytes]):
+def test_secrets_that_already_exist_are_used(api: CertsApiServer, certs: Certs, data: dict[str, bytes]):
     for path in (TLS, AUTHORITY):
         api.put_secret(path, data, type="Opaque")
     assert certs("ensure").code == 0
     assert certs("show").code == 0
-    assert api.objects[TLS]["type"] == "Opaque", "it cannot be changed, and nobody looks at it"
+    assert api.objects[TLS]["type"] == "Opaque", "the type is immutable, and nothing reads it"
 
 
 def test_a_secret_without_data(api: CertsApiServer, certs: Certs):

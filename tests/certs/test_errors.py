@@ -8,38 +8,38 @@ import pytest
 from certs import cluster, ensure, pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, SECRETS, TLS, VALIDATING, CertsApiServer, slowly
 from tests.certs.conftest import Certs
-from tests.kube.apihttp import Refused
+from tests.kube.apihttp import StatusError
 
 SECRET = "Secret vgpu-webhook/vgpu-webhook-tls"
 CA_SECRET = "Secret vgpu-webhook/vgpu-webhook-ca"
 
 
 @pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch):
+def short_pauses(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "MAX_PAUSE", 0.01)
 
 
 def refuse(api: CertsApiServer, status: int, method: str = "", path: str = "", message: str = "for a reason") -> None:
-    """Refuse what fits from now on."""
+    """Refuse all requests with this method and path; empty matches any."""
 
-    def before(asked: str, at: str) -> None:
-        if asked == (method or asked) and at == (path or at):
-            raise Refused(status, message)
+    def before(actual_method: str, actual_path: str) -> None:
+        if method in ("", actual_method) and path in ("", actual_path):
+            raise StatusError(status, message)
 
     api.before = before
 
 
-def failing(certs: Certs, *arguments: str) -> str:
-    """What a run says that does not succeed."""
-    ran = certs("ensure", *arguments)
-    assert ran.code == 1
-    assert ran.err.startswith("error: ")
-    assert len(ran.err.splitlines()) == 1
-    return ran.err.removeprefix("error: ").strip()
+def error_of(certs: Certs, *arguments: str) -> str:
+    """The error message of a run that fails."""
+    result = certs("ensure", *arguments)
+    assert result.code == 1
+    assert result.err.startswith("error: ")
+    assert len(result.err.splitlines()) == 1
+    return result.err.removeprefix("error: ").strip()
 
 
 @pytest.mark.parametrize(
-    "method, path, what",
+    "method, path, action",
     [
         ("GET", TLS, f"get {SECRET}"),
         ("GET", AUTHORITY, f"get {CA_SECRET}"),
@@ -48,24 +48,24 @@ def failing(certs: Certs, *arguments: str) -> str:
         ("PATCH", MUTATING, "patch MutatingWebhookConfiguration vgpu-webhook"),
     ],
 )
-def test_a_right_that_is_missing_is_named(api: CertsApiServer, certs: Certs, method: str, path: str, what: str):
+def test_a_missing_permission_is_named(api: CertsApiServer, certs: Certs, method: str, path: str, action: str):
     refuse(api, 403, method, path, 'User "system:serviceaccount:x:y" cannot do that')
-    said = failing(certs)
-    assert said == (
-        f'not allowed to {what}: User "system:serviceaccount:x:y" cannot do that; '
+    message = error_of(certs)
+    assert message == (
+        f'not allowed to {action}: User "system:serviceaccount:x:y" cannot do that; '
         "`python -m certs --help` lists the rights that are needed"
     )
-    assert sum(asked == (method, path) for asked in api.log) == 1, "asking again would not help"
+    assert api.log.count((method, path)) == 1, "a retry would not help"
 
 
-def test_a_right_to_update_that_is_missing_is_named(api: CertsApiServer, certs: Certs):
+def test_a_missing_permission_to_update_is_named(api: CertsApiServer, certs: Certs):
     certs("ensure")
     refuse(api, 403, "PUT", AUTHORITY)
-    assert failing(certs, "--rotate-ca").startswith(f"not allowed to update {CA_SECRET}: ")
+    assert error_of(certs, "--rotate-ca").startswith(f"not allowed to update {CA_SECRET}: ")
 
 
 @pytest.mark.parametrize(
-    "status, said",
+    "status, message",
     [
         (401, "the API server does not accept these credentials; renew them (for a reason)"),
         (400, "the API server responds with 400: for a reason"),
@@ -74,38 +74,40 @@ def test_a_right_to_update_that_is_missing_is_named(api: CertsApiServer, certs: 
         (409, "another client was faster: for a reason (tried 8 times)"),
     ],
 )
-def test_other_refusals(api: CertsApiServer, certs: Certs, status: int, said: str):
+def test_other_error_responses_are_reported(api: CertsApiServer, certs: Certs, status: int, message: str):
     refuse(api, status, "POST")
-    assert failing(certs) == f"cannot create {CA_SECRET}: {said}"
+    assert error_of(certs) == f"cannot create {CA_SECRET}: {message}"
 
 
-def test_a_namespace_that_is_not_there(api: CertsApiServer, certs: Certs):
+def test_a_missing_namespace(api: CertsApiServer, certs: Certs):
     refuse(api, 404, "POST", SECRETS)
-    said = failing(certs)
-    assert said == "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"
+    message = error_of(certs)
+    assert (
+        message == "namespace vgpu-webhook does not exist: apply the manifests first, or name another with --namespace"
+    )
 
 
-def test_what_passes_is_passed_over(api: CertsApiServer, certs: Certs):
-    """Every other call fails."""
-    asked: list[str] = []
+def test_temporary_errors_are_retried(api: CertsApiServer, certs: Certs):
+    """Every seventh request fails."""
+    paths: list[str] = []
 
-    def flicker(_method: str, path: str) -> None:
-        asked.append(path)
-        if len(asked) % 7 == 3:
-            raise Refused(503, "shutting down")
+    def fail_some(_method: str, path: str) -> None:
+        paths.append(path)
+        if len(paths) % 7 == 3:
+            raise StatusError(503, "shutting down")
 
-    api.before = flicker
+    api.before = fail_some
     assert certs("ensure").code == 0
-    assert len(asked) > 20
+    assert len(paths) > 20
 
 
 @pytest.mark.parametrize("path", [TLS, AUTHORITY, MUTATING])
-def test_what_is_deleted_between_reading_and_writing(api: CertsApiServer, certs: Certs, path: str):
+def test_an_object_that_is_deleted_between_read_and_write(api: CertsApiServer, certs: Certs, path: str):
     certs("ensure")
     deleted: list[str] = []
 
-    def delete(method: str, asked: str) -> None:
-        if method != "GET" and asked == path and not deleted:
+    def delete(method: str, requested: str) -> None:
+        if method != "GET" and requested == path and not deleted:
             deleted.append(path)
             del api.objects[path]
 
@@ -118,13 +120,13 @@ def test_what_is_deleted_between_reading_and_writing(api: CertsApiServer, certs:
 def test_a_server_that_does_not_answer_in_time(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ensure, "TRIES", 2)
     api.before = slowly(0.6)
-    said = failing(certs, "--timeout", "0.2")
-    assert len(api.log) == 2, "nobody but us tries again"
-    assert said.startswith(f"cannot get {SECRET}: the API server does not answer: {api.url}{TLS}: ")
-    assert said.endswith("or give it more time with --timeout (tried 2 times)")
+    message = error_of(certs, "--timeout", "0.2")
+    assert len(api.log) == 2, "the HTTP client does not retry by itself"
+    assert message.startswith(f"cannot get {SECRET}: the API server does not answer: {api.url}{TLS}: ")
+    assert message.endswith("or give it more time with --timeout (tried 2 times)")
 
 
-def test_a_write_that_was_done_though_no_answer_came(api: CertsApiServer, certs: Certs):
+def test_a_write_that_succeeds_without_a_response(api: CertsApiServer, certs: Certs):
     def sleep_once(method: str, _path: str) -> None:
         if method == "POST" and api.written() == [SECRETS]:
             time.sleep(1.5)
@@ -135,22 +137,22 @@ def test_a_write_that_was_done_though_no_answer_came(api: CertsApiServer, certs:
 
 
 def test_no_api_server_answers(certs: Certs):
-    with CertsApiServer() as gone:
-        kubeconfig = gone.kubeconfig(certs.kubeconfig)
+    with CertsApiServer() as stopped:
+        kubeconfig = stopped.kubeconfig(certs.kubeconfig)
     assert certs.kubeconfig == kubeconfig
-    assert "does not answer" in failing(certs)
+    assert "does not answer" in error_of(certs)
 
 
-@pytest.mark.parametrize("content", ["", "rubbish", "{", "clusters: 7", "\x00"])
+@pytest.mark.parametrize("content", ["", "garbage", "{", "clusters: 7", "\x00"])
 def test_a_malformed_kubeconfig(certs: Certs, content: str):
     certs.kubeconfig.write_text(content)
-    said = failing(certs)
-    assert said.startswith(f"{certs.kubeconfig}: no credentials for the API server: it ")
+    message = error_of(certs)
+    assert message.startswith(f"{certs.kubeconfig}: no credentials for the API server: it ")
 
 
-def test_something_else_that_answers(api: CertsApiServer, certs: Certs):
-    api.fail(TLS, lambda handler: handler.answer(200, b'"hello"'))
-    assert failing(certs) == (
+def test_a_server_that_is_not_an_api_server(api: CertsApiServer, certs: Certs):
+    api.fail(TLS, lambda handler: handler.respond(200, b'"hello"'))
+    assert error_of(certs) == (
         f"cannot get {SECRET}: {api.url}{TLS}: the response is not an object: "
         "this is not an API server; check the address in the kubeconfig"
     )
@@ -159,52 +161,50 @@ def test_something_else_that_answers(api: CertsApiServer, certs: Certs):
 @pytest.mark.parametrize("ahead", [timedelta(minutes=6), timedelta(hours=-2), timedelta(days=400)])
 def test_clocks_that_disagree(api: CertsApiServer, certs: Certs, ahead: timedelta):
     api.ahead = ahead
-    said = failing(certs)
-    assert said.startswith(f"the local clock shows {datetime.now(UTC):%Y-%m-%d %H}")
-    assert f"the API server's {api.now:%Y-%m-%d %H}" in said
-    assert said.endswith("correct the one that is wrong; until then nothing is written")
+    message = error_of(certs)
+    assert message.startswith(f"the local clock shows {datetime.now(UTC):%Y-%m-%d %H}")
+    assert f"the API server's {api.now:%Y-%m-%d %H}" in message
+    assert message.endswith("correct the one that is wrong; until then nothing is written")
     assert api.written() == []
 
 
-def test_clocks_that_agree_somewhat(api: CertsApiServer, certs: Certs):
+def test_a_small_difference_of_the_clocks(api: CertsApiServer, certs: Certs):
     api.ahead = timedelta(minutes=4)
     assert certs("ensure").code == 0
     (leaf,) = verify.certificates(api.data(TLS)["tls.crt"])
     made = leaf.not_valid_before_utc + pki.CLOCK_SKEW
-    assert abs(made - api.now) < timedelta(seconds=30), "the API server judges, so its clock counts"
+    assert abs(made - api.now) < timedelta(seconds=30), "the clock of the API server decides"
 
 
 @pytest.mark.parametrize("path, annotation", [(TLS, "certificate-name"), (MUTATING, "inject-ca-from")])
-def test_cert_manager_is_not_fought(api: CertsApiServer, certs: Certs, path: str, annotation: str):
+def test_objects_of_cert_manager_are_not_written(api: CertsApiServer, certs: Certs, path: str, annotation: str):
     certs("ensure")
     api.objects[path]["metadata"]["annotations"] = {f"cert-manager.io/{annotation}": "x"}
     api.log.clear()
-    assert "cert-manager manages" in failing(certs, "--rotate-ca")
+    assert "cert-manager manages" in error_of(certs, "--rotate-ca")
     assert api.written() == []
 
 
-def test_a_secret_that_is_immutable(api: CertsApiServer, certs: Certs):
+def test_an_immutable_secret(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.objects[AUTHORITY]["immutable"] = True
-    said = failing(certs, "--rotate-ca")
-    assert said == f"{CA_SECRET} is immutable: delete it, and run this again"
+    message = error_of(certs, "--rotate-ca")
+    assert message == f"{CA_SECRET} is immutable: delete it, and run this again"
     del api.objects[AUTHORITY]
     assert certs("ensure").code == 0
 
 
-def test_another_client_that_always_undoes_it(api: CertsApiServer, certs: Certs):
+def test_another_client_that_reverts_each_write(api: CertsApiServer, certs: Certs):
     def put_back(method: str, path: str) -> None:
         if method == "GET" and path == MUTATING:
             api.apply_webhooks(MUTATING)
 
     api.before = put_back
-    assert failing(certs).startswith("it does not finish: another client changes the certificates")
+    assert error_of(certs).startswith("it does not finish: another client changes the certificates")
 
 
-def test_what_was_read_too_long_ago_is_not_acted_upon(
-    api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch
-):
-    """A Secret that others signed anew, published, and lost, must not come back from what was true before."""
+def test_stale_reads_are_not_used(api: CertsApiServer, certs: Certs, monkeypatch: pytest.MonkeyPatch):
+    """Otherwise a run could restore a leaf that other runs have replaced since."""
     monkeypatch.setattr(cluster, "FRESH_SECONDS", -1.0)
-    assert failing(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
+    assert error_of(certs) == f"cannot write {CA_SECRET}: it was read too long ago (tried 8 times)"
     assert api.written() == []

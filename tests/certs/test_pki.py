@@ -1,4 +1,4 @@
-"""The certificates that we make: what a strict verifier says, and what they may be used for."""
+"""The generated certificates: a strict verifier accepts them, and their extensions limit their usage."""
 
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -32,7 +32,7 @@ def read(pair: Pair) -> x509.Certificate:
 
 
 def verify(ca: Pair, leaf: Pair, host: str, at: datetime = NOW) -> None:
-    """As strictly as RFC 5280 and the CA/Browser Forum want it."""
+    """Verify as strictly as RFC 5280 and the CA/Browser Forum require."""
     try:
         subject: x509.GeneralName = x509.IPAddress(ip_address(host))
     except ValueError:
@@ -47,12 +47,12 @@ def test_verifies_for_each_host(ca: Pair, leaf: Pair, host: str):
 
 
 @pytest.mark.parametrize("host", ["other.system.svc", "system.svc", "10.0.0.8", "::2"])
-def test_verifies_for_no_other(ca: Pair, leaf: Pair, host: str):
+def test_does_not_verify_for_other_hosts(ca: Pair, leaf: Pair, host: str):
     with pytest.raises(verification.VerificationError):
         verify(ca, leaf, host)
 
 
-def test_another_authority_does_not_verify_it(leaf: Pair):
+def test_another_ca_does_not_verify_the_leaf(leaf: Pair):
     with pytest.raises(verification.VerificationError):
         verify(pki.make_ca("test CA", NOW), leaf, HOSTS[0])
 
@@ -75,14 +75,14 @@ def test_validity(ca: Pair, leaf: Pair, after: timedelta, valid: bool):
             verify(ca, leaf, HOSTS[0], NOW + after)
 
 
-def test_a_leaf_never_outlives_its_authority():
+def test_a_leaf_never_outlives_its_ca():
     ca = pki.make_ca("short", NOW, days=10)
     leaf = pki.make_leaf(ca, HOSTS, NOW, days=90)
     ends = {x509.load_pem_x509_certificate(pair.certificate).not_valid_after_utc for pair in (ca, leaf)}
     assert ends == {NOW + timedelta(days=10)}
 
 
-def test_names(leaf: Pair):
+def test_the_subject_and_the_alternative_names(leaf: Pair):
     certificate = read(leaf)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == HOSTS[:2]
@@ -90,12 +90,12 @@ def test_names(leaf: Pair):
     assert certificate.subject.rfc4514_string() == f"CN={HOSTS[0]}"
 
 
-def test_long_names_are_cut_in_the_subject_only(ca: Pair):
+def test_long_names_are_truncated_only_in_the_subject(ca: Pair):
     host = ".".join(["a" * 40] * 3)
     verify(ca, pki.make_leaf(ca, [host], NOW), host)
 
 
-def test_what_each_may_do(ca: Pair, leaf: Pair):
+def test_extensions_limit_the_usage(ca: Pair, leaf: Pair):
     authority, server = read(ca).extensions, read(leaf).extensions
     constraints = authority.get_extension_for_class(x509.BasicConstraints)
     assert (constraints.critical, constraints.value.ca, constraints.value.path_length) == (True, True, 0)
@@ -108,12 +108,12 @@ def test_what_each_may_do(ca: Pair, leaf: Pair):
     assert list(extended) == [ExtendedKeyUsageOID.SERVER_AUTH]
 
 
-def test_a_leaf_signs_nothing(leaf: Pair):
+def test_a_leaf_cannot_sign(leaf: Pair):
     with pytest.raises(verification.VerificationError):
         verify(leaf, pki.make_leaf(leaf, ["x.example"], NOW), "x.example")
 
 
-def test_keys(ca: Pair, leaf: Pair):
+def test_keys_are_p256_and_match_their_certificates(ca: Pair, leaf: Pair):
     for pair in (ca, leaf):
         key = serialization.load_pem_private_key(pair.key, None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
@@ -132,6 +132,6 @@ def test_no_host_is_refused(ca: Pair):
         pki.make_leaf(ca, [], NOW)
 
 
-def test_an_authority_that_cannot_be_read_is_refused(ca: Pair):
+def test_a_malformed_ca_is_refused(ca: Pair):
     with pytest.raises(ValueError, match="PEM"):
         pki.make_leaf(Pair(b"nonsense", ca.key), HOSTS, NOW)

@@ -1,4 +1,4 @@
-"""What is done, when, and why, while nobody does harm. That nothing is ever distrusted is test_plan_property's."""
+"""The actions of the plan and their times, in an undamaged cluster. test_plan_property proves that trust never breaks."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ from tests.certs.planning import (
 from tests.certs.simulated_cluster import HOSTS, KINDS, World
 
 
-def test_a_change_of_the_ca_takes_three_steps(world: World):
+def test_a_rotation_of_the_ca_takes_three_steps(world: World):
     (old,) = observed(world).known_cas
     assert run_actions(world, rotate=True) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
     introduced = observed(world)
@@ -52,15 +52,15 @@ def test_a_change_of_the_ca_takes_three_steps(world: World):
     assert plan(observed(world)) == Plan(())
 
 
-def test_a_change_that_is_requested_again_is_the_same_change(world: World):
+def test_a_second_request_does_not_start_another_rotation(world: World):
     run_actions(world, rotate=True)
-    following = observed(world).authority.next
+    successor = observed(world).authority.next
     for _ in range(2):
         assert run_actions(world, rotate=True) == []
-    assert observed(world).authority.next == following
+    assert observed(world).authority.next == successor
 
 
-def test_one_run_changes_the_ca_once(world: World):
+def test_one_run_rotates_the_ca_once(world: World):
     at_once = replace(DESIRED, publish_lag=timedelta(0), serve_lag=timedelta(0))
     assert run_actions(world, at_once, rotate=True).count(INTRODUCED) == 1
     assert observed(world).authority.next is None
@@ -76,17 +76,23 @@ def test_the_lags_are_configurable(world: World):
 
 
 @pytest.mark.parametrize(
-    "days, done",
+    "days, expected",
     [(59, []), (60, [SIGNED]), (6.7 * 365, [INTRODUCED, *PUBLISHED, SIGNED, PROMOTED])],
-    ids=["two thirds of the leaf's life are not over", "a third of it is left", "a third of the CA's life is left"],
+    ids=[
+        "before two thirds of the lifetime of the leaf",
+        "after two thirds of the lifetime of the leaf",
+        "after two thirds of the lifetime of the CA",
+    ],
 )
-def test_is_renewed_in_time(world: World, days: float, done: list[tuple[ActionKind, str]]):
+def test_leaf_and_ca_are_renewed_after_two_thirds_of_their_lifetime(
+    world: World, days: float, expected: list[tuple[ActionKind, str]]
+):
     world.time += days * DAY
-    assert run_actions(world) == done
+    assert run_actions(world) == expected
 
 
-def test_a_leaf_that_cannot_last_longer_is_left(world: World):
-    """Else a CA that dies soon would sign again and again."""
+def test_a_leaf_that_expires_with_its_ca_is_not_renewed(world: World):
+    """Otherwise a CA that expires soon would sign in each run."""
     desired = replace(DESIRED, publish_lag=DAY)
     world.time += 3649.5 * DAY
     run_actions(world, desired)
@@ -95,26 +101,26 @@ def test_a_leaf_that_cannot_last_longer_is_left(world: World):
     assert run_actions(world, desired) == []
 
 
-def test_a_lost_leaf_is_signed_anew(world: World):
+def test_a_missing_leaf_is_signed_again(world: World):
     world.put(SERVING, None, ours=False)
     assert run_actions(world) == [SIGNED]
 
 
-def test_other_hosts_take_another_leaf(world: World):
+def test_other_hosts_need_another_leaf(world: World):
     desired = Desired((*HOSTS, "vgpu-webhook"))
     assert run_actions(world, desired) == [SIGNED]
     assert verify.hosts(observed(world).leaf.certificate) == frozenset(desired.hosts)
     assert run_actions(world, desired) == []
 
 
-def test_a_configuration_that_is_not_there_is_passed_over(world: World):
+def test_a_missing_configuration_is_skipped(world: World):
     world.put(KINDS[0], None, ours=False)
     assert run_actions(world) == []
     world.put(KINDS[0], Configuration((b"",)), ours=False)
     assert run_actions(world) == [PUBLISHED[0]]
 
 
-def test_no_key_is_ever_shown(world: World):
+def test_representations_contain_no_key(world: World):
     run_actions(world, rotate=True)
     keys = [
         line
@@ -124,16 +130,17 @@ def test_no_key_is_ever_shown(world: World):
         for line in content.decode().splitlines()[1:-1]
     ]
     assert len(keys) > 6
-    found = observed(world)
-    shown = f"{world.state!r} {found!r} {found.authority!r} {found.authority.current.pair!r} {plan(found)!r}"
-    assert not any(line in shown for line in keys)
+    before = observed(world)
+    values = [world.state, before, before.authority, before.authority.current.pair, plan(before)]
+    printed = " ".join(map(repr, values))
+    assert not any(line in printed for line in keys)
 
 
-def test_applying_changes_one_object_and_keeps_its_version(world: World):
-    found = observe(world.state, world.now, replace(DESIRED, replace=verify.fingerprint(observed(world).known_cas[0])))
-    (action,) = plan(found).actions
-    after = apply(found, action)
-    assert after.serving is found.state.serving
-    assert after.configurations == found.state.configurations
-    assert after.authority != found.state.authority
-    assert after.authority.version == found.state.authority.version
+def test_apply_changes_one_object_and_keeps_its_version(world: World):
+    before = observe(world.state, world.now, replace(DESIRED, replace=verify.fingerprint(observed(world).known_cas[0])))
+    (action,) = plan(before).actions
+    after = apply(before, action)
+    assert after.serving is before.state.serving
+    assert after.configurations == before.state.configurations
+    assert after.authority != before.state.authority
+    assert after.authority.version == before.state.authority.version

@@ -1,4 +1,4 @@
-"""What is done about damage, foreign content and clocks that are set back: it is repaired, and nothing that works is lost."""
+"""The plan repairs damage, foreign content and clocks that are set back, and keeps what works."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,12 +26,12 @@ from tests.certs.planning import (
 )
 from tests.certs.simulated_cluster import FRESH, HOSTS, KINDS, Process, World, run
 
-FOREIGN_CA = pki.make_ca("somebody else's CA", World().time)
+FOREIGN_CA = pki.make_ca("another CA", World().time)
 FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
 
 
 @pytest.mark.parametrize(
-    "entries, why",
+    "entries, reason",
     [
         ({"tls_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
         ({"tls_key": None}, "its key cannot be read"),
@@ -39,18 +39,18 @@ FOREIGN = pki.make_leaf(FOREIGN_CA, HOSTS, World().time)
         ({"tls_crt": b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, "it cannot be read"),
     ],
 )
-def test_a_broken_leaf_is_signed_anew(world: World, entries: dict[str, bytes | None], why: str):
+def test_a_broken_leaf_is_signed_again(world: World, entries: dict[str, bytes | None], reason: str):
     before = world.get(AUTHORITY)
-    edit(world, SERVING, **entries, other=b"somebody else's entry")
+    edit(world, SERVING, **entries, other=b"another client's entry")
     (action,) = run(world, DESIRED)
-    assert (action.kind, action.why) == (ActionKind.SIGN, why)
+    assert (action.kind, action.why) == (ActionKind.SIGN, reason)
     assert world.get(AUTHORITY) == before
-    assert world.get(SERVING).data["other"] == b"somebody else's entry"
+    assert world.get(SERVING).data["other"] == b"another client's entry"
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bundle", [b"", b"rubbish", FOREIGN_CA.certificate])
-def test_a_bundle_is_put_right(world: World, kind: str, bundle: bytes):
+@pytest.mark.parametrize("bundle", [b"", b"garbage", FOREIGN_CA.certificate])
+def test_a_bundle_is_repaired(world: World, kind: str, bundle: bytes):
     right = world.get(kind).bundles
     world.put(kind, Configuration((right[0], bundle)), ours=False)
     assert run_actions(world) == [(ActionKind.PUBLISH, kind)]
@@ -64,24 +64,24 @@ def rsa_ca() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize(
-    "entries, why",
+    "entries, reason",
     [
         ({"current_key": None}, "its key cannot be read"),
-        ({"current_key": b"rubbish"}, "its key cannot be read"),
+        ({"current_key": b"garbage"}, "its key cannot be read"),
         ({"current_key": pki.make_ca("other").key}, "its key belongs to another certificate"),
         (rsa_ca(), "its key belongs to another certificate"),
-        ({"current_crt": b"rubbish"}, "it cannot be read"),
+        ({"current_crt": b"garbage"}, "it cannot be read"),
         ({"current_crt": FOREIGN.certificate, "current_key": FOREIGN.key}, "it is not the certificate of a CA"),
     ],
 )
-def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, entries: dict[str, bytes], why: str):
+def test_a_ca_that_cannot_sign_is_replaced_in_three_steps(world: World, entries: dict[str, bytes], reason: str):
     (old,) = observed(world).known_cas
     edit(world, AUTHORITY, **entries)
     actions = run(world, DESIRED)
-    assert actions[0].why == f"the current CA cannot sign: {why}"
-    found = observed(world)
-    assert found.authority.current.certificate == old, "what works is kept, with its key or without"
-    assert found.issuer == old
+    assert actions[0].why == f"the current CA cannot sign: {reason}"
+    after = observed(world)
+    assert after.authority.current.certificate == old, "a certificate that works is kept, even without its key"
+    assert after.issuer == old
     world.time += PUBLISH_LAG
     assert run_actions(world)[0] == SIGNED
     world.time += SERVE_LAG
@@ -89,26 +89,26 @@ def test_a_ca_that_cannot_sign_any_more_gives_way_in_three_steps(world: World, e
     assert len(observed(world).known_cas) == 1
 
 
-def test_a_lost_authority_is_followed_by_a_new_one_in_three_steps(world: World):
+def test_a_deleted_ca_secret_is_replaced_in_three_steps(world: World):
     (old,) = observed(world).known_cas
     world.put(AUTHORITY, None, ours=False)
     assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
     assert Authority.read(world.get(AUTHORITY)).current.certificate == old
 
 
-def test_where_nothing_works_nothing_is_waited_for(world: World):
+def test_an_expired_ca_is_replaced_without_waiting(world: World):
     world.time += 3651 * DAY
     assert run_actions(world) == [INTRODUCED, *PUBLISHED, SIGNED]
-    assert len(observed(world).known_cas) == 2, "API servers may see the old bundle for a while"
+    assert len(observed(world).known_cas) == 2, "API servers may use the old bundle for a while"
     world.time += SERVE_LAG
     assert run_actions(world) == [RETIRED, *PUBLISHED, MOUNTED]
     assert len(observed(world).known_cas) == 1
 
 
-def test_a_broken_successor_is_made_anew(world: World):
+def test_a_broken_next_ca_is_created_again(world: World):
     run_actions(world, rotate=True)
     before = observed(world).authority
-    edit(world, AUTHORITY, next_key=b"rubbish")
+    edit(world, AUTHORITY, next_key=b"garbage")
     assert run_actions(world)[0] == INTRODUCED
     after = observed(world).authority
     assert after.current == before.current
@@ -116,12 +116,12 @@ def test_a_broken_successor_is_made_anew(world: World):
     assert after.former == (before.next.certificate,)
 
 
-def test_a_foreign_leaf_that_works_is_followed_by_ours_without_a_gap(world: World):
+def test_a_working_foreign_leaf_is_replaced_without_a_gap(world: World):
     ours = observed(world).authority.current
-    held = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
-    world.put(SERVING, Secret(held), ours=False)
+    data = {"tls.crt": FOREIGN.certificate, "tls.key": FOREIGN.key, "ca.crt": FOREIGN_CA.certificate}
+    world.put(SERVING, Secret(data), ours=False)
     assert run_actions(world) == [INTRODUCED, *PUBLISHED, MOUNTED, PROMOTED]
-    assert observed(world).authority.next == ours, "a CA that is good is not replaced"
+    assert observed(world).authority.next == ours, "a valid CA is not replaced"
     world.time += PUBLISH_LAG
     assert run_actions(world) == [SIGNED]
     world.time += SERVE_LAG
@@ -129,15 +129,15 @@ def test_a_foreign_leaf_that_works_is_followed_by_ours_without_a_gap(world: Worl
     assert observed(world).known_cas == (ours.certificate,)
 
 
-def test_there_is_no_way_back_from_the_next_ca(world: World):
-    """Another process may be retiring the old one at this moment."""
+def test_a_promoted_ca_stays_promoted_when_clocks_are_set_back(world: World):
+    """Another process may retire the old CA at the same time."""
     run_actions(world, rotate=True)
     world.time += PUBLISH_LAG
     run_actions(world)
     world.jump -= PUBLISH_LAG
-    found = observed(world, Desired((*HOSTS, "vgpu-webhook")))
-    assert plan(found).actions[0].kind is ActionKind.SIGN
-    assert found.signer == found.authority.next
+    after = observed(world, Desired((*HOSTS, "vgpu-webhook")))
+    assert plan(after).actions[0].kind is ActionKind.SIGN
+    assert after.signer == after.authority.next
 
 
 @pytest.mark.parametrize("back", [timedelta(minutes=4), timedelta(minutes=6), HOUR, 40 * DAY])
@@ -155,15 +155,15 @@ def test_clocks_that_are_set_back(world: World, back: timedelta):
     assert len(observed(world).known_cas) == 1
 
 
-def test_a_secret_that_was_written_in_the_future_is_written_again(world: World):
-    """Else the old CA would stay until then."""
-    held = world.get(SERVING)
-    ahead = replace(world.state, serving=replace(held, written=world.now + DAY))
+def test_a_secret_with_a_date_in_the_future_is_written_again(world: World):
+    """Otherwise the old CA would stay until that date."""
+    data = world.get(SERVING)
+    ahead = replace(world.state, serving=replace(data, written=world.now + DAY))
     (action,) = plan(observe(ahead, world.now, DESIRED)).actions
     assert (action.kind, action.why) == (ActionKind.SIGN, "it is dated 2026-03-02 13:00, which is in the future")
 
 
-def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
+def test_a_step_with_an_invalid_time_starts_again(world: World):
     run_actions(world, rotate=True)
     for since in (b"", b"yesterday", b"9999-12-31T23:59:59+00:00"):
         edit(world, AUTHORITY, since=since)
@@ -173,8 +173,8 @@ def test_a_step_whose_time_cannot_be_read_begins_anew(world: World):
     assert run_actions(world) == []
 
 
-def test_a_lost_secret_does_not_come_back_from_what_was_true_long_ago(world: World):
-    """A run reads that the leaf is lost, and sleeps; others change the CA; the leaf is lost again; the run wakes up."""
+def test_a_run_does_not_use_stale_reads(world: World):
+    """A run reads that the leaf is missing and sleeps; others rotate the CA; the leaf is deleted; the run continues."""
     world.put(SERVING, None, ours=False)
     sleeper = Process(world, DESIRED, rotate=False, fresh=FRESH)
     for _ in range(5):

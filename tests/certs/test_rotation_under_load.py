@@ -1,7 +1,7 @@
-"""A leaf and a CA change while a real webhook is asked without a pause, over new connections and kept ones: none fails.
+"""A leaf and a CA are replaced while clients send requests without a pause, over new and kept connections: none fails.
 
-Clients verify as API servers do: with any bundle that was published within the publish lag, by the service's name. A
-thread plays kubelet: it brings the Secret to the files that the webhook serves from, late.
+Clients verify as API servers do: the name of the service, with any bundle that was published within the publish lag. A
+thread acts as the kubelet: it copies the Secret to the files of the webhook after a delay.
 """
 
 import random
@@ -18,19 +18,19 @@ import pytest
 
 from certs import pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
-from tests.certs.conftest import Certs, ended
+from tests.certs.conftest import Certs, wait_for
 from tests.server.client import Connection
 from tests.server.program import Program, until
 from tests.server.reviews import answer, review
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
-PUBLISH_LAG, SERVE_LAG = 4, 8  # seconds; the webhook itself looks every second
+PUBLISH_LAG, SERVE_LAG = 4, 8  # seconds; the webhook polls its files every second
 KUBELET_LAG = 0.8
 CLIENTS = 3
 
 
 class Kubelet:
-    """Follows the Secret; swaps the mounted files as a kubelet does, by one symbolic link."""
+    """Mounts the Secret, and replaces the files as a kubelet does, by one symbolic link."""
 
     def __init__(self, api: CertsApiServer, directory: Path) -> None:
         self.directory, self._api, self._mounted = directory, api, ""
@@ -55,31 +55,33 @@ class Kubelet:
 
 
 class ApiServers:
-    """The bundles that some API server may verify with: the present one, and those that were just replaced."""
+    """The bundles that an API server may use: the current ones, and those that were just replaced."""
 
     def __init__(self, api: CertsApiServer) -> None:
-        self._api, self._held, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
-        self.seen: set[int] = set()
+        self._api, self._last_published, self._contexts = api, dict[bytes, float](), dict[bytes, ssl.SSLContext]()
+        self.bundle_sizes: set[int] = set()
         self.observe()
 
     def observe(self) -> None:
-        """Note what is published."""
+        """Record the published bundles."""
         now = time.monotonic()
         for bundle in [*self._api.bundles(MUTATING), *self._api.bundles(VALIDATING)]:
-            self._held[bundle] = now
-            self.seen.add(len(verify.certificates(bundle)))
-        self._held = {bundle: last for bundle, last in self._held.items() if now - last < 0.75 * PUBLISH_LAG}
+            self._last_published[bundle] = now
+            self.bundle_sizes.add(len(verify.certificates(bundle)))
+        self._last_published = {
+            bundle: last for bundle, last in self._last_published.items() if now - last < 0.75 * PUBLISH_LAG
+        }
 
-    def any(self) -> ssl.SSLContext:
-        """What one of them verifies with."""
-        bundle = random.choice(list(self._held))
+    def any_context(self) -> ssl.SSLContext:
+        """The TLS context of a random API server."""
+        bundle = random.choice(list(self._last_published))
         if bundle not in self._contexts:
             self._contexts[bundle] = ssl.create_default_context(cadata=bundle.decode())
         return self._contexts[bundle]
 
 
 class Load:
-    """Clients that ask without a pause, each over a kept connection and over a new one for each request."""
+    """Clients that send requests without a pause, over a kept connection and over a new one for each request."""
 
     def __init__(self, port: int, servers: ApiServers) -> None:
         self._port, self._servers = port, servers
@@ -87,13 +89,13 @@ class Load:
         self.failures: list[BaseException] = []
         self.leaves: set[bytes] = set()
 
-    def ask(self, stop: threading.Event) -> None:
-        with Connection(self._port, self._servers.any(), HOST) as kept:
+    def send(self, stop: threading.Event) -> None:
+        with Connection(self._port, self._servers.any_context(), HOST) as kept:
             while not stop.is_set():
                 try:
                     answer(kept.post("/mutate", review()))
                     self.answers["kept"] += 1
-                    with Connection(self._port, self._servers.any(), HOST) as fresh:
+                    with Connection(self._port, self._servers.any_context(), HOST) as fresh:
                         answer(fresh.post("/validate", review()))
                         self.leaves.add(fresh.certificate)
                     self.answers["new"] += 1
@@ -103,7 +105,7 @@ class Load:
 
 
 @contextmanager
-def meanwhile(*work: threading.Thread, stop: threading.Event) -> Iterator[None]:
+def run_in_background(*work: threading.Thread, stop: threading.Event) -> Iterator[None]:
     for thread in work:
         thread.start()
     try:
@@ -123,47 +125,51 @@ def repeating(step: object, stop: threading.Event) -> threading.Thread:
 
 
 @pytest.fixture
-def aged(api: CertsApiServer, certs: Certs) -> CertsApiServer:
-    """Installed, and its leaf so old that it is to be renewed."""
+def old_leaf(api: CertsApiServer, certs: Certs) -> CertsApiServer:
+    """An API server with an installation whose leaf is due for renewal."""
     assert certs("ensure").code == 0
-    held = api.data(AUTHORITY)
-    ca = pki.Pair(held["current.crt"], held["current.key"])
-    leaf = pki.make_leaf(ca, verify_hosts(api), datetime.now(UTC) - timedelta(days=61))
+    data = api.data(AUTHORITY)
+    ca = pki.Pair(data["current.crt"], data["current.key"])
+    leaf = pki.make_leaf(ca, leaf_hosts(api), datetime.now(UTC) - timedelta(days=61))
     api.put_secret(TLS, {"tls.crt": leaf.certificate, "tls.key": leaf.key, "ca.crt": ca.certificate})
     return api
 
 
-def verify_hosts(api: CertsApiServer) -> list[str]:
+def leaf_hosts(api: CertsApiServer) -> list[str]:
     return sorted(verify.hosts(verify.certificates(api.data(TLS)["tls.crt"])[0]))
 
 
-def test_no_request_is_lost(aged: CertsApiServer, certs: Certs, tmp_path: Path):
-    kubelet, servers, stop = Kubelet(aged, tmp_path / "mounted"), ApiServers(aged), threading.Event()
+def test_no_request_fails(old_leaf: CertsApiServer, certs: Certs, tmp_path: Path):
+    kubelet, servers, stop = (
+        Kubelet(old_leaf, tmp_path / "mounted"),
+        ApiServers(old_leaf),
+        threading.Event(),
+    )
     files = ["--tls-cert", str(kubelet.directory / "tls.crt"), "--tls-key", str(kubelet.directory / "tls.key")]
     program = Program([*files, "--audit-log", ""], tmp_path / "stderr", tmp_path)
     load = Load(program.port, servers)
 
     def listening() -> bool:
         try:
-            Connection(program.port, servers.any(), HOST).close()
+            Connection(program.port, servers.any_context(), HOST).close()
         except ConnectionError:
             return False
         return True
 
     try:
         until(listening)
-        threads = [threading.Thread(target=load.ask, args=(stop,)) for _ in range(CLIENTS)]
-        with meanwhile(repeating(kubelet.follow, stop), repeating(servers.observe, stop), *threads, stop=stop):
-            assert ended(certs.start("ensure")).code == 0
+        threads = [threading.Thread(target=load.send, args=(stop,)) for _ in range(CLIENTS)]
+        with run_in_background(repeating(kubelet.follow, stop), repeating(servers.observe, stop), *threads, stop=stop):
+            assert wait_for(certs.start("ensure")).code == 0
             until(lambda: len(load.leaves) == 2)
             lags = ["--publish-lag", str(PUBLISH_LAG), "--serve-lag", str(SERVE_LAG)]
-            assert ended(certs.start("ensure", "--rotate-ca", "--wait", "60", *lags)).code == 0
-            until(lambda: len(load.leaves) == 3)  # the old one, its successor, and that of the new CA
+            assert wait_for(certs.start("ensure", "--rotate-ca", "--wait", "60", *lags)).code == 0
+            until(lambda: len(load.leaves) == 3)  # the old leaf, its successor, and the leaf of the new CA
             before = load.answers.copy()
             until(lambda: load.failures or min((load.answers - before)[kind] for kind in ("kept", "new")) > 20)
     finally:
         program.close()
     assert load.failures == []
     assert len(load.leaves) == 3
-    assert servers.seen == {1, 2}
+    assert servers.bundle_sizes == {1, 2}
     assert certs("show").code == 0

@@ -1,4 +1,4 @@
-"""`show`: true, complete, read-only, and without a key."""
+"""`show` reports the complete state, writes nothing, and prints no key."""
 
 import json
 import re
@@ -12,11 +12,11 @@ from certs import pki, verify
 from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApiServer
 from tests.certs.conftest import Certs
 
-FULL = "vgpu-webhook.vgpu-webhook.svc"
-HOSTS = ["vgpu-webhook", "vgpu-webhook.vgpu-webhook", FULL, f"{FULL}.cluster.local"]
+SERVICE_HOST = "vgpu-webhook.vgpu-webhook.svc"
+HOSTS = ["vgpu-webhook", "vgpu-webhook.vgpu-webhook", SERVICE_HOST, f"{SERVICE_HOST}.cluster.local"]
 
 
-def shown(certs: Certs) -> dict[str, Any]:
+def facts_of(certs: Certs) -> dict[str, Any]:
     facts: dict[str, Any] = json.loads(certs("show", "-o", "json").out)
     return facts
 
@@ -26,9 +26,9 @@ def fingerprint(content: bytes) -> str:
 
 
 def test_before_the_installation(api: CertsApiServer, certs: Certs):
-    ran = certs("show")
-    assert ran.code == 1
-    assert ran.out == (
+    result = certs("show")
+    assert result.code == 1
+    assert result.out == (
         "authority  Secret vgpu-webhook/vgpu-webhook-ca\n"
         "  current  none\n"
         "serving    Secret vgpu-webhook/vgpu-webhook-tls\n"
@@ -40,19 +40,19 @@ def test_before_the_installation(api: CertsApiServer, certs: Certs):
     )
 
 
-def test_in_order(api: CertsApiServer, certs: Certs):
+def test_an_installation_in_order(api: CertsApiServer, certs: Certs):
     certs("ensure")
     api.log.clear()
-    ran = certs("show")
-    assert ran.code == 0
+    result = certs("show")
+    assert result.code == 0
     assert api.written() == []
     made, served = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
     ca, leaf = fingerprint(made), fingerprint(served)
-    assert ran.out == (
+    assert result.out == (
         "authority  Secret vgpu-webhook/vgpu-webhook-ca\n"
-        f"  current  {ca}  valid until {end(made)[:10]}\n"
+        f"  current  {ca}  valid until {not_after(made)[:10]}\n"
         "serving    Secret vgpu-webhook/vgpu-webhook-tls\n"
-        f"  leaf     {leaf}  valid until {end(served)[:10]}\n"
+        f"  leaf     {leaf}  valid until {not_after(served)[:10]}\n"
         f"  issuer   {ca}\n"
         f"  hosts    {', '.join(HOSTS)}\n"
         "bundles\n"
@@ -63,16 +63,16 @@ def test_in_order(api: CertsApiServer, certs: Certs):
     )
 
 
-def test_for_programs(api: CertsApiServer, certs: Certs):
+def test_json(api: CertsApiServer, certs: Certs):
     certs("ensure")
     ca, leaf = api.data(AUTHORITY)["current.crt"], api.data(TLS)["tls.crt"]
-    facts = shown(certs)
+    facts = facts_of(certs)
     assert facts["inOrder"] is True
-    assert facts["authority"]["current"] == {"fingerprint": fingerprint(ca), "notAfter": end(ca), "problem": None}
+    assert facts["authority"]["current"] == {"fingerprint": fingerprint(ca), "notAfter": not_after(ca), "problem": None}
     assert facts["leaf"] == {
         "where": "Secret vgpu-webhook/vgpu-webhook-tls",
         "fingerprint": fingerprint(leaf),
-        "notAfter": end(leaf),
+        "notAfter": not_after(leaf),
         "hosts": HOSTS,
         "issuer": fingerprint(ca),
         "problem": None,
@@ -81,21 +81,21 @@ def test_for_programs(api: CertsApiServer, certs: Certs):
     assert facts["next"] == facts["problems"] == []
 
 
-def end(content: bytes) -> str:
+def not_after(content: bytes) -> str:
     return f"{verify.certificates(content)[0].not_valid_after_utc:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_change_of_the_ca(api: CertsApiServer, certs: Certs):
+def test_a_rotation_of_the_ca(api: CertsApiServer, certs: Certs):
     certs("ensure")
     certs("ensure", "--rotate-ca")
-    facts = shown(certs)
-    held = api.data(AUTHORITY)
-    both = [fingerprint(held["current.crt"]), fingerprint(held["next.crt"])]
+    facts = facts_of(certs)
+    data = api.data(AUTHORITY)
+    both = [fingerprint(data["current.crt"]), fingerprint(data["next.crt"])]
     assert facts["inOrder"]
     assert facts["authority"]["next"]["fingerprint"] == both[1]
     assert (facts["authority"]["step"], facts["authority"]["since"]) == (
         "promote",
-        held["since"].decode().replace("+00:00", "Z"),
+        data["since"].decode().replace("+00:00", "Z"),
     )
     assert all(bundle["holds"] == both for bundle in facts["bundles"])
     (step,) = facts["next"]
@@ -104,29 +104,29 @@ def test_a_change_of_the_ca(api: CertsApiServer, certs: Certs):
     assert ", step promote since 20" in certs("show").out
 
 
-def anonymous(text: str) -> str:
-    """With every fingerprint and date the same."""
+def without_fingerprints_and_dates(text: str) -> str:
+    """Replace fingerprints and dates by constants."""
     text = re.sub(r"\b[0-9a-f]{16}\b", "FINGERPRINT", text)
     return re.sub(r"\d{4}-\d\d-\d\d(T[\d:]+Z)?", "DATE", text)
 
 
-def test_the_documentation_shows_what_is_shown(api: CertsApiServer, certs: Certs):
+def test_the_documentation_shows_the_real_output(api: CertsApiServer, certs: Certs):
     page = (Path(__file__).parents[2] / "docs" / "certificates.md").read_text()
     certs("ensure")
     certs("ensure", "--rotate-ca")
     (block,) = re.findall(r"^```text\n\$ vgpu-webhook certs show\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert anonymous(block) == anonymous(certs("show").out)
+    assert without_fingerprints_and_dates(block) == without_fingerprints_and_dates(certs("show").out)
 
 
 def distrusted(api: CertsApiServer) -> None:
-    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("somebody else's CA").certificate)
+    api.apply_webhooks(VALIDATING, bundle=pki.make_ca("another CA").certificate)
 
 
 def one_of_two_empty(api: CertsApiServer) -> None:
     del api.objects[MUTATING]["webhooks"][1]["clientConfig"]["caBundle"]
 
 
-def torn(api: CertsApiServer) -> None:
+def wrong_key(api: CertsApiServer) -> None:
     api.objects[TLS]["data"]["tls.key"] = api.objects[AUTHORITY]["data"]["current.key"]
 
 
@@ -143,46 +143,46 @@ def cert_manager(api: CertsApiServer) -> None:
     [
         (distrusted, "it does not contain the CA that signed the leaf"),
         (one_of_two_empty, "MutatingWebhookConfiguration vgpu-webhook    nothing  it contains no certificate"),
-        (torn, "but its key belongs to another certificate"),
+        (wrong_key, "but its key belongs to another certificate"),
         (no_ca, "  current  none\n"),
         (cert_manager, "problem    cert-manager manages Secret vgpu-webhook/vgpu-webhook-tls"),
     ],
 )
-def test_what_is_wrong_is_said(api: CertsApiServer, certs: Certs, damage: Any, line: str):
+def test_damage_is_reported(api: CertsApiServer, certs: Certs, damage: Any, line: str):
     certs("ensure")
     damage(api)
-    ran = certs("show")
-    assert ran.code == 1
-    assert line in ran.out
-    assert shown(certs)["inOrder"] is False
+    result = certs("show")
+    assert result.code == 1
+    assert line in result.out
+    assert facts_of(certs)["inOrder"] is False
 
 
-def test_a_configuration_that_is_not_there_is_no_disorder(api: CertsApiServer, certs: Certs):
+def test_a_missing_configuration_is_not_a_problem(api: CertsApiServer, certs: Certs):
     del api.objects[MUTATING]
     certs("ensure")
-    ran = certs("show")
-    assert ran.code == 0
-    assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in ran.out
+    result = certs("show")
+    assert result.code == 0
+    assert "  MutatingWebhookConfiguration vgpu-webhook    not there\n" in result.out
 
 
-def test_never_a_key(api: CertsApiServer, certs: Certs):
+def test_output_contains_no_key(api: CertsApiServer, certs: Certs):
     certs("ensure")
     certs("ensure", "--rotate-ca")
     entries = [(name, content) for path in (TLS, AUTHORITY) for name, content in api.data(path).items()]
-    secret = [
+    key_lines = [
         line for name, content in entries if name.endswith(".key") for line in content.decode().splitlines()[1:-1]
     ]
-    assert len(secret) == 9
+    assert len(key_lines) == 9
     printed = certs("show").out + certs("show", "-o", "json").out + certs("ensure", "--rotate-ca").out
-    assert not any(line in printed for line in secret)
+    assert not any(line in printed for line in key_lines)
 
 
-def test_what_cannot_be_read_is_no_report(api: CertsApiServer, certs: Certs):
+def test_a_failed_read_is_an_error(api: CertsApiServer, certs: Certs):
     api.ahead = timedelta(days=1)
-    ran = certs("show")
-    assert ran.code == 1
-    assert "problem    the local clock shows" in ran.out
+    result = certs("show")
+    assert result.code == 1
+    assert "problem    the local clock shows" in result.out
     certs.kubeconfig.unlink()
-    ran = certs("show")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"error: {certs.kubeconfig}: no credentials for the API server: ")
+    result = certs("show")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {certs.kubeconfig}: no credentials for the API server: ")

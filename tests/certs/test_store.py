@@ -1,4 +1,4 @@
-"""Certificates in files: replaced at once, readable by whom they concern, whole after any interruption."""
+"""Certificate files: they are replaced atomically, have the right mode, and are complete after any interruption."""
 
 import errno
 import os
@@ -20,14 +20,14 @@ def modes(directory: Path) -> dict[str, int]:
     return {file.name: file.stat().st_mode & 0o777 for file in directory.iterdir()}
 
 
-def test_writes_what_a_secret_mounts(tmp_path: Path):
+def test_it_writes_the_files_of_a_mounted_secret(tmp_path: Path):
     directory = tmp_path / "made" / "as needed"
     store.write(directory, NEW, b"ca")
     assert contents(directory) == {"tls.crt": NEW.certificate, "tls.key": NEW.key, "ca.crt": b"ca"}
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o027])
-def test_the_key_is_its_owners(tmp_path: Path, umask: int):
+def test_only_the_owner_can_read_the_key(tmp_path: Path, umask: int):
     before = os.umask(umask)
     try:
         store.write(tmp_path, NEW, b"ca")
@@ -36,14 +36,14 @@ def test_the_key_is_its_owners(tmp_path: Path, umask: int):
     assert modes(tmp_path) == {"tls.crt": 0o644 & ~umask, "tls.key": 0o600, "ca.crt": 0o644 & ~umask}
 
 
-def test_replaces_even_what_was_open_to_all(tmp_path: Path):
+def test_a_replaced_file_gets_the_right_mode(tmp_path: Path):
     (tmp_path / "tls.key").write_bytes(b"old")
     (tmp_path / "tls.key").chmod(0o666)
     store.write(tmp_path, NEW, b"ca")
     assert modes(tmp_path)["tls.key"] == 0o600
 
 
-def test_a_reader_keeps_what_it_opened(tmp_path: Path):
+def test_an_open_reader_keeps_the_old_content(tmp_path: Path):
     store.write(tmp_path, OLD, b"ca")
     with (tmp_path / "tls.crt").open("rb") as reader:
         store.write(tmp_path, NEW, b"ca")
@@ -52,7 +52,7 @@ def test_a_reader_keeps_what_it_opened(tmp_path: Path):
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "rename"])
-def test_an_interrupted_write_leaves_the_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str):
+def test_an_interrupted_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str):
     store.write(tmp_path, OLD, b"ca")
     full = OSError(errno.ENOSPC, "No space left on device")
 
@@ -69,11 +69,11 @@ def test_an_interrupted_write_leaves_the_old(tmp_path: Path, monkeypatch: pytest
     assert (tmp_path / "tls.key").read_bytes() == OLD.key
     store.replace(tmp_path / "tls.key", NEW.key, 0o600)
     assert contents(tmp_path) == {"tls.crt": OLD.certificate, "tls.key": NEW.key, "ca.crt": b"ca"}, (
-        "nothing is left over"
+        "no temporary file is left"
     )
 
 
-def test_a_link_left_in_the_way_is_not_followed(tmp_path: Path):
+def test_an_existing_symlink_is_not_followed(tmp_path: Path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".tls.key.new").symlink_to(victim)
@@ -82,7 +82,7 @@ def test_a_link_left_in_the_way_is_not_followed(tmp_path: Path):
     assert not (tmp_path / "tls.key").is_symlink()
 
 
-def test_what_cannot_be_written_is_an_error(tmp_path: Path):
+def test_a_failed_write_is_an_error(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         store.write(tmp_path / "file" / "x", NEW, b"ca")

@@ -329,7 +329,7 @@ def _write(handler: Any, change: Any) -> None:
     content = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length") or 0)) or b"null")
     api.written.append((handler.command, path))
     change(api, path, content)
-    handler.answer(200, b"{}")
+    handler.respond(200, b"{}")
 
 
 def _post(api: Any, path: str, content: Any) -> None:
@@ -338,7 +338,7 @@ def _post(api: Any, path: str, content: Any) -> None:
 
 
 def _put(api: Any, path: str, content: Any) -> None:
-    held = api.one(path)
+    held = api.get(path)
     assert content["metadata"]["resourceVersion"] == held["metadata"]["resourceVersion"]
     _post(api, path.rpartition("/")[0], content)
 
@@ -356,7 +356,7 @@ def _delete(api: Any, path: str, _: Any) -> None:
 def _everywhere(api: Any, path: str, content: Any) -> None:
     """The collection of all namespaces holds what its parts hold."""
     namespace = content["metadata"]["namespace"]
-    held = api.one(f"{path}/{content['metadata']['name']}")
+    held = api.get(f"{path}/{content['metadata']['name']}")
     api._objects.setdefault(f"{REPORTS}/policyreports", {})[f"{namespace}-report"] = held
 
 
@@ -476,7 +476,7 @@ def test_reports_are_created_changed_and_removed(run, api, cluster):
     ran = run("scan", *cluster, "-A", "--report")
     assert "PolicyReports: 2 created, 0 replaced, 0 deleted, 0 unchanged" in ran.out
     assert ran.code == 1
-    report = api.one(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook")
+    report = api.get(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook")
     assert report["summary"]["fail"] == 1
 
     ran = run("scan", *cluster, "-A", "--report", "-o", "json")
@@ -493,7 +493,7 @@ def test_reports_are_created_changed_and_removed(run, api, cluster):
         ("PUT", f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook"),
         ("DELETE", f"{REPORTS}/namespaces/other/policyreports/vgpu-webhook"),
     ]
-    selected = [seen.query.get("labelSelector") for seen in api.asked(f"{REPORTS}/policyreports")]
+    selected = [seen.query.get("labelSelector") for seen in api.requests_for(f"{REPORTS}/policyreports")]
     assert set(selected) == {"app.kubernetes.io/managed-by=vgpu-webhook"}
 
 
@@ -520,7 +520,7 @@ def test_without_the_crd_nothing_is_read(run, api, cluster):
     ran = run("scan", *cluster, "-A", "--report")
     assert ran.code == 2
     assert "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in ran.err
-    assert not api.asked("/api/v1/pods")
+    assert not api.requests_for("/api/v1/pods")
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(run, api, cluster):

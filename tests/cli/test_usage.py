@@ -130,7 +130,7 @@ def test_a_cluster_is_read_in_pages(cluster):
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert sum(one["promised"]["slices"] for one in found["totals"]) == 1100
-    asked = api.asked(PODS)
+    asked = api.requests_for(PODS)
     assert len(asked) == 3
     assert asked[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
 

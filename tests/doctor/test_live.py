@@ -21,7 +21,7 @@ READYZ = "/api/v1/namespaces/vgpu-webhook/services/https:vgpu-webhook:443/proxy/
 
 def text(code, body):
     """A response that is not JSON."""
-    return lambda handler: handler.answer(code, body.encode(), {"Content-Type": "text/plain"})
+    return lambda handler: handler.respond(code, body.encode(), {"Content-Type": "text/plain"})
 
 
 def put(server, objects):
@@ -82,7 +82,7 @@ def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_argument
     )
     put(api, {"": conf})
     assert [result.status for result in results_of("device-config", gather())] == [Status.BROKEN]
-    assert api.asked("/api/v1/namespaces/gpu/configmaps")
+    assert api.requests_for("/api/v1/namespaces/gpu/configmaps")
 
 
 @pytest.mark.parametrize(

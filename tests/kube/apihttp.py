@@ -1,4 +1,4 @@
-"""The HTTP of the API server of the tests: what a request says, and how an answer is spelled."""
+"""The HTTP layer of the fake API server: it reads requests and writes responses."""
 
 import json
 import socket
@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One request: when (monotonic), what for, with what."""
+class ReceivedRequest:
+    """One request; `at` is the monotonic time of its arrival."""
 
     at: float
     path: str
@@ -23,12 +23,12 @@ class Seen:
     method: str = "GET"
 
     @property
-    def watches(self) -> bool:
+    def is_watch(self) -> bool:
         return "watch" in self.query
 
 
-class Refused(Exception):
-    """An answer that is no success."""
+class StatusError(Exception):
+    """A request fails with this HTTP status and a Status object."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class Refused(Exception):
 
 
 class Server(ThreadingHTTPServer):
-    """Knows its open connections, so that it can break them."""
+    """Keeps its open connections, so that `break_all` can close them."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -54,33 +54,33 @@ class Server(ThreadingHTTPServer):
         raw, address = super().get_request()
         raw.settimeout(60)
         self.api.connections += 1
-        made = self._tls.wrap_socket(raw, server_side=True, do_handshake_on_connect=False) if self._tls else raw
-        self._open.add(made)
-        return made, address
+        connection = self._tls.wrap_socket(raw, server_side=True, do_handshake_on_connect=False) if self._tls else raw
+        self._open.add(connection)
+        return connection, address
 
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         super().shutdown_request(request)
 
     def break_all(self) -> None:
-        for made in list(self._open):
+        for connection in list(self._open):
             with suppress(OSError):
-                socket.socket.shutdown(made, socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients may go at any time."""
+        """Print nothing: clients may disconnect at any time."""
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection."""
+    """Serves one connection."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or the body waits until the head is acknowledged
+    disable_nagle_algorithm = True  # otherwise the body waits until the client acknowledges the head
     server: Server
 
     @property
     def api(self) -> Any:
-        """What it serves."""
+        """The `ApiServer` whose objects it serves."""
         return self.server.api
 
     def _handle(self) -> None:
@@ -88,43 +88,43 @@ class Handler(BaseHTTPRequestHandler):
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         headers = {name.lower(): value for name, value in self.headers.items()}
         body = self.rfile.read(int(headers.get("content-length", 0)))
-        seen = Seen(time.monotonic(), parts.path, query, headers, self.command)
+        received = ReceivedRequest(time.monotonic(), parts.path, query, headers, self.command)
         try:
-            self._respond(seen, body)
-        except Refused as error:
+            self._dispatch(received, body)
+        except StatusError as error:
             self.refuse(error.status, str(error))
 
     do_GET = do_POST = do_PUT = do_PATCH = _handle  # noqa: N815
 
-    def _respond(self, seen: Seen, body: bytes) -> None:
+    def _dispatch(self, received: ReceivedRequest, body: bytes) -> None:
         api = self.api
-        fault = api.see(seen)
+        fault = api.receive(received)
         if fault is not None:
             fault(self)
         elif self.headers.get("Authorization", "").partition(" ")[2] != api.token:
             self.refuse(401, "Unauthorized")
-        elif seen.method != "GET":
-            written, headers = api.write(seen, body)
-            self.answer(200, json.dumps(written).encode(), headers)
-        elif seen.watches:
-            self._watch(seen)
-        elif (found := api.one(seen.path)) is not None:
-            self.answer(200, json.dumps(found).encode())
-        elif not api.knows(seen.path):
-            self.refuse(404, f"{seen.path} not found")
-        elif (page := api.page(seen)) is not None:
-            self.answer(200, json.dumps(page).encode())
+        elif received.method != "GET":
+            obj, headers = api.write(received, body)
+            self.respond(200, json.dumps(obj).encode(), headers)
+        elif received.is_watch:
+            self._serve_watch(received)
+        elif (obj := api.get(received.path)) is not None:
+            self.respond(200, json.dumps(obj).encode())
+        elif not api.is_collection(received.path):
+            self.refuse(404, f"{received.path} not found")
+        elif (page := api.page(received)) is not None:
+            self.respond(200, json.dumps(page).encode())
         else:
             self.refuse(410, "The provided continue parameter is too old")
 
-    def _watch(self, seen: Seen) -> None:
+    def _serve_watch(self, received: ReceivedRequest) -> None:
         self.head(200, {"Transfer-Encoding": "chunked"})
-        if self.api.gone(seen):
-            gone = spell_status(410, "too old resource version")
-            self.chunk(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+        if self.api.is_expired(received):
+            expired = status_object(410, "too old resource version")
+            self.chunk(json.dumps({"type": "ERROR", "object": expired}).encode() + b"\n")
             self.chunk(b"")
             return
-        for event in self.api.events(seen):
+        for event in self.api.events(received):
             if event is None:
                 self.close_connection = True
                 return
@@ -132,32 +132,32 @@ class Handler(BaseHTTPRequestHandler):
         self.chunk(b"")
 
     def refuse(self, code: int, message: str, headers: dict[str, str] | None = None) -> None:
-        """An error, spelled as the API server spells it."""
-        self.answer(code, json.dumps(spell_status(code, message)).encode(), headers)
+        """Respond with an error and a Status object, as the API server does."""
+        self.respond(code, json.dumps(status_object(code, message)).encode(), headers)
 
-    def answer(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> None:
-        """A whole answer."""
+    def respond(self, code: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        """Write a complete response."""
         self.head(code, {"Content-Length": str(len(body))} | (headers or {}))
         self.wfile.write(body)
 
     def head(self, code: int, headers: dict[str, str]) -> None:
-        """The head of an answer."""
+        """Write the status line and the headers of a response."""
         self.send_response(code)
         for name, value in ({"Content-Type": "application/json"} | headers).items():
             self.send_header(name, value)
         self.end_headers()
 
     def chunk(self, data: bytes) -> None:
-        """A part of a chunked body; an empty one ends it."""
+        """Write a chunk of the body; an empty chunk ends it."""
         self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """The server's clock."""
+        """The time of the fake server, which a test can move."""
         return format_datetime(self.api.now, usegmt=True)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Say nothing."""
+        """Print nothing."""
 
 
-def spell_status(code: int, message: str) -> dict[str, Any]:
+def status_object(code: int, message: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "message": message}

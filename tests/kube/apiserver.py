@@ -1,12 +1,12 @@
-"""A small real API server: paged lists, watches with bookmarks, and on demand every way to fail.
+"""A fake API server over real HTTP: paged lists, watches with bookmarks, and failures on demand.
 
     with ApiServer(authority) as api:           # HTTPS; without an authority HTTP
         api.put(NODES, node)                    # ADDED or MODIFIED
         api.fail(NODES, status(429, {"Retry-After": "1"}), times=3)
         Client(Credentials(api.kubeconfig(tmp_path / "kubeconfig")))
 
-Collections are known by their path, `/api/v1/pods` as well as `/api/v1/namespaces/default/pods`: what is put into one is
-not in the other.
+The path identifies a collection: an object in `/api/v1/pods` does not appear in `/api/v1/namespaces/default/pods`, nor the
+other way round.
 """
 
 import re
@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import yaml
 
-from tests.kube.apihttp import Refused, Seen, Server
+from tests.kube.apihttp import ReceivedRequest, Server, StatusError
 from tests.kube.faults import Fault
 from tests.server.program import Authority
 
@@ -49,11 +49,11 @@ class _Failure:
     fault: Fault
     left: float
 
-    def meets(self, seen: Seen) -> bool:
+    def matches(self, request: ReceivedRequest) -> bool:
         return (
             self.left > 0
-            and self.watch in (None, seen.watches)
-            and self.path.fullmatch(seen.path.rstrip("/")) is not None
+            and self.watch in (None, request.is_watch)
+            and self.path.fullmatch(request.path.rstrip("/")) is not None
         )
 
 
@@ -62,19 +62,19 @@ class ApiServer:
     """See the module.
 
     Attributes:
-        authority: what signs its certificate; None serves plain HTTP.
-        bookmark_seconds: between two bookmarks of a watch.
-        token: who shows another gets 401.
-        requests: all that came, oldest first.
-        connections: how many were made.
-        ahead: how far its clock is ahead.
+        authority: signs the certificate of the server; None serves plain HTTP.
+        bookmark_seconds: the time between two bookmarks of a watch.
+        token: requests with any other token get 401.
+        requests: all requests, oldest first.
+        connections: the number of connections that clients opened.
+        ahead: how far the clock of the server is ahead.
     """
 
     authority: Authority | None = None
     bookmark_seconds: float = 60.0
     token: str = TOKEN
     port: int = 0
-    requests: list[Seen] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     ahead: timedelta = timedelta(0)
 
@@ -83,9 +83,9 @@ class ApiServer:
         self._objects: dict[str, dict[str, Object]] = {}
         self._events: list[tuple[int, str, str, Object]] = []  # version, collection, type, object
         self._version = 1000
-        self._oldest = 0  # versions up to here are compacted away
+        self._oldest = 0  # earlier versions are compacted away
         self._failures: list[_Failure] = []
-        self._generation = 0  # watches of another one end
+        self._generation = 0  # watches of an earlier generation end
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
@@ -98,13 +98,13 @@ class ApiServer:
     # --- the server -------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Listen, on the same port as before if there was one."""
+        """Listen, after a restart on the same port as before."""
         self._server = Server(self)
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections and break those that are open; what is stored stays."""
+        """Refuse new connections and close the open ones; the objects stay."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -121,11 +121,11 @@ class ApiServer:
         return f"{'https' if self.authority else 'http'}://localhost:{self.port}"
 
     def kubeconfig(self, path: Path, namespace: str = "vgpu-webhook") -> Path:
-        """Write a kubeconfig with two contexts: `test`, the current one, and `nobody`, whose token is wrong."""
+        """Write a kubeconfig with two contexts: `test`, the current one, and `unauthorized`, whose token is wrong."""
         cluster: Object = {"server": self.url}
         if self.authority:
             cluster["certificate-authority"] = str(self.authority.directory / "ca.crt")
-        users = {"test": self.token, "nobody": "wrong"}
+        users = {"test": self.token, "unauthorized": "wrong"}
         content = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -139,121 +139,122 @@ class ApiServer:
         path.write_text(yaml.safe_dump(content))
         return path
 
-    # --- what it holds ----------------------------------------------------------------------------------------------
+    # --- stored objects --------------------------------------------------------------------------------------------
 
     def put(self, collection: str, *objects: Object) -> None:
         """Add or change objects."""
         with self._changed:
-            for given in objects:
-                name = given["metadata"]["name"]
-                held = self._objects.setdefault(collection, {})
-                kind = "MODIFIED" if name in held else "ADDED"
-                held[name] = self._record(collection, kind, given)
+            for obj in objects:
+                name = obj["metadata"]["name"]
+                stored = self._objects.setdefault(collection, {})
+                kind = "MODIFIED" if name in stored else "ADDED"
+                stored[name] = self._record(collection, kind, obj)
             self._changed.notify_all()
 
     def delete(self, collection: str, name: str) -> None:
-        """Take an object away."""
+        """Delete an object."""
         with self._changed:
             self._record(collection, "DELETED", self._objects[collection].pop(name))
             self._changed.notify_all()
 
     def compact(self) -> None:
-        """Forget the past: resource versions and continue tokens so far are 410 Gone."""
+        """Compact the history: earlier resource versions and continue tokens get 410 Gone."""
         with self._changed:
             self._version += 1
             self._oldest = self._version
             self._events.clear()
 
     def break_watches(self) -> None:
-        """End all watches as a dying connection does."""
+        """Break the connections of all watches."""
         with self._changed:
             self._generation += 1
             self._changed.notify_all()
 
     def sleep(self, seconds: float) -> None:
-        """Sleep, yet not beyond the server's end."""
+        """Sleep, but at most until the server stops."""
         server, deadline = self._server, time.monotonic() + seconds
         while self._server is server and time.monotonic() < deadline:
             time.sleep(min(seconds, 0.02))
 
-    # --- what goes wrong, and what was asked ------------------------------------------------------------------------
+    # --- failures and received requests ---------------------------------------------------------------------------
 
     def fail(self, path: str, fault: Fault, times: float = float("inf"), *, watch: bool | None = None) -> None:
-        """Let requests fail.
+        """Make requests fail.
 
         Args:
-            path: a regular expression for all of it.
-            fault: what happens instead.
-            times: how often.
-            watch: only watches, or only other requests; None for both.
+            path: a regular expression that matches the whole path.
+            fault: serves the request instead.
+            times: the number of requests that fail.
+            watch: True for watches only, False for other requests only, None for both.
         """
         with self._changed:
             self._failures.append(_Failure(re.compile(path), watch, fault, times))
 
     def heal(self) -> None:
-        """No more failures."""
+        """Remove all failures."""
         with self._changed:
             self._failures.clear()
 
-    def asked(self, path: str, *, watch: bool | None = None) -> list[Seen]:
+    def requests_for(self, path: str, *, watch: bool | None = None) -> list[ReceivedRequest]:
         """The requests for a path."""
-        return [seen for seen in self.requests if seen.path == path and watch in (None, seen.watches)]
+        return [request for request in self.requests if request.path == path and watch in (None, request.is_watch)]
 
     # --- for the handlers -------------------------------------------------------------------------------------------
 
-    def see(self, seen: Seen) -> Fault | None:
-        """Note a request; what is to happen to it, if it is to fail."""
+    def receive(self, request: ReceivedRequest) -> Fault | None:
+        """Record a request; returns the fault that serves it, if one applies."""
         with self._changed:
-            self.requests.append(seen)
-            failure = next((failure for failure in self._failures if failure.meets(seen)), None)
+            self.requests.append(request)
+            failure = next((failure for failure in self._failures if failure.matches(request)), None)
             if failure is None:
                 return None
             failure.left -= 1
             return failure.fault
 
-    def page(self, seen: Seen) -> Object | None:
-        """A list, or a part of it; None if its continue token is too old."""
+    def page(self, request: ReceivedRequest) -> Object | None:
+        """A page of a list; None if its continue token is too old."""
         with self._changed:
-            version, _, after = seen.query.get("continue", str(self._version)).partition("/")
+            version, _, after = request.query.get("continue", str(self._version)).partition("/")
             if int(version) < self._oldest:
                 return None
-            held = self._objects.get(seen.path, {})
-            names = [name for name in sorted(held) if _selected(seen, name) and name > after]
-            limit = int(seen.query.get("limit", "0")) or len(names)
-            some, rest = names[:limit], names[limit:]
+            objects = self._objects.get(request.path, {})
+            names = [name for name in sorted(objects) if _selected(request, name) and name > after]
+            limit = int(request.query.get("limit", "0")) or len(names)
+            page, rest = names[:limit], names[limit:]
             metadata: Object = {"resourceVersion": version}
             if rest:
-                metadata |= {"continue": f"{version}/{some[-1]}", "remainingItemCount": len(rest)}
+                metadata |= {"continue": f"{version}/{page[-1]}", "remainingItemCount": len(rest)}
             items = [
-                {key: value for key, value in held[name].items() if key not in ("kind", "apiVersion")} for name in some
+                {key: value for key, value in objects[name].items() if key not in ("kind", "apiVersion")}
+                for name in page
             ]
-            kind = next((one["kind"] for one in held.values()), "Object")
+            kind = next((obj["kind"] for obj in objects.values()), "Object")
             return {"apiVersion": "v1", "kind": f"{kind}List", "metadata": metadata, "items": items}
 
-    def one(self, path: str) -> Object | None:
-        """One object."""
+    def get(self, path: str) -> Object | None:
+        """The object at a path, None if it does not exist."""
         collection, _, name = path.rpartition("/")
         with self._changed:
             return self._objects.get(collection, {}).get(name)
 
-    def write(self, seen: Seen, body: bytes) -> tuple[Object, dict[str, str]]:
-        """Do what a request to write asks; the object, and headers of the answer. This server is only read from."""
-        raise Refused(405, f"{seen.method} is not supported")
+    def write(self, request: ReceivedRequest, body: bytes) -> tuple[Object, dict[str, str]]:
+        """Serve a write; returns the object and the headers of the response. This server is read-only."""
+        raise StatusError(405, f"{request.method} is not supported")
 
-    def knows(self, path: str) -> bool:
-        """Whether a path is a collection's: after the version, names of collections and of objects take turns."""
+    def is_collection(self, path: str) -> bool:
+        """Whether a path is that of a collection: after the version, names of collections and of objects alternate."""
         parts = path.strip("/").split("/")
         return len(parts[2 if parts[0] == "api" else 3 :]) % 2 == 1
 
-    def gone(self, seen: Seen) -> bool:
-        """Whether a watch would have to begin in the forgotten past."""
+    def is_expired(self, request: ReceivedRequest) -> bool:
+        """Whether a watch requests a resource version that is compacted away."""
         with self._changed:
-            return int(seen.query.get("resourceVersion") or self._version) < self._oldest
+            return int(request.query.get("resourceVersion") or self._version) < self._oldest
 
-    def events(self, seen: Seen) -> Iterator[Object | None]:
-        """What a watch sends; ends in good order when its time is over, with None when its connection is to break."""
-        version = int(seen.query.get("resourceVersion") or self._version)
-        deadline = time.monotonic() + float(seen.query.get("timeoutSeconds", "60"))
+    def events(self, request: ReceivedRequest) -> Iterator[Object | None]:
+        """The events of a watch; ends at its timeout, or with None if its connection must break."""
+        version = int(request.query.get("resourceVersion") or self._version)
+        deadline = time.monotonic() + float(request.query.get("timeoutSeconds", "60"))
         server, generation = self._server, self._generation
         bookmark = time.monotonic() + self.bookmark_seconds
         while time.monotonic() < deadline:
@@ -265,9 +266,9 @@ class ApiServer:
                 fresh = self._events[bisect_right(self._events, version, key=itemgetter(0)) :]
                 version = max(version, self._version)
             for _, collection, kind, changed in fresh:
-                if collection == seen.path and _selected(seen, changed["metadata"]["name"]):
+                if collection == request.path and _selected(request, changed["metadata"]["name"]):
                     yield {"type": kind, "object": changed}
-            if time.monotonic() >= bookmark and seen.query.get("allowWatchBookmarks") in ("1", "true"):
+            if time.monotonic() >= bookmark and request.query.get("allowWatchBookmarks") in ("1", "true"):
                 bookmark = time.monotonic() + self.bookmark_seconds
                 mark = {"kind": "Object", "apiVersion": "v1", "metadata": {"resourceVersion": str(version)}}
                 yield {"type": "BOOKMARK", "object": mark}
@@ -276,13 +277,13 @@ class ApiServer:
         while self._version <= version and self._generation == generation and time.monotonic() < until:
             self._changed.wait(max(0.001, until - time.monotonic()))
 
-    def _record(self, collection: str, kind: str, given: Object) -> Object:
+    def _record(self, collection: str, kind: str, obj: Object) -> Object:
         self._version += 1
-        changed = {**given, "metadata": {**given["metadata"], "resourceVersion": str(self._version)}}
+        changed = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
         self._events.append((self._version, collection, kind, changed))
         return changed
 
 
-def _selected(seen: Seen, name: str) -> bool:
-    wanted = re.fullmatch(r"metadata\.name=(.+)", seen.query.get("fieldSelector", ""))
+def _selected(request: ReceivedRequest, name: str) -> bool:
+    wanted = re.fullmatch(r"metadata\.name=(.+)", request.query.get("fieldSelector", ""))
     return wanted is None or wanted[1] == name

@@ -1,4 +1,4 @@
-"""An API server for each test, and a way to talk to it."""
+"""A fake API server for each test, and credentials for it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Ways in which the API server of the tests can fail: each answers a request in place of the server."""
+"""Failures of the fake API server: each serves a request in place of the server."""
 
 from collections.abc import Callable
 
@@ -13,24 +13,24 @@ def status(code: int, headers: dict[str, str] | None = None, message: str = "") 
 
 
 def drop(handler: Handler) -> None:
-    """The connection ends without an answer."""
+    """The connection closes without a response."""
     handler.close_connection = True
 
 
 def garbage(handler: Handler) -> None:
     """HTTP, but not JSON."""
-    handler.answer(200, b"<html>not what you asked for</html>")
+    handler.respond(200, b"<html>not JSON</html>")
 
 
 def broken(handler: Handler) -> None:
-    """An answer that ends too early."""
+    """A response that ends too early."""
     handler.head(200, {"Content-Length": "1000"})
     handler.wfile.write(b'{"kind":')
     handler.close_connection = True
 
 
 def slow(seconds: float, count: int) -> Fault:
-    """An answer that comes byte by byte."""
+    """A response that arrives byte by byte."""
 
     def trickle(handler: Handler) -> None:
         handler.head(200, {"Content-Length": str(count)})
@@ -43,13 +43,13 @@ def slow(seconds: float, count: int) -> Fault:
 
 
 def hang(handler: Handler) -> None:
-    """No answer at all, and the connection stays."""
+    """No response, and the connection stays open."""
     handler.api.sleep(60)
     handler.close_connection = True
 
 
 def sends(*lines: bytes, end: bool = True) -> Fault:
-    """A watch of these lines; without a good end the connection breaks."""
+    """A watch that sends these lines; without `end` the connection then breaks."""
 
     def send(handler: Handler) -> None:
         handler.head(200, {"Transfer-Encoding": "chunked"})

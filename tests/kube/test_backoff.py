@@ -1,31 +1,31 @@
-"""Delays between attempts: they grow, end growing, scatter, and are forgotten."""
+"""Exponential backoff: delays double up to a limit, have jitter, and are reset."""
 
 import pytest
 
 from webhook.kube.reflector import FIRST_DELAY, MAX_DELAY, RESET_SECONDS, Backoff
 
 
-def failures(count: int, apart: float = 1.0) -> list[float]:
+def delays(count: int, apart: float = 1.0) -> list[float]:
     backoff = Backoff()
     return [backoff.after(1e6 + apart * number, failed=True) for number in range(count)]
 
 
 def test_delays_double_up_to_a_limit():
-    for number, delay in enumerate(failures(12)):
+    for number, delay in enumerate(delays(12)):
         expected = min(MAX_DELAY, FIRST_DELAY * 2**number)
         assert expected / 2 <= delay <= expected
 
 
-def test_no_two_wait_alike():
-    assert len({failures(6)[-1] for _ in range(20)}) > 10
+def test_delays_are_jittered():
+    assert len({delays(6)[-1] for _ in range(20)}) > 10
 
 
-def test_an_end_in_good_order_makes_them_no_longer():
+def test_a_watch_that_ends_normally_does_not_increase_the_delay():
     backoff = Backoff()
     assert all(backoff.after(1e6 + number, failed=False) <= FIRST_DELAY for number in range(10))
 
 
-def test_failures_stay_in_mind_for_a_while():
+def test_the_delay_is_reset_after_a_time_without_failures():
     backoff = Backoff()
     for number in range(6):
         backoff.after(1e6 + number, failed=True)

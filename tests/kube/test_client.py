@@ -1,4 +1,4 @@
-"""The client against a real server: what it asks, and what it makes of every way to fail."""
+"""The client against a server over HTTP: the requests that it sends, and the errors that it raises."""
 
 import threading
 import time
@@ -25,45 +25,45 @@ def node(name: str, **annotations: str) -> dict[str, Any]:
 
 @pytest.fixture
 def client(credentials: Credentials) -> Iterator[Client]:
-    made = Client(credentials)
-    yield made
-    made.close()
+    client = Client(credentials)
+    yield client
+    client.close()
 
 
 def names(objects: Any) -> list[str]:
-    return [found["metadata"]["name"] for found in objects]
+    return [obj["metadata"]["name"] for obj in objects]
 
 
-def refusal(ask: Callable[[], Any]) -> ClusterError:
+def refusal(call: Callable[[], Any]) -> ClusterError:
     with pytest.raises(ClusterError) as raised:
-        ask()
+        call()
     return raised.value
 
 
 def test_a_list_comes_in_pages_over_one_connection(api: ApiServer, client: Client):
     api.put(NODES, *[node(f"n{number:02}") for number in range(25)])
     assert names(client.list(NODES, limit=10)) == [f"n{number:02}" for number in range(25)]
-    assert [seen.query["limit"] for seen in api.asked(NODES)] == ["10"] * 3
+    assert [request.query["limit"] for request in api.requests_for(NODES)] == ["10"] * 3
     assert api.connections == 1
     assert api.requests[0].headers["accept"] == "application/json"
 
 
 def test_listed_objects_have_kind_and_version(api: ApiServer, client: Client):
     api.put(NODES, node("a"))
-    (found,) = client.list(NODES)
-    assert (found["apiVersion"], found["kind"]) == ("v1", "Node")
+    (obj,) = client.list(NODES)
+    assert (obj["apiVersion"], obj["kind"]) == ("v1", "Node")
 
 
 def test_an_empty_list(client: Client):
     assert list(client.list(PODS)) == []
 
 
-def test_go_spells_an_empty_list_null(api: ApiServer, client: Client):
-    api.fail(PODS, lambda handler: handler.answer(200, b'{"kind":"PodList","metadata":{},"items":null}'))
+def test_an_empty_list_may_be_null(api: ApiServer, client: Client):
+    api.fail(PODS, lambda handler: handler.respond(200, b'{"kind":"PodList","metadata":{},"items":null}'))
     assert list(client.list(PODS)) == []
 
 
-def test_a_selector_is_passed_on(api: ApiServer, client: Client):
+def test_a_selector_is_sent(api: ApiServer, client: Client):
     api.put(NODES, node("a"), node("b"))
     assert names(client.list(NODES, {"fieldSelector": "metadata.name=b"})) == ["b"]
 
@@ -75,11 +75,11 @@ def test_one_object(api: ApiServer, client: Client):
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/../../secrets/b", "a?watch=true", "a#b", "", "a b", "a%2f%2e%2e?"])
-def test_a_name_leads_to_no_other_object(api: ApiServer, client: Client, name: str):
-    asked = len(api.requests)
+def test_a_name_cannot_change_the_path(api: ApiServer, client: Client, name: str):
+    before = len(api.requests)
     with pytest.raises(ConfigError, match="check the namespace and the name"):
         client.get(f"{PODS}/{name}")
-    assert len(api.requests) == asked
+    assert len(api.requests) == before
 
 
 def test_a_watch_yields_every_change_and_ends_at_its_timeout(api: ApiServer, client: Client):
@@ -89,7 +89,7 @@ def test_a_watch_yields_every_change_and_ends_at_its_timeout(api: ApiServer, cli
     api.delete(NODES, "a")
     api.bookmark_seconds = 0.3
     events = list(client.watch(NODES, page.resource_version, 1))
-    assert [(kind, found["metadata"].get("name")) for kind, found in events][:4] == [
+    assert [(kind, obj["metadata"].get("name")) for kind, obj in events][:4] == [
         ("MODIFIED", "a"),
         ("ADDED", "b"),
         ("DELETED", "a"),
@@ -105,13 +105,13 @@ def test_events_come_while_the_watch_is_open(api: ApiServer, client: Client):
     events.close()
 
 
-def test_events_in_pieces_and_in_one_piece(api: ApiServer, client: Client):
+def test_events_may_be_split_over_chunks_or_share_one(api: ApiServer, client: Client):
     first, second = (b'{"type":"ADDED","object":{"n":%d}}\n' % number for number in (1, 2))
     api.fail(NODES, sends(first[:9], first[9:20], first[20:] + second + first, second))
-    assert [found["n"] for _, found in client.watch(NODES, "1", 5)] == [1, 2, 1, 2]
+    assert [obj["n"] for _, obj in client.watch(NODES, "1", 5)] == [1, 2, 1, 2]
 
 
-def test_a_watch_from_the_forgotten_past_is_gone(api: ApiServer, client: Client):
+def test_a_watch_from_a_compacted_version_is_gone(api: ApiServer, client: Client):
     api.compact()
     error = refusal(lambda: list(client.watch(NODES, "1000", 5)))
     assert error.status == 410
@@ -127,7 +127,7 @@ def test_a_list_whose_token_is_too_old_is_gone(api: ApiServer, client: Client):
 
 
 @pytest.mark.parametrize("code", [403, 500, 503])
-def test_an_http_error_has_address_and_reason(api: ApiServer, client: Client, code: int):
+def test_an_http_error_names_the_url_and_the_reason(api: ApiServer, client: Client, code: int):
     api.fail(NODES, status(code, message="nodes is forbidden:\nUser cannot list"))
     error = refusal(lambda: list(client.list(NODES)))
     assert error.status == code
@@ -137,34 +137,34 @@ def test_an_http_error_has_address_and_reason(api: ApiServer, client: Client, co
 @pytest.mark.parametrize(
     ("header", "seconds"), [("7", 7), ("0", 0), ("99999999999", 120), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-3", 0)]
 )
-def test_throttling_has_a_duration(api: ApiServer, client: Client, header: str, seconds: float):
+def test_throttling_carries_the_retry_delay(api: ApiServer, client: Client, header: str, seconds: float):
     api.fail(NODES, status(429, {"Retry-After": header}))
     error = refusal(lambda: list(client.list(NODES)))
     assert (error.status, error.retry_after) == (429, seconds)
-    assert len(api.requests) == 1, "whoever asks decides when to ask again"
+    assert len(api.requests) == 1, "the caller decides when to retry"
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (drop, "the connection broke"),
         (broken, "the connection broke"),
         (garbage, "the response is not JSON"),
-        (lambda handler: handler.answer(200, b"[]"), "the response is not an object"),
-        (lambda handler: handler.answer(200, b'{"items":[]}'), "the response is not a list"),
-        (lambda handler: handler.answer(200, b'{"metadata":{},"items":[1]}'), "the response is not a list"),
-        (lambda handler: handler.answer(200, b'{"metadata":{"continue":"x"},"items":[]}'), "a list without end"),
-        (lambda handler: handler.answer(302, b"", {"Location": "/elsewhere"}), "302"),
-        (lambda handler: handler.answer(500, b"\xff"), "500"),
+        (lambda handler: handler.respond(200, b"[]"), "the response is not an object"),
+        (lambda handler: handler.respond(200, b'{"items":[]}'), "the response is not a list"),
+        (lambda handler: handler.respond(200, b'{"metadata":{},"items":[1]}'), "the response is not a list"),
+        (lambda handler: handler.respond(200, b'{"metadata":{"continue":"x"},"items":[]}'), "a list without end"),
+        (lambda handler: handler.respond(302, b"", {"Location": "/elsewhere"}), "302"),
+        (lambda handler: handler.respond(500, b"\xff"), "500"),
     ],
 )
-def test_a_bad_answer_to_a_list(api: ApiServer, client: Client, fault: Any, said: str):
+def test_a_bad_response_to_a_list(api: ApiServer, client: Client, fault: Any, message: str):
     api.fail(NODES, fault)
-    assert str(refusal(lambda: list(client.list(NODES)))) == f"{api.url}{NODES}: {said}"
+    assert str(refusal(lambda: list(client.list(NODES)))) == f"{api.url}{NODES}: {message}"
 
 
 @pytest.mark.parametrize(
-    ("lines", "end", "said"),
+    ("lines", "end", "message"),
     [
         ([b'{"type":"ADDED","object":{}}\n'], False, "the connection broke"),
         ([b'{"type":"ADDED","object":'], True, "the connection ended within a line"),
@@ -176,12 +176,12 @@ def test_a_bad_answer_to_a_list(api: ApiServer, client: Client, fault: Any, said
         ([b'{"type":"ERROR","object":{"code":"x"}}\n'], True, "500"),
     ],
 )
-def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bool, said: str):
+def test_a_bad_watch(api: ApiServer, client: Client, lines: list[bytes], end: bool, message: str):
     api.fail(NODES, sends(*lines, end=end))
-    assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))) == f"{api.url}{NODES}: {said}"
+    assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))) == f"{api.url}{NODES}: {message}"
 
 
-def test_every_wait_ends(api: ApiServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch):
+def test_every_request_has_a_timeout(api: ApiServer, credentials: Credentials, monkeypatch: pytest.MonkeyPatch):
     client = Client(credentials, quiet_seconds=0.2)
     monkeypatch.setattr(module, "WATCH_QUIET_SECONDS", 0.2)
     monkeypatch.setattr(module, "RESPONSE_SECONDS", 0.3)
@@ -192,7 +192,7 @@ def test_every_wait_ends(api: ApiServer, credentials: Credentials, monkeypatch: 
     assert str(refusal(lambda: list(client.watch(NODES, "", 5)))).endswith("no answer in time")
 
 
-def test_no_answer_is_too_large_to_be_refused(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
+def test_responses_and_lines_have_a_maximum_size(api: ApiServer, client: Client, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "MAX_BYTES", 1000)
     api.put(NODES, node("a", text="x" * 2000))
     assert str(refusal(lambda: list(client.list(NODES)))).endswith("a response without end")
@@ -200,11 +200,11 @@ def test_no_answer_is_too_large_to_be_refused(api: ApiServer, client: Client, mo
     assert str(refusal(lambda: list(client.watch(NODES, "1", 5)))).endswith("a line without end")
 
 
-def test_a_dead_server_and_one_that_is_not_trusted(api: ApiServer, client: Client, tmp_path: Path):
-    stranger = Authority(tmp_path)
-    kubeconfig = tmp_path / "stranger"
+def test_a_server_that_is_down_or_has_an_untrusted_certificate(api: ApiServer, client: Client, tmp_path: Path):
+    other = Authority(tmp_path)
+    kubeconfig = tmp_path / "other"
     kubeconfig.write_text(api.kubeconfig(kubeconfig).read_text().replace(str(api.authority.directory), str(tmp_path)))
-    assert stranger.ca is not api.authority.ca
+    assert other.ca is not api.authority.ca
     error = refusal(lambda: list(Client(Credentials(kubeconfig)).list(NODES)))
     assert "unable to get local issuer certificate" in str(error) or "self-signed" in str(error)
     api.stop()
@@ -214,22 +214,22 @@ def test_a_dead_server_and_one_that_is_not_trusted(api: ApiServer, client: Clien
 
 
 @pytest.mark.parametrize("lists", [True, False])
-def test_close_ends_what_is_going_on(api: ApiServer, client: Client, lists: bool):
+def test_close_interrupts_requests(api: ApiServer, client: Client, lists: bool):
     if lists:
         api.fail(NODES, slow(0.05, 2000))
-    said: list[ClusterError] = []
-    ask = (lambda: list(client.list(NODES))) if lists else (lambda: list(client.watch(NODES, "", 60)))
-    thread = threading.Thread(target=lambda: said.append(refusal(ask)))
+    errors: list[ClusterError] = []
+    call = (lambda: list(client.list(NODES))) if lists else (lambda: list(client.watch(NODES, "", 60)))
+    thread = threading.Thread(target=lambda: errors.append(refusal(call)))
     thread.start()
     until(lambda: api.requests)
     time.sleep(0.2)
     client.close()
-    thread.join(30)  # the answer would take longer
-    assert said
-    assert str(refusal(ask)).endswith("closed")
+    thread.join(30)  # the response would take longer
+    assert errors
+    assert str(refusal(call)).endswith("closed")
 
 
-def test_a_kubeconfig_is_read_anew_when_its_token_is_refused(api: ApiServer, client: Client, tmp_path: Path):
+def test_a_kubeconfig_is_read_again_when_its_token_is_rejected(api: ApiServer, client: Client, tmp_path: Path):
     list(client.list(NODES))
     api.token = "renewed"
     assert refusal(lambda: list(client.list(NODES))).status == 401
@@ -243,7 +243,7 @@ def test_a_kubeconfig_is_read_anew_when_its_token_is_refused(api: ApiServer, cli
 
 
 def test_another_context(api: ApiServer, tmp_path: Path):
-    credentials = Credentials(api.kubeconfig(tmp_path / "kubeconfig", "mine"), "nobody")
+    credentials = Credentials(api.kubeconfig(tmp_path / "kubeconfig", "mine"), "unauthorized")
     assert credentials.namespace == "mine"
     assert refusal(lambda: list(Client(credentials).list(NODES))).status == 401
 
@@ -288,6 +288,6 @@ def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, name: str):
 def test_no_credentials_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    for ask in (lambda: Client(Credentials(directory=tmp_path)), lambda: Credentials(directory=tmp_path).namespace):
+    for call in (lambda: Client(Credentials(directory=tmp_path)), lambda: Credentials(directory=tmp_path).namespace):
         with pytest.raises(ConfigError, match="name a kubeconfig with --kubeconfig FILE"):
-            ask()
+            call()

@@ -1,4 +1,4 @@
-"""A reflector against a real server: it follows, and survives everything."""
+"""A reflector against a server over HTTP: it follows the collection and recovers from every failure."""
 
 import logging
 import time
@@ -25,7 +25,7 @@ def node(name: str, text: str = "") -> dict[str, Any]:
 
 
 def text_of(raw: dict[str, Any]) -> str | None:
-    """Keep the text, and nothing of a node whose text is `none`."""
+    """Keep the text; ignore a node whose text is `none`."""
     text: str = raw["metadata"]["annotations"]["text"]
     return None if text == "none" else text
 
@@ -37,7 +37,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def start(credentials: Credentials) -> Iterator[Start]:
-    """Start a mirror of the nodes; its thread has ended when the test has."""
+    """Start a reflector of the nodes; its thread ends with the test."""
     reflectors: list[Reflector[str]] = []
 
     def begin(*, listed: bool = True, **attributes: Any) -> Reflector[str]:
@@ -57,39 +57,39 @@ def start(credentials: Credentials) -> Iterator[Start]:
 
 
 def listed(api: ApiServer) -> int:
-    return len(api.asked(NODES, watch=False))
+    return len(api.requests_for(NODES, watch=False))
 
 
 def watched(api: ApiServer) -> int:
-    return len(api.asked(NODES, watch=True))
+    return len(api.requests_for(NODES, watch=True))
 
 
-def test_it_follows_what_is_added_changed_and_removed(api: ApiServer, start: Start):
+def test_it_follows_added_changed_and_deleted_objects(api: ApiServer, start: Start):
     api.put(NODES, node("a", "1"), node("b", "2"), node("dull", "none"))
-    mirror = start()
-    assert mirror.objects == {"a": "1", "b": "2"}
+    reflector = start()
+    assert reflector.objects == {"a": "1", "b": "2"}
     api.put(NODES, node("c", "3"), node("a", "one"))
     api.delete(NODES, "b")
-    until(lambda: mirror.objects == {"a": "one", "c": "3"})
+    until(lambda: reflector.objects == {"a": "one", "c": "3"})
     api.put(NODES, node("a", "none"))
-    until(lambda: mirror.objects == {"c": "3"})
+    until(lambda: reflector.objects == {"c": "3"})
     assert (listed(api), watched(api)) == (1, 1)
 
 
-def test_what_makes_no_difference_makes_no_version(api: ApiServer, start: Start):
+def test_an_event_without_a_difference_does_not_change_the_version(api: ApiServer, start: Start):
     api.put(NODES, node("a", "1"), node("dull", "none"))
-    mirror = start()
-    assert mirror.version == 1
-    heard = mirror.confirmed
+    reflector = start()
+    assert reflector.version == 1
+    confirmed = reflector.confirmed
     api.put(NODES, node("a", "1") | {"status": {"phase": "x"}}, node("dull", "none"), node("duller", "none"))
     api.delete(NODES, "duller")
-    until(lambda: mirror.confirmed > heard)
+    until(lambda: reflector.confirmed > confirmed)
     api.put(NODES, node("a", "2"))
-    until(lambda: mirror.objects == {"a": "2"})
-    assert mirror.version == 2
+    until(lambda: reflector.objects == {"a": "2"})
+    assert reflector.version == 2
 
 
-def test_an_empty_collection_is_news(api: ApiServer, start: Start):
+def test_an_empty_list_is_the_first_version(api: ApiServer, start: Start):
     assert start().version == 1
 
 
@@ -100,67 +100,67 @@ def test_lists_come_in_pages(api: ApiServer, start: Start):
 
 
 @pytest.mark.parametrize("fault", [sends(b'{"type":"ERROR","object":{"code":410}}\n'), status(410)])
-def test_a_watch_that_is_gone_brings_a_list_and_no_complaint(
+def test_a_watch_that_is_gone_is_followed_by_a_list_without_a_warning(
     api: ApiServer, start: Start, fault: Any, caplog: pytest.LogCaptureFixture
 ):
     api.put(NODES, node("a"))
     api.fail(NODES, fault, 1, watch=True)
-    mirror = start()
+    reflector = start()
     until(lambda: watched(api) == 2)
     assert listed(api) == 2
-    assert (mirror.version, mirror.problem) == (1, None), "the same nodes are no change"
+    assert (reflector.version, reflector.problem) == (1, None), "the same nodes do not change the version"
     assert caplog.messages == []
 
 
-def test_a_list_that_is_gone_is_begun_anew(api: ApiServer, start: Start):
+def test_a_list_that_is_gone_starts_again(api: ApiServer, start: Start):
     api.put(NODES, *[node(f"n{number}") for number in range(60)])
     api.fail(f"{NODES}", lambda handler: (api.compact(), api.heal(), handler.do_GET()), 1)
-    mirror = start(listed=False)
-    until(lambda: mirror.confirmed)
-    assert len(mirror.objects) == 60
+    reflector = start(listed=False)
+    until(lambda: reflector.confirmed)
+    assert len(reflector.objects) == 60
 
 
-def test_a_broken_watch_continues_where_it_was(api: ApiServer, start: Start):
-    mirror = start()
+def test_a_broken_watch_resumes_at_its_resource_version(api: ApiServer, start: Start):
+    reflector = start()
     api.put(NODES, node("a", "1"))
-    until(lambda: mirror.objects)
+    until(lambda: reflector.objects)
     api.break_watches()
     api.put(NODES, node("a", "2"))
-    until(lambda: mirror.objects == {"a": "2"})
+    until(lambda: reflector.objects == {"a": "2"})
     assert listed(api) == 1
     assert watched(api) == 2
 
 
-def test_bookmarks_move_the_place_to_go_on_from(api: ApiServer, start: Start):
+def test_a_bookmark_advances_the_resource_version(api: ApiServer, start: Start):
     api.bookmark_seconds = 0.05
-    mirror = start()
-    heard = mirror.confirmed
+    reflector = start()
+    confirmed = reflector.confirmed
     api.put("/api/v1/pods", node("elsewhere"))
-    until(lambda: mirror.confirmed > heard)
+    until(lambda: reflector.confirmed > confirmed)
     api.compact()
     time.sleep(0.2)
     api.break_watches()
     until(lambda: watched(api) == 2)
     api.put(NODES, node("a"))
-    until(lambda: mirror.objects)
-    assert listed(api) == 1, "without the bookmark its place would have been gone"
+    until(lambda: reflector.objects)
+    assert listed(api) == 1, "without the bookmark its resource version would be gone"
 
 
-def test_a_watch_that_ends_in_good_order_is_news_and_the_next_begins(api: ApiServer, start: Start):
-    mirror = start(watch_seconds=1)
-    heard = mirror.confirmed
+def test_a_watch_that_times_out_confirms_the_cache_and_restarts(api: ApiServer, start: Start):
+    reflector = start(watch_seconds=1)
+    confirmed = reflector.confirmed
     until(lambda: watched(api) == 2)
-    assert mirror.confirmed > heard
-    assert (listed(api), mirror.problem) == (1, None)
+    assert reflector.confirmed > confirmed
+    assert (listed(api), reflector.problem) == (1, None)
 
 
-def test_a_long_silence_brings_a_list(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_silence_is_followed_by_a_list(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "SILENT_SECONDS", 0.3)
-    mirror = start()
+    reflector = start()
     time.sleep(0.4)
     api.break_watches()
     until(lambda: listed(api) == 2)
-    until(lambda: mirror.problem is None)
+    until(lambda: reflector.problem is None)
 
 
 @pytest.mark.parametrize(
@@ -177,65 +177,65 @@ def test_a_long_silence_brings_a_list(api: ApiServer, start: Start, monkeypatch:
         sends(),
     ],
 )
-def test_a_watch_that_fails_is_tried_again_and_nothing_is_lost(api: ApiServer, start: Start, fault: Any):
+def test_a_failed_watch_is_retried_and_misses_no_change(api: ApiServer, start: Start, fault: Any):
     api.put(NODES, node("a", "1"))
     api.fail(NODES, fault, 2, watch=True)
-    mirror = start()
+    reflector = start()
     api.put(NODES, node("a", "2"))
-    until(lambda: mirror.objects == {"a": "2"})
+    until(lambda: reflector.objects == {"a": "2"})
     assert (listed(api), watched(api)) == (1, 3)
-    assert mirror.problem is None
+    assert reflector.problem is None
 
 
-def test_what_is_no_event_is_left_alone(api: ApiServer, start: Start):
+def test_an_unknown_event_type_is_ignored(api: ApiServer, start: Start):
     api.fail(NODES, sends(b'{"type":"SURPRISE","object":{"metadata":{"resourceVersion":"1000"}}}\n'), 1, watch=True)
-    mirror = start()
+    reflector = start()
     api.put(NODES, node("a"))
-    until(lambda: mirror.objects)
+    until(lambda: reflector.objects)
 
 
 @pytest.mark.parametrize("fault", [drop, garbage, status(403), status(503), status(410)])
-def test_a_list_that_fails_is_tried_again(api: ApiServer, start: Start, fault: Any):
+def test_a_failed_list_is_retried(api: ApiServer, start: Start, fault: Any):
     api.put(NODES, node("a"))
     api.fail(NODES, fault, 2)
-    mirror = start(listed=False)
-    until(lambda: mirror.objects)
+    reflector = start(listed=False)
+    until(lambda: reflector.objects)
     assert listed(api) == 3
 
 
-def test_a_server_that_is_dead_at_first_then_dies_and_comes_back(
+def test_outages_at_the_start_and_later_are_survived_and_logged_once(
     api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.INFO)
     api.put(NODES, node("a", "1"))
     api.stop()
-    mirror = start(listed=False)
-    until(lambda: mirror.problem)
+    reflector = start(listed=False)
+    until(lambda: reflector.problem)
     time.sleep(0.4)
-    assert mirror.confirmed is None
+    assert reflector.confirmed is None
     api.start()
-    until(lambda: mirror.objects == {"a": "1"})
+    until(lambda: reflector.objects == {"a": "1"})
     api.stop()
-    until(lambda: mirror.problem)
+    until(lambda: reflector.problem)
     time.sleep(0.4)
-    assert mirror.objects == {"a": "1"}, "what is known stays known"
+    assert reflector.objects == {"a": "1"}, "the cache keeps the last objects"
     api.put(NODES, node("a", "2"))
     api.start()
-    until(lambda: mirror.objects == {"a": "2"})
-    until(lambda: mirror.problem is None)
+    until(lambda: reflector.objects == {"a": "2"})
+    until(lambda: reflector.problem is None)
     broke, refused, again = (
         f"nodes: {api.url}{NODES}: the connection broke; retrying until the API server answers",
         f"nodes: {api.url}{NODES}: Connection refused; retrying until the API server answers",
         "nodes: the API server answers again",
     )
-    told = [message for message in caplog.messages if message != refused]
-    assert told == [again, broke, again]
-    assert 1 <= caplog.messages.count(refused) <= 2, "a line each time, not each attempt"
+    messages = [message for message in caplog.messages if message != refused]
+    assert messages == [again, broke, again]
+    assert 1 <= caplog.messages.count(refused) <= 2, "one line per outage, not per attempt"
 
 
 @pytest.mark.parametrize("fault", [status(500), sends()])
 def test_requests_to_a_failing_server_become_less_frequent(api: ApiServer, start: Start, fault: Any):
-    """One that ends each watch at once fails, too, however politely it does so."""
+    """A server that ends each watch at once counts as failing, too."""
     api.fail(NODES, fault)
     start(listed=False)
     until(lambda: len(api.requests) >= 6)
@@ -243,28 +243,28 @@ def test_requests_to_a_failing_server_become_less_frequent(api: ApiServer, start
     assert [pause for number, pause in enumerate(pauses) if pause < FIRST * 2**number / 2] == []
 
 
-def test_throttling_is_obeyed(api: ApiServer, start: Start):
+def test_retry_after_is_respected(api: ApiServer, start: Start):
     api.fail(NODES, status(429, {"Retry-After": "1"}), 1)
     start()
-    first, second = [seen.at for seen in api.requests[:2]]
+    first, second = [request.at for request in api.requests[:2]]
     assert second - first >= 1
 
 
-def test_an_unexpected_error_does_not_end_it(api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture):
+def test_an_unexpected_error_does_not_stop_it(api: ApiServer, start: Start, caplog: pytest.LogCaptureFixture):
     api.put(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "no annotations"}})
-    mirror = start(listed=False)
+    reflector = start(listed=False)
     until(lambda: "nodes: a bug" in caplog.messages)
     api.delete(NODES, "no annotations")
-    until(lambda: mirror.confirmed)
+    until(lambda: reflector.confirmed)
 
 
-def test_credentials_that_are_lost_come_back(api: ApiServer, start: Start, credentials: Credentials):
+def test_missing_credentials_are_read_again(api: ApiServer, start: Start, credentials: Credentials):
     content = credentials.kubeconfig.read_text()
     credentials.kubeconfig.unlink()
-    mirror = start(listed=False)
-    until(lambda: "no credentials" in (mirror.problem or ""))
+    reflector = start(listed=False)
+    until(lambda: "no credentials" in (reflector.problem or ""))
     credentials.kubeconfig.write_text(content)
-    until(lambda: mirror.confirmed)
+    until(lambda: reflector.confirmed)
 
 
 def test_it_starts_once(api: ApiServer, start: Start, credentials: Credentials):
@@ -285,19 +285,19 @@ def test_it_starts_once(api: ApiServer, start: Start, credentials: Credentials):
 def test_it_stops_at_once(api: ApiServer, start: Start, fault: Any):
     if fault is not None:
         api.fail(NODES, fault, watch=fault is hang)
-    mirror = start(listed=False)
+    reflector = start(listed=False)
     until(lambda: api.requests)
     time.sleep(0.2)
-    mirror.stop()
+    reflector.stop()
     if fault is hang:
-        api.stop()  # who has not answered at all cannot be interrupted; the thread is a daemon
-    until(lambda: not mirror.running)
+        api.stop()  # a request without a response cannot be interrupted; the thread is a daemon
+    until(lambda: not reflector.running)
 
 
-def test_a_jumping_clock_is_not_looked_at(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
-    mirror = start()
-    heard = mirror.confirmed
+def test_a_jump_of_the_wall_clock_has_no_effect(api: ApiServer, start: Start, monkeypatch: pytest.MonkeyPatch):
+    reflector = start()
+    confirmed = reflector.confirmed
     monkeypatch.setattr(time, "time", lambda: 0.0)
     api.put(NODES, node("a"))
-    until(lambda: mirror.objects)
-    assert heard <= mirror.confirmed <= time.monotonic()
+    until(lambda: reflector.objects)
+    assert confirmed <= reflector.confirmed <= time.monotonic()

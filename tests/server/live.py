@@ -45,7 +45,7 @@ def put_device_config(api: ApiServer, text: str, namespace: str = "kube-system")
 
 def lists(api: ApiServer) -> int:
     """How often the nodes were listed."""
-    return len([seen for seen in api.asked(NODES, watch=False) if "continue" not in seen.query])
+    return len([seen for seen in api.requests_for(NODES, watch=False) if "continue" not in seen.query])
 
 
 class Live:

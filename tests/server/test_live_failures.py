@@ -67,7 +67,7 @@ def test_nodes_wait_for_the_device_config(start: Start, api: ApiServer, tmp_path
     live = Live(start, api, tmp_path / "kubeconfig")
     until(lambda: "403 configmaps" in live.page())
     time.sleep(0.3)
-    assert api.asked(NODES) == []
+    assert api.requests_for(NODES) == []
     assert live.refused(5) == []
     api.heal()
     until(lambda: live.refused(5) == ["card-count"])
@@ -92,7 +92,7 @@ def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
     until(lambda: live.refused(5) == ["card-count"])
     api.fail(NODES, lambda handler: handler.api.sleep(300), watch=True)
     api.break_watches()
-    until(lambda: len(api.asked(NODES, watch=True)) >= 2)
+    until(lambda: len(api.requests_for(NODES, watch=True)) >= 2)
     live.program.process.terminate()
     assert live.program.process.wait(EXIT_SECONDS) == 0
     assert "Traceback" not in live.program.log()
@@ -100,7 +100,7 @@ def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
 
 def test_sigterm_ends_all_threads_that_follow(start: Start, api: ApiServer, tmp_path: Path):
     live = Live(start, api, tmp_path / "kubeconfig", "--drain-seconds", "20")
-    until(lambda: live.refused(5) == ["card-count"] and len(api.asked(NODES, watch=True)) == 1)
+    until(lambda: live.refused(5) == ["card-count"] and len(api.requests_for(NODES, watch=True)) == 1)
     threads = Path(f"/proc/{live.program.worker}/task")
     before = len(list(threads.iterdir()))
     live.program.process.terminate()

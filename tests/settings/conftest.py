@@ -1,4 +1,4 @@
-"""The API server of tests/kube, for settings that come from a cluster."""
+"""The fake API server of tests/kube, for settings that come from a cluster."""
 
 from tests.kube.conftest import api, authority, credentials
 

@@ -1,4 +1,4 @@
-"""Settings from ConfigMaps: the first place wins, and what cannot be used changes nothing."""
+"""Settings from ConfigMaps: the first ConfigMap wins, and an invalid one changes nothing."""
 
 import logging
 from typing import Any
@@ -13,7 +13,7 @@ from webhook.settings.cluster_sources import ConfigMapSource
 from webhook.settings.snapshot import default_device_config
 from webhook.settings.sources import DEVICE_CONFIG, POLICY
 
-PLACES = [("kube-system", "config"), ("volcano-system", "config")]
+LOCATIONS = [("kube-system", "config"), ("volcano-system", "config")]
 GOOD = {"device-config.yaml": "nvidia: {defaultMemory: 7}"}
 OTHER = {"device-config.yaml": "nvidia: {defaultMemory: 8}"}
 
@@ -22,100 +22,104 @@ def connect() -> Client:
     return Client(Credentials())
 
 
-class Said:
-    """A setting, and an API server that is told what to say of each place."""
+class FakeCluster:
+    """A source of settings, and the contents of its ConfigMaps in the cluster."""
 
-    def __init__(self, setting: ConfigMapSource[Any]) -> None:
-        self.setting = setting
+    def __init__(self, source: ConfigMapSource[Any]) -> None:
+        self.source = source
 
-    def says(self, *maps: Any) -> bool:
-        """Each place has this data, or no ConfigMap (None), or nobody knows ("?"). Whether something was read."""
-        for reflector, data in zip(self.setting.reflectors, maps, strict=True):
+    def sync(self, *maps: Any) -> bool:
+        """Set the data of each ConfigMap: None if it does not exist, "?" if it is not listed yet.
+
+        Returns:
+            Whether the source has read a new version.
+        """
+        for reflector, data in zip(self.source.reflectors, maps, strict=True):
             if data != "?":
                 kept = None if data is None else reflector.keep(config_map("config", data))
                 reflector.objects = {} if kept is None else {"config": kept}
                 reflector.confirmed = 1.0
-        return self.setting.refresh()
+        return self.source.refresh()
 
 
 @pytest.fixture
-def device_config() -> Said:
-    return Said(ConfigMapSource(DEVICE_CONFIG, PLACES, connect))
+def device_config() -> FakeCluster:
+    return FakeCluster(ConfigMapSource(DEVICE_CONFIG, LOCATIONS, connect))
 
 
 @pytest.fixture
-def policy() -> Said:
-    return Said(ConfigMapSource(POLICY, [("own", "policy")], connect))
+def policy() -> FakeCluster:
+    return FakeCluster(ConfigMapSource(POLICY, [("own", "policy")], connect))
 
 
-def memory(said: Said) -> int:
-    return said.setting.value.vgpu.default_memory
+def default_memory(cluster: FakeCluster) -> int:
+    return cluster.source.value.vgpu.default_memory
 
 
-def test_only_one_name_is_requested(device_config: Said):
-    for reflector, (namespace, _) in zip(device_config.setting.reflectors, PLACES, strict=True):
+def test_only_one_name_is_requested(device_config: FakeCluster):
+    for reflector, (namespace, _) in zip(device_config.source.reflectors, LOCATIONS, strict=True):
         assert reflector.path == f"/api/v1/namespaces/{namespace}/configmaps"
         assert reflector.query == {"fieldSelector": "metadata.name=config"}
 
 
-def test_only_one_key_is_kept(device_config: Said):
-    keep = device_config.setting.reflectors[0].keep
+def test_only_one_key_is_kept(device_config: FakeCluster):
+    keep = device_config.source.reflectors[0].keep
     assert keep(config_map("config", GOOD | {"other": "x" * 1000})) == GOOD
     assert keep({"metadata": {"name": "config"}}) == keep({"data": None}) == keep({"data": []}) == {}
 
 
-def test_nothing_is_settled_before_the_first_place_is_known(device_config: Said):
-    assert not device_config.says("?", GOOD)
-    setting = device_config.setting
-    assert not setting.settled
-    assert setting.value == default_device_config()
-    assert setting.status() == ("Volcano's built-in defaults", "not read yet", None)
-    assert device_config.says(None, GOOD)
-    assert setting.settled
-    assert memory(device_config) == 7
-    assert setting.status() == ("ConfigMap volcano-system/config", None, None)
+def test_nothing_is_settled_before_the_first_config_map_is_known(device_config: FakeCluster):
+    assert not device_config.sync("?", GOOD)
+    source = device_config.source
+    assert not source.settled
+    assert source.value == default_device_config()
+    assert source.status() == ("Volcano's built-in defaults", "not read yet", None)
+    assert device_config.sync(None, GOOD)
+    assert source.settled
+    assert default_memory(device_config) == 7
+    assert source.status() == ("ConfigMap volcano-system/config", None, None)
 
 
-def test_the_first_place_wins(device_config: Said):
-    assert device_config.says(GOOD, OTHER)
-    assert memory(device_config) == 7
-    assert not device_config.says(GOOD, None), "nothing that is in use has changed"
-    assert device_config.says(None, OTHER)
-    assert memory(device_config) == 8
-    assert device_config.says(GOOD, OTHER)
-    assert memory(device_config) == 7
+def test_the_first_config_map_wins(device_config: FakeCluster):
+    assert device_config.sync(GOOD, OTHER)
+    assert default_memory(device_config) == 7
+    assert not device_config.sync(GOOD, None), "the ConfigMap in use has not changed"
+    assert device_config.sync(None, OTHER)
+    assert default_memory(device_config) == 8
+    assert device_config.sync(GOOD, OTHER)
+    assert default_memory(device_config) == 7
 
 
 def test_without_a_config_map_the_defaults_apply_and_are_reported(
-    device_config: Said, caplog: pytest.LogCaptureFixture
+    device_config: FakeCluster, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.INFO)
-    assert not device_config.says(None, None), "there was nothing to read"
+    assert not device_config.sync(None, None), "there was nothing to read"
     absent = (
         "Volcano's built-in defaults (there is no ConfigMap kube-system/config and no ConfigMap volcano-system/config)"
     )
-    assert device_config.setting.status().text == absent
+    assert device_config.source.status().text == absent
     assert caplog.messages == [f"device-config: {absent} is in use"]
-    assert device_config.setting.settled
+    assert device_config.source.settled
 
 
-def test_a_deleted_device_config_is_volcanos_default_again(device_config: Said):
-    device_config.says(GOOD, None)
-    assert device_config.says(None, None)
-    assert device_config.setting.value == default_device_config()
-    assert device_config.setting.problem is None
-    assert "Volcano's built-in defaults (there is no" in device_config.setting.status().text
+def test_a_deleted_device_config_is_volcanos_default_again(device_config: FakeCluster):
+    device_config.sync(GOOD, None)
+    assert device_config.sync(None, None)
+    assert device_config.source.value == default_device_config()
+    assert device_config.source.problem is None
+    assert "Volcano's built-in defaults (there is no" in device_config.source.status().text
 
 
-def test_a_deleted_policy_is_refused(policy: Said):
-    policy.says(None)
-    assert policy.setting.value.digest == default_policy().digest
-    policy.says({"policy.yaml": "schedulerNames: [volcano, other]"})
-    good = policy.setting.value
+def test_a_deleted_policy_is_refused(policy: FakeCluster):
+    policy.sync(None)
+    assert policy.source.value.digest == default_policy().digest
+    policy.sync({"policy.yaml": "schedulerNames: [volcano, other]"})
+    good = policy.source.value
     assert good.digest != default_policy().digest
-    assert policy.says(None)
-    assert policy.setting.value is good
-    assert policy.setting.status().text == "ConfigMap own/policy; problem: ConfigMap own/policy was deleted"
+    assert policy.sync(None)
+    assert policy.source.value is good
+    assert policy.source.status().text == "ConfigMap own/policy; problem: ConfigMap own/policy was deleted"
 
 
 BAD_POLICIES = {
@@ -129,27 +133,27 @@ BAD_POLICIES = {
 
 
 @pytest.mark.parametrize("name", BAD_POLICIES)
-def test_a_policy_that_cannot_be_used(policy: Said, name: str, caplog: pytest.LogCaptureFixture):
-    text, complaint = BAD_POLICIES[name]
-    assert policy.says({"policy.yaml": text})
-    assert policy.setting.value.digest == default_policy().digest
-    assert policy.setting.status().text.startswith("the default policy; problem: ")
-    policy.says({"policy.yaml": "schedulerNames: [volcano, other]"})
-    good = policy.setting.value
+def test_a_policy_that_cannot_be_used(policy: FakeCluster, name: str, caplog: pytest.LogCaptureFixture):
+    text, message = BAD_POLICIES[name]
+    assert policy.sync({"policy.yaml": text})
+    assert policy.source.value.digest == default_policy().digest
+    assert policy.source.status().text.startswith("the default policy; problem: ")
+    policy.sync({"policy.yaml": "schedulerNames: [volcano, other]"})
+    good = policy.source.value
     caplog.clear()
-    assert policy.says({"policy.yaml": text})
-    assert policy.setting.value is good
-    problem = policy.setting.problem
+    assert policy.sync({"policy.yaml": text})
+    assert policy.source.value is good
+    problem = policy.source.problem
     assert problem.startswith("ConfigMap own/policy: policy.yaml: ")
-    assert complaint in problem
+    assert message in problem
     assert caplog.messages == [f"policy: {problem}; ConfigMap own/policy stays in use"]
-    assert not policy.says({"policy.yaml": text}), "one bad ConfigMap is told once"
-    assert policy.says({"policy.yaml": "schedulerNames: [volcano, third]"})
-    assert policy.setting.problem is None
+    assert not policy.sync({"policy.yaml": text}), "an invalid ConfigMap is reported once"
+    assert policy.sync({"policy.yaml": "schedulerNames: [volcano, third]"})
+    assert policy.source.problem is None
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    ("data", "message"),
     [
         ({"device-config.yaml": "nvidia: ["}, "not YAML"),
         ({"device-config.yaml": "nvidia: {defaultMemory: '7'}"}, "nvidia.defaultMemory: "),
@@ -159,13 +163,13 @@ def test_a_policy_that_cannot_be_used(policy: Said, name: str, caplog: pytest.Lo
         ({"device-config.yaml": 5}, "ConfigMap kube-system/config has no key device-config.yaml"),
     ],
 )
-def test_a_device_config_that_cannot_be_used(device_config: Said, data: dict[str, Any], complaint: str):
-    device_config.says(data, OTHER)
-    assert device_config.setting.value == default_device_config(), (
-        "the second place is not asked: Volcano would not, either"
+def test_a_device_config_that_cannot_be_used(device_config: FakeCluster, data: dict[str, Any], message: str):
+    device_config.sync(data, OTHER)
+    assert device_config.source.value == default_device_config(), (
+        "the second ConfigMap is not used: Volcano does not use it, either"
     )
-    assert device_config.setting.settled, "Volcano runs with its defaults now"
-    device_config.says(GOOD, OTHER)
-    device_config.says(data, OTHER)
-    assert memory(device_config) == 7
-    assert complaint in device_config.setting.problem
+    assert device_config.source.settled, "Volcano runs with its defaults now"
+    device_config.sync(GOOD, OTHER)
+    device_config.sync(data, OTHER)
+    assert default_memory(device_config) == 7
+    assert message in device_config.source.problem

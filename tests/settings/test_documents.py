@@ -1,4 +1,4 @@
-"""YAML and JSON: what Kubernetes would read, or a refusal in bounded time."""
+"""YAML and JSON documents are read as Kubernetes reads them, or refused in bounded time."""
 
 import orjson
 import pytest
@@ -17,14 +17,14 @@ def parse(text):
 
 
 def refusal(text):
-    message = within(5, lambda: refused(text))
+    message = within(5, lambda: error_of(text))
     assert message is not None
     assert "\n" not in message
     return message
 
 
-def refused(text):
-    """Why a text cannot be read; None if it can."""
+def error_of(text):
+    """The error message for a document; None if it can be read."""
     try:
         parse(text)
     except ConfigError as error:
@@ -46,16 +46,16 @@ def refused(text):
         ("a: é", [{"a": "é"}]),
     ],
 )
-def test_reads(text, documents):
+def test_documents_are_read(text, documents):
     assert parse(text) == documents
 
 
 @pytest.mark.parametrize(
-    "written, value",
+    "text, value",
     [
         ("2024-01-01", "2024-01-01"),
         ("2024-01-01T10:00:00Z", "2024-01-01T10:00:00Z"),
-        ("22:22", "22:22"),  # no number to the base 60
+        ("22:22", "22:22"),  # not a number in base 60
         ("12:30:45", "12:30:45"),
         ("1:30.5", "1:30.5"),
         ("1:" * 500 + "1.5", "1:" * 500 + "1.5"),
@@ -72,9 +72,9 @@ def test_reads(text, documents):
         ("'10'", "10"),
     ],
 )
-def test_plain_text_is_what_kubernetes_makes_of_it(written, value):
-    assert parse(f"a: {written}") == [{"a": value}]
-    assert parse(f"a: [{written}]") == [{"a": [value]}]
+def test_plain_scalars_are_read_as_kubernetes_reads_them(text, value):
+    assert parse(f"a: {text}") == [{"a": value}]
+    assert parse(f"a: [{text}]") == [{"a": [value]}]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_types_that_json_lacks_are_refused(text):
 @pytest.mark.parametrize(
     "text, key", [("1: x", "1"), ("true: x", "true"), ("off: x", "false"), ("~: x", "null"), ("1.5: x", "1.5")]
 )
-def test_keys_are_text(text, key):
+def test_keys_are_converted_to_text(text, key):
     assert parse(text) == [{key: "x"}]
 
 
@@ -111,43 +111,43 @@ def test_keys_are_text(text, key):
         "b: &b {x: 0}\nc: {<<: *b, y: 1, y: 2}",
     ],
 )
-def test_a_key_twice_is_refused(text):
+def test_a_duplicate_key_is_refused(text):
     assert "appears twice" in refusal(text)
 
 
 def test_a_merge_may_repeat_keys_that_it_overrides():
     base = "b: &b {x: 0, y: 0}\n"
     assert parse(base + "c: {<<: *b, x: 1}")[0]["c"] == {"x": 1, "y": 0}
-    # merged into another mapping before its own turn
+    # merged into another mapping before it is itself constructed
     deep = base + "outer: {o: {a: &a {<<: *b, x: 1}}}\nc: {<<: *a, y: 2}"
     assert parse(deep)[0]["c"] == {"x": 1, "y": 2}
     assert parse(deep)[0]["outer"] == {"o": {"a": {"x": 1, "y": 0}}}
 
 
-def bomb(first, line, levels):
-    """Each level holds the one before ten times."""
+def alias_bomb(first, line, levels):
+    """YAML in which each level contains the previous one ten times."""
     lines = [f"a0: &a0 {first}"]
     lines += [f"a{i}: &a{i} {line.format(','.join([f'*a{i - 1}'] * 10))}" for i in range(1, levels)]
     return "\n".join(lines)
 
 
 @pytest.mark.parametrize("first, line", [("[1]", "[{}]"), ("{k: 1}", "{{<<: [{}]}}")])
-def test_an_alias_that_explodes_is_refused_quickly(first, line):
-    assert parse(bomb(first, line, 4))
-    assert "explodes" in refusal(bomb(first, line, 12))
+def test_an_alias_bomb_is_refused_quickly(first, line):
+    assert parse(alias_bomb(first, line, 4))
+    assert "explodes" in refusal(alias_bomb(first, line, 12))
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: *a}", "a: &a {<<: *a}"])
-def test_an_alias_of_itself_ends(text):
-    assert (within(5, lambda: refused(text)) or "the file: ").startswith("the file: ")
+def test_a_recursive_alias_is_read_in_bounded_time(text):
+    assert (within(5, lambda: error_of(text)) or "the file: ").startswith("the file: ")
 
 
 @pytest.mark.parametrize("opening", ["[", "- ", "{a: ", "a: [", "? "])
-def test_deep_nesting_is_refused_not_crashed_on(opening):
+def test_deep_nesting_is_refused(opening):
     assert "nested more than 100 deep" in refusal(opening * 100_000)
 
 
-def test_nesting_of_any_object_is_read():
+def test_the_nesting_of_real_objects_is_read():
     assert parse("[" * 90 + "]" * 90)
     assert parse("- " * 90 + "x")
 
@@ -167,19 +167,19 @@ def test_nesting_of_any_object_is_read():
         "a: " + "9" * 5000,
     ],
 )
-def test_what_cannot_be_read_is_refused(text):
+def test_an_unreadable_document_is_refused(text):
     assert refusal(text).startswith("the file: not YAML or JSON that can be read: ")
 
 
-def test_many_honest_values_are_no_explosion():
-    """The fleet of a large cluster has millions: the limit grows with what is written out."""
+def test_the_limit_on_values_grows_with_the_size_of_the_document():
+    """The fleet of a large cluster has millions of values that are not aliases."""
     assert _most_values(b"") == MAX_VALUES
     assert _most_values(b" " * (MAX_VALUES + 1)) == MAX_VALUES + 1
 
 
 @given(st.lists(json_objects, min_size=1, max_size=3))
 def test_yaml_and_json_agree(documents):
-    text = yaml.safe_dump_all(documents)  # escapes what the emitter in Python would write as a line break
+    text = yaml.safe_dump_all(documents)  # it escapes characters that the pure Python emitter writes as line breaks
     assert parse(text) == documents
     for document in documents:
         assert parse(orjson.dumps(document)) == [document]
@@ -196,10 +196,10 @@ def test_any_bytes_are_read_or_refused(data):
         assert None not in documents
 
 
-def test_a_key_twice_in_json_is_refused():
+def test_a_duplicate_key_in_json_is_refused():
     assert "the key 'a' appears twice" in refusal('{"b": {"a": 1, "a": 2}}')
 
 
 @pytest.mark.parametrize("text", ["!!bool maybe", '!!int ""'])
-def test_values_that_are_not_of_their_tag_are_refused(text):
+def test_values_that_do_not_match_their_tag_are_refused(text):
     assert refusal(text).endswith("a value does not suit its tag (!!…)")

@@ -1,4 +1,4 @@
-"""Files that are looked at: what is loaded when, and what is told of it."""
+"""The file watcher: when it loads a file, and what it reports."""
 
 import asyncio
 import os
@@ -14,38 +14,38 @@ from webhook.settings import file_watcher
 from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
 
 
-class Seen:
-    """A file, what was applied of it, and what was told."""
+class Watched:
+    """A watched file, its versions that were applied, and the reports of the watcher."""
 
     def __init__(self, path: Path, load: Callable[[], str] | None = None) -> None:
         path.write_text("first")
-        self.path, self.applied, self.told = path, [], []
+        self.path, self.applied, self.reports = path, [], []
         self.load = load or path.read_text
-        watched = WatchedFiles("it", [path], self._loaded, self.applied.append, signature([path]))
-        self.watcher = FileWatcher([watched], lambda *told: self.told.append(told))
+        watched = WatchedFiles("file", [path], self._loaded, self.applied.append, signature([path]))
+        self.watcher = FileWatcher([watched], lambda *report: self.reports.append(report))
 
     def write(self, text: str) -> None:
-        """All of it at once, so that no look sees half a file."""
+        """Replace the file atomically, so that the watcher never reads half of it."""
         replace(self.path, text.encode(), 0o644)
 
     def _loaded(self) -> str:
         return self.load()
 
     def run(self, during: Callable[[], object]) -> None:
-        """Look, and do something meanwhile in another thread."""
+        """Run the watcher, and `during` in another thread."""
 
         async def both() -> None:
-            looking = asyncio.create_task(self.watcher.run())
+            watching = asyncio.create_task(self.watcher.run())
             await asyncio.to_thread(during)
-            looking.cancel()
+            watching.cancel()
 
         asyncio.run(both())
 
 
 @pytest.fixture
-def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Seen:
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
     monkeypatch.setattr(file_watcher, "POLL_SECONDS", 0.02)
-    return Seen(tmp_path / "file")
+    return Watched(tmp_path / "file")
 
 
 def fails(error: Exception, cause: BaseException | None = None) -> Callable[[], str]:
@@ -55,57 +55,57 @@ def fails(error: Exception, cause: BaseException | None = None) -> Callable[[], 
     return load
 
 
-def test_a_file_that_does_not_change_is_not_loaded(seen: Seen):
-    seen.run(lambda: asyncio.run(asyncio.sleep(0.2)))
-    assert (seen.applied, seen.told) == ([], [])
+def test_a_file_that_does_not_change_is_not_loaded(file: Watched):
+    file.run(lambda: asyncio.run(asyncio.sleep(0.2)))
+    assert (file.applied, file.reports) == ([], [])
 
 
-def test_each_change_is_loaded_once(seen: Seen):
+def test_each_change_is_loaded_once(file: Watched):
     def change() -> None:
-        seen.write("second, longer")
-        until(lambda: seen.told)
-        os.utime(seen.path, ns=(1, 1))
-        until(lambda: len(seen.told) == 2)
+        file.write("second, longer")
+        until(lambda: file.reports)
+        os.utime(file.path, ns=(1, 1))
+        until(lambda: len(file.reports) == 2)
 
-    seen.run(change)
-    assert seen.applied[-1] == "second, longer"
-    assert seen.told == [("it", True)] * 2
+    file.run(change)
+    assert file.applied[-1] == "second, longer"
+    assert file.reports == [("file", True)] * 2
 
 
 @pytest.mark.parametrize(
     ("error", "problem"), [(ConfigError("not good"), "not good"), (ValueError("a bug"), "ValueError('a bug')")]
 )
-def test_a_problem_is_reported_once_and_ends_with_the_next_good_version(seen: Seen, error: Exception, problem: str):
+def test_a_problem_is_reported_once_and_ends_with_the_next_good_version(file: Watched, error: Exception, problem: str):
     def change() -> None:
-        seen.load = fails(error)
-        seen.write("bad, and longer")
-        until(lambda: seen.watcher.problems)
-        assert seen.watcher.problems == {"it": problem}
-        seen.load = seen.path.read_text
-        seen.write("good")
-        until(lambda: not seen.watcher.problems)
+        file.load = fails(error)
+        file.write("bad, and longer")
+        until(lambda: file.watcher.problems)
+        assert file.watcher.problems == {"file": problem}
+        file.load = file.path.read_text
+        file.write("good")
+        until(lambda: not file.watcher.problems)
 
-    seen.run(change)
-    assert seen.applied == ["good"]
-    assert seen.told == [("it", False), ("it", True)]
+    file.run(change)
+    assert file.applied == ["good"]
+    assert file.reports == [("file", False), ("file", True)]
 
 
-def test_what_could_not_be_read_is_tried_again_without_a_change(seen: Seen):
-    """Rights come back without a trace in the signature."""
+def test_an_unreadable_file_is_read_again_without_a_change(file: Watched):
+    """A change of permissions does not change the signature."""
 
     def change() -> None:
-        seen.load = fails(ConfigError("no rights"), PermissionError())
-        seen.write("other text")
-        until(lambda: seen.watcher.problems)
-        seen.load = seen.path.read_text
-        until(lambda: not seen.watcher.problems)
+        file.load = fails(ConfigError("no rights"), PermissionError())
+        file.write("other text")
+        until(lambda: file.watcher.problems)
+        file.load = file.path.read_text
+        until(lambda: not file.watcher.problems)
 
-    seen.run(change)
-    assert seen.applied == ["other text"]
-    assert seen.told == [("it", False), ("it", True)]
+    file.run(change)
+    assert file.applied == ["other text"]
+    assert file.reports == [("file", False), ("file", True)]
 
 
-def test_a_link_counts_as_what_it_points_to(tmp_path: Path):
+def test_a_change_of_a_links_target_changes_the_signature(tmp_path: Path):
     for name in ("one", "two"):
         (tmp_path / name).write_text(name)
         os.utime(tmp_path / name, ns=(1, 1))

@@ -1,4 +1,4 @@
-"""Device config, policy and fleet from files."""
+"""Device config, policy, fleet and queues from files."""
 
 import json
 from functools import partial
@@ -21,18 +21,18 @@ CONFIG = default_device_config()
 
 @pytest.fixture
 def write(tmp_path):
-    def put(content, name="file.yaml"):
+    def write_file(content, name="file.yaml"):
         path = tmp_path / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         return path
 
-    return put
+    return write_file
 
 
-def refusal(load, path, *more):
-    with pytest.raises(ConfigError) as caught:
+def error_of(load, path, *more):
+    with pytest.raises(ConfigError) as raised:
         load(path, *more)
-    message = str(caught.value)
+    message = str(raised.value)
     assert str(path) in message
     return message.removeprefix(f"{path}: ")
 
@@ -43,9 +43,14 @@ def test_a_device_config_as_text_or_configmap(write, name):
     text = path.read_text()
     config = load_device_config(path)
     assert config == parse_device_config(yaml.safe_load(text), "test")
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"device-config.yaml": text}}
-    assert load_device_config(write(yaml.safe_dump(held))) == config
-    assert load_device_config(write(json.dumps(held))) == config
+    config_map = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x"},
+        "data": {"device-config.yaml": text},
+    }
+    assert load_device_config(write(yaml.safe_dump(config_map))) == config
+    assert load_device_config(write(json.dumps(config_map))) == config
 
 
 @pytest.mark.parametrize(
@@ -65,10 +70,10 @@ def test_a_device_config_as_text_or_configmap(write, name):
     ],
 )
 def test_a_device_config_that_cannot_be_used(write, content, message):
-    assert refusal(load_device_config, write(content)).startswith(message)
+    assert error_of(load_device_config, write(content)).startswith(message)
 
 
-def test_a_policy(write):
+def test_a_policy_is_loaded(write):
     assert load_policy(write("")) == default_policy()
     assert load_policy(write("workloads: off\nrules: {card-count: off}")).settings.workloads == "off"
     assert load_policy(write('{"fleet": {"staleAfterSeconds": 5}}')).stale_after == 5
@@ -84,7 +89,7 @@ def test_a_policy(write):
     ],
 )
 def test_a_policy_that_cannot_be_used(write, content, message):
-    assert refusal(load_policy, write(content)).startswith(message)
+    assert error_of(load_policy, write(content)).startswith(message)
 
 
 @pytest.mark.parametrize("name", ["mixed", "compatible", "every-family", "rtx4090"])
@@ -106,23 +111,23 @@ def test_nodes_without_cards_are_left_out():
 
 
 @pytest.mark.parametrize("content", ["", "\n---\n", "kind: List\nitems: []", '{"kind": "NodeList", "items": []}'])
-def test_a_fleet_without_a_node_would_refuse_every_device_pod(write, content):
+def test_a_fleet_without_nodes_is_refused(write, content):
     message = "there is no node in it; write all that `kubectl get nodes -o yaml` prints"
-    assert refusal(load_nodes, write(content), CONFIG) == message
+    assert error_of(load_nodes, write(content), CONFIG) == message
 
 
 @pytest.mark.parametrize("dump", [yaml.safe_dump, json.dumps])
-def test_what_kubectl_prints_is_refused_wherever_it_is_cut_off(write, dump):
+def test_a_truncated_fleet_is_refused(write, dump):
     text = dump(yaml.safe_load((DATA / "fleets" / "mixed.yaml").read_text()), sort_keys=True)  # as kubectl sorts them
     for end in range(0, text.index("List"), 61):
-        assert refusal(load_nodes, write(text[:end]), CONFIG)
+        assert error_of(load_nodes, write(text[:end]), CONFIG)
 
 
 @pytest.mark.parametrize(
     "text", [b'{"kind": "List", "items": [{"kind": "Node"}', b"kind: List\nitems:\n- kind: Node\n  meta"]
 )
-def test_a_fleet_that_is_half_written(write, text):
-    assert refusal(load_nodes, write(text), CONFIG)
+def test_a_fleet_that_ends_within_a_node_is_refused(write, text):
+    assert error_of(load_nodes, write(text), CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +150,8 @@ def test_a_fleet_that_is_half_written(write, text):
         ("kind: List\nkind: List", "not YAML or JSON that can be read: the key 'kind' appears twice"),
     ],
 )
-def test_a_file_that_is_no_fleet(write, content, message):
-    assert refusal(load_nodes, write(content), CONFIG).startswith(message)
+def test_a_file_that_is_not_a_fleet(write, content, message):
+    assert error_of(load_nodes, write(content), CONFIG).startswith(message)
 
 
 LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,))]
@@ -154,27 +159,27 @@ LOADS = [(load_device_config, ()), (load_policy, ()), (load_nodes, (CONFIG,))]
 
 @pytest.mark.parametrize("load, more", LOADS)
 def test_files_that_cannot_be_read(tmp_path, load, more):
-    assert refusal(load, tmp_path / "absent", *more) == "No such file or directory"
-    assert refusal(load, tmp_path, *more) == "Is a directory; name a file in it"
+    assert error_of(load, tmp_path / "absent", *more) == "No such file or directory"
+    assert error_of(load, tmp_path, *more) == "Is a directory; name a file in it"
 
 
-def test_a_link_to_itself(tmp_path):
+def test_a_symlink_loop_is_refused(tmp_path):
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert refusal(load_policy, loop).startswith("Too many levels of symbolic links")
+    assert error_of(load_policy, loop).startswith("Too many levels of symbolic links")
 
 
 @pytest.mark.parametrize("load", [load_device_config, load_policy])
 def test_a_settings_file_that_is_too_large(write, load):
     exact = b"#" * files.MAX_SETTINGS_BYTES
-    assert refusal(load, write(exact + b"#")) == "larger than 1 MiB"
+    assert error_of(load, write(exact + b"#")) == "larger than 1 MiB"
     assert read_bytes(write(exact), files.MAX_SETTINGS_BYTES) == exact
 
 
 load_queues = partial(load_collection, collection=QUEUES)
 
 
-def test_queues(write):
+def test_queues_are_loaded(write):
     names = ["root", "default", "research", "research-vision", "archive"]
     assert list(load_queues(SAMPLES / "queues.yaml").by_name) == sorted(names)
     one = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "a"}}
@@ -191,4 +196,4 @@ def test_queues(write):
     ],
 )
 def test_a_file_without_queues(write, content, message):
-    assert refusal(load_queues, write(content)).startswith(message)
+    assert error_of(load_queues, write(content)).startswith(message)

@@ -1,4 +1,4 @@
-"""The nodes as a snapshot gets them."""
+"""The nodes of the cluster as a source for snapshots."""
 
 import time
 from collections.abc import Iterator
@@ -19,17 +19,17 @@ CONFIG = default_device_config()
 
 @pytest.fixture
 def nodes(credentials: Credentials) -> Iterator[NodeSource]:
-    made = NodeSource(partial(Client, credentials))
-    yield made
-    made.stop()
+    source = NodeSource(partial(Client, credentials))
+    yield source
+    source.stop()
 
 
-def known(nodes: NodeSource) -> list[str]:
+def names(nodes: NodeSource) -> list[str]:
     nodes.switch()
     return [node.name for node in nodes.read(CONFIG, 600)[1] or []]
 
 
-def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
+def test_nodes_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSource):
     assert nodes.read(CONFIG, 600) == (CONFIG, None)
     assert nodes.status(600).problem == "not listed yet"
     assert not nodes.known(600)
@@ -38,17 +38,17 @@ def test_they_are_unknown_before_the_first_list(api: ApiServer, nodes: NodeSourc
     assert nodes.read(CONFIG, 600) == (CONFIG, [])
 
 
-def test_their_order_is_not_that_of_their_coming(api: ApiServer, nodes: NodeSource):
-    """Or replicas of the webhook would have other digests and name other nodes for the same fleet."""
+def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
+    """Otherwise replicas would compute different digests, and name different nodes, for the same fleet."""
     nodes.follow(CONFIG, 600)
-    until(lambda: api.asked(NODES, watch=True))
+    until(lambda: api.requests_for(NODES, watch=True))
     for name in "cab":
         api.put(NODES, gpu_node(name, 1))
-    until(lambda: len(known(nodes)) == 3)
-    assert known(nodes) == ["a", "b", "c"]
+    until(lambda: len(names(nodes)) == 3)
+    assert names(nodes) == ["a", "b", "c"]
 
 
-def test_a_clock_that_jumps_makes_them_neither_older_nor_younger(
+def test_a_jump_of_the_wall_clock_does_not_change_the_age(
     api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
 ):
     nodes.follow(CONFIG, 600)
@@ -57,4 +57,4 @@ def test_a_clock_that_jumps_makes_them_neither_older_nor_younger(
         monkeypatch.setattr(time, "time", lambda now=now: now)
         assert nodes.known(600)
         assert 0 <= nodes.age() < 60
-    assert not nodes.known(0), "time goes on"
+    assert not nodes.known(0), "the monotonic clock advances"

@@ -1,4 +1,4 @@
-"""A snapshot is its parts, and its digests name them the same way in every process."""
+"""A snapshot keeps its parts, and its digests are the same in every process."""
 
 import os
 import subprocess
@@ -26,14 +26,14 @@ def mixed():
     return config, load_nodes(DATA / "fleets" / "mixed.yaml", config)
 
 
-def test_the_built_in_config_is_volcanos():
+def test_the_built_in_config_is_that_of_volcano():
     vgpu = default_device_config().vgpu
     assert vgpu.default_number == 1
     assert vgpu.number_name == names.VGPU_NUMBER
     assert vgpu.mig_models == ()
 
 
-def test_the_parts_are_kept():
+def test_a_snapshot_keeps_its_parts():
     config, nodes = mixed()
     policy = parse_policy({"workloads": "deny", "rules": {"card-count": "warn"}}, "test")
     snapshot = SnapshotInputs(config, policy, nodes).snapshot()
@@ -44,20 +44,20 @@ def test_the_parts_are_kept():
     assert snapshot.fleet.nodes == 4
 
 
-def test_no_nodes_are_known():
+def test_a_fleet_is_unknown_without_nodes():
     snapshot = SnapshotInputs(default_device_config(), default_policy(), None).snapshot()
     assert snapshot.fleet is None
     assert snapshot.digests["fleet"] == "unknown"
 
 
-def test_no_nodes_is_another_thing_than_none_known():
+def test_an_empty_fleet_differs_from_an_unknown_fleet():
     snapshot = SnapshotInputs(default_device_config(), default_policy(), []).snapshot()
     assert snapshot.fleet.complete
     assert set(snapshot.fleet.by_family.values()) == {()}
     assert snapshot.digests["fleet"] == snapshot.fleet.digest != "unknown"
 
 
-def test_declared_shapes_alone_rule_nothing_out():
+def test_a_fleet_of_declared_shapes_is_incomplete():
     snapshot = SnapshotInputs(default_device_config(), parse_policy(DECLARED, "test"), None).snapshot()
     assert not snapshot.fleet.complete
     assert [shape.names for shape in snapshot.fleet.vgpu.shapes] == [("h100",)]
@@ -70,14 +70,14 @@ def test_declared_shapes_join_the_real_ones():
     assert [shape.names[0] for shape in snapshot.fleet.vgpu.shapes] == ["gpu-a", "gpu-b", "gpu-c", "gpu-mig", "h100"]
 
 
-def test_the_target_version_decides_what_is_seen():
+def test_the_target_version_decides_what_the_fleet_contains():
     config, nodes = mixed()
     newer = SnapshotInputs(config, parse_policy({"target": {"volcano": "1.16.0"}}, "test"), nodes).snapshot()
     assert newer.fleet.vgpu.slots
     assert not SnapshotInputs(config, default_policy(), nodes).snapshot().fleet.vgpu.slots
 
 
-def test_an_old_scheduler_knows_the_well_known_names_only():
+def test_an_old_scheduler_supports_only_the_well_known_names():
     config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     older = parse_policy({"target": {"volcano": "1.12.2"}}, "test")
     assert SnapshotInputs(config, older, None).snapshot().config.vgpu.number_name == "volcano.sh/vgpu-number"
@@ -85,7 +85,7 @@ def test_an_old_scheduler_knows_the_well_known_names_only():
     assert SnapshotInputs(config, default_policy(), None).snapshot().config is config
 
 
-def test_a_digest_changes_with_its_part_alone():
+def test_a_digest_changes_only_with_its_part():
     config, nodes = mixed()
     base = SnapshotInputs(config, default_policy(), nodes).snapshot().digests
     assert set(base) == {"config", "policy", "fleet"}
@@ -96,8 +96,8 @@ def test_a_digest_changes_with_its_part_alone():
         "policy": SnapshotInputs(config, parse_policy({"rules": {"card-count": "warn"}}, "test"), nodes).snapshot(),
         "fleet": SnapshotInputs(config, default_policy(), nodes[:2]).snapshot(),
     }
-    known = SnapshotInputs(config, default_policy(), nodes, SchedulerConf()).snapshot().digests
-    assert known == {**base, "scheduler": known["scheduler"]}
+    with_scheduler = SnapshotInputs(config, default_policy(), nodes, SchedulerConf()).snapshot().digests
+    assert with_scheduler == {**base, "scheduler": with_scheduler["scheduler"]}
     queues = (
         SnapshotInputs(config, default_policy(), nodes, collections=Collections(queues=Queues([]))).snapshot().digests
     )
@@ -122,14 +122,14 @@ def test_a_digest_changes_with_its_part_alone():
         DECLARED,
     ],
 )
-def test_every_setting_changes_the_policys_digest(document):
+def test_every_setting_changes_the_digest_of_the_policy(document):
     config = default_device_config()
     changed = SnapshotInputs(config, parse_policy(document, "test"), []).snapshot().digests
     assert changed["policy"] != SnapshotInputs(config, default_policy(), []).snapshot().digests["policy"]
 
 
 def test_digests_are_the_same_in_every_process():
-    """Replicas must name one decision's basis alike; the order of a set differs from process to process."""
+    """Replicas must report the same digests for the same inputs; the order of a set differs between processes."""
     program = (
         "from webhook.settings.snapshot import SnapshotInputs, default_device_config\n"
         "from webhook.policy.policy import default_policy\n"

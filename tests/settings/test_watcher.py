@@ -1,4 +1,4 @@
-"""Settings followed, in a thread, as a process without an event loop does it."""
+"""The settings watcher in a thread, as a process without an event loop runs it."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def switch_interval() -> Iterator[None]:
-    """As it was: following a cluster changes it for the process."""
+    """Restore the switch interval: a watcher of a cluster changes it for the process."""
     before = sys.getswitchinterval()
     yield
     sys.setswitchinterval(before)
@@ -66,14 +66,14 @@ def cluster(api: ApiServer, tmp_path: Path) -> ClusterOptions:
 
 
 def write(path: Path | None, text: str) -> None:
-    """All of it at once, so that no test sees half a file."""
+    """Replace the file atomically, so that the watcher never reads half of it."""
     assert path is not None
     replace(path, text.encode(), 0o644)
 
 
 @contextmanager
 def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[None]:
-    """Run it, and see that nothing of it is left."""
+    """Run the watcher; afterwards all of its threads have ended."""
     thread = SettingsThread(watcher)
     thread.start(patience)
     try:
@@ -84,19 +84,19 @@ def running(watcher: SettingsWatcher, patience: float = 0.0) -> Iterator[None]:
 
 
 def threads() -> list[str]:
-    """Those that follow; the API server of the tests has others."""
+    """The threads of watchers, without those of the fake API server."""
     names = [thread.name for thread in threading.enumerate()]
     return [name for name in names if name.startswith(("settings", "reflector", "asyncio"))]
 
 
 def source(watcher: SettingsWatcher, name: str) -> SettingStatus:
-    """One of the sources; only a cluster has one of the scheduler's configuration."""
+    """The status of a setting; the scheduler configuration has one only with a cluster."""
     found = {state.name: state for state in watcher.statuses()}
     assert list(found)[:3] == ["device config", "policy", "fleet"]
     return found[name]
 
 
-def test_it_knows_the_files_before_it_runs(files: SettingsPaths):
+def test_files_are_read_before_the_watcher_runs(files: SettingsPaths):
     watcher = SettingsWatcher(files, None)
     assert watcher.snapshot.fleet is not None
     assert watcher.snapshot.fleet.nodes == 4
@@ -107,7 +107,7 @@ def test_it_knows_the_files_before_it_runs(files: SettingsPaths):
     assert [state.digest for state in watcher.statuses()] == [digests[part] for part in ("config", "policy", "fleet")]
 
 
-def test_settings_that_are_not_given_have_an_origin(tmp_path: Path):
+def test_default_settings_have_an_origin(tmp_path: Path):
     watcher = SettingsWatcher(SettingsPaths(), None)
     assert [state.source.origin for state in watcher.statuses()] == [
         "Volcano's built-in defaults",
@@ -126,16 +126,16 @@ def test_a_bad_file_at_the_start_is_an_error(files: SettingsPaths):
         SettingsWatcher(files, None)
 
 
-def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsPaths):
+def test_a_changed_file_is_loaded_and_only_its_date_changes(files: SettingsPaths):
     used, read = [], []
-    watcher = SettingsWatcher(files, None, used.append, lambda *told: read.append(told))
-    before, began = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
+    watcher = SettingsWatcher(files, None, used.append, lambda *report: read.append(report))
+    before, started = {state.name: state for state in watcher.statuses()}, datetime.now(UTC)
     with running(watcher):
         write(files.policy, "schedulerName: other\nschedulerNames: [other]")
         until(lambda: watcher.snapshot.settings.scheduler_name == "other")
     after = {state.name: state for state in watcher.statuses()}
     assert after["policy"].digest != before["policy"].digest
-    assert began <= after["policy"].since <= datetime.now(UTC)
+    assert started <= after["policy"].since <= datetime.now(UTC)
     assert {name for name in after if after[name] == before[name]} == {"device config", "fleet"}
     assert used == [watcher.snapshot]
     assert read == [("settings", True)]
@@ -149,7 +149,9 @@ def test_a_changed_file_is_followed_and_only_its_date_changes(files: SettingsPat
         ("fleet", "fleet", "kind: Secret"),
     ],
 )
-def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsPaths, name: str, field: str, text: str):
+def test_a_bad_file_is_reported_and_the_last_good_one_stays_in_use(
+    files: SettingsPaths, name: str, field: str, text: str
+):
     path: Path = getattr(files, field)
     watcher, good = SettingsWatcher(files, None), path.read_text()
     snapshot, before = watcher.snapshot, watcher.statuses()
@@ -162,11 +164,11 @@ def test_a_bad_file_is_blamed_and_the_last_good_one_stays(files: SettingsPaths, 
         assert watcher.snapshot is snapshot
         write(path, good)
         until(lambda: not watcher.problems)
-    assert watcher.statuses() == before, "it is what it was before"
+    assert watcher.statuses() == before, "the statuses are the same as before"
 
 
 def test_an_unreadable_file_is_reported_without_a_gap(files: SettingsPaths):
-    """It is tried again at each look, and nobody who asks meanwhile hears that all is well."""
+    """Each poll reads it again; the problem stays reported in between."""
     watcher = SettingsWatcher(files, None)
     files.policy.unlink()
     with running(watcher):
@@ -178,7 +180,7 @@ def test_an_unreadable_file_is_reported_without_a_gap(files: SettingsPaths):
 
 
 def test_a_pipe_is_read_once(files: SettingsPaths):
-    """As a shell makes it of `--policy <(…)`: read again it would be empty, and an empty policy is the default one."""
+    """`--policy <(…)` is a pipe: a second read would return nothing, and an empty policy is the default one."""
     assert files.policy is not None
     assert files.fleet is not None
     files.policy.unlink()
@@ -209,16 +211,16 @@ def test_inputs_are_kept_on_request(files: SettingsPaths, cluster: ClusterOption
     with running(watcher):
         write(files.fleet, (DATA / "fleets" / "cpu-only.yaml").read_text())
         until(lambda: watcher.inputs.nodes == [])
-    live_one = SettingsWatcher(SettingsPaths(), cluster, keep_inputs=True)
-    with running(live_one):
-        until(lambda: [node.name for node in live_one.inputs.nodes or ()] == ["a"])
+    live = SettingsWatcher(SettingsPaths(), cluster, keep_inputs=True)
+    with running(live):
+        until(lambda: [node.name for node in live.inputs.nodes or ()] == ["a"])
 
 
 def test_the_cluster_is_followed(api: ApiServer, cluster: ClusterOptions):
     put_policy(api, "schedulerName: first\nschedulerNames: [first]")
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
-        assert watcher.snapshot.fleet is not None, "who was patient knows the cluster"
+        assert watcher.snapshot.fleet is not None, "start waits until the nodes are listed"
         assert watcher.snapshot.fleet.nodes == 1
         policy, fleet = source(watcher, "policy"), source(watcher, "fleet")
         assert policy.source.origin == f"ConfigMap {OWN}/vgpu-webhook-policy"
@@ -251,7 +253,7 @@ def test_a_scheduler_that_may_not_be_read_is_unknown(api: ApiServer, cluster: Cl
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.settings.target.scheduler is None
         assert "volcano-scheduler-configmap" in source(watcher, "scheduler configuration").source.problem
-    assert len(api.asked(config_maps("volcano-system"))) == 1, "it is requested again much later"
+    assert len(api.requests_for(config_maps("volcano-system"))) == 1, "it is retried much later"
 
 
 def test_queues_are_followed(api: ApiServer, cluster: ClusterOptions):
@@ -283,9 +285,9 @@ def test_queues_that_cannot_be_read_are_unknown(api: ApiServer, cluster: Cluster
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
         assert watcher.snapshot.collections.queues is None
-        assert source(watcher, "list of queues").source.problem is None, "without them the webhook works as before"
+        assert source(watcher, "list of queues").source.problem is None, "queues are optional"
         assert str(refused) in source(watcher, "list of queues").source.origin
-    assert len(api.asked(QUEUES)) == 1, "they are requested again much later"
+    assert len(api.requests_for(QUEUES)) == 1, "they are retried much later"
 
 
 def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: ClusterOptions):
@@ -296,7 +298,7 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
         assert watcher.snapshot.fleet is not None
-        assert (watcher.snapshot.collections.quotas, api.asked(QUOTAS)) == (None, [])
+        assert (watcher.snapshot.collections.quotas, api.requests_for(QUOTAS)) == (None, [])
         put_policy(api, "{}")
         until(lambda: watcher.snapshot.collections.quotas is not None)
         assert [
@@ -305,11 +307,11 @@ def test_quotas_are_followed_while_a_rule_reads_them(api: ApiServer, cluster: Cl
         assert source(watcher, "list of quotas").digest == watcher.snapshot.digests["quotas"]
 
 
-def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
+def test_files_override_the_cluster(files: SettingsPaths, api: ApiServer, cluster: ClusterOptions):
     watcher = SettingsWatcher(files, cluster)
     put_policy(api, "rules: {no-such-rule: deny}")
     with running(watcher, patience=30):
-        assert {seen.path for seen in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS}
+        assert {request.path for request in api.requests} == {config_maps("volcano-system"), QUEUES, QUOTAS}
         assert watcher.age() is None
         assert source(watcher, "policy").source.origin == str(files.policy)
         assert source(watcher, "policy").source.problem is None
@@ -317,7 +319,7 @@ def test_files_go_over_the_cluster(files: SettingsPaths, api: ApiServer, cluster
         until(lambda: watcher.snapshot.settings.scheduler_name == "other")
 
 
-def test_a_dead_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
+def test_an_unreachable_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
     api.stop()
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
@@ -338,12 +340,12 @@ def test_a_dead_api_server_is_reported(api: ApiServer, cluster: ClusterOptions):
         assert watcher.snapshot.fleet is not None, "it is not stale yet"
 
 
-def test_a_silent_api_server_is_not_waited_for(api: ApiServer, cluster: ClusterOptions):
+def test_start_does_not_wait_for_an_unresponsive_api_server(api: ApiServer, cluster: ClusterOptions):
     api.fail(".*", hang)
-    thread, began = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
+    thread, started = SettingsThread(SettingsWatcher(SettingsPaths(), cluster)), time.monotonic()
     thread.start(patience=0.3)
-    thread.stop()  # though threads may still wait for the first byte of an answer
-    assert 0.3 <= time.monotonic() - began < QUIET_SECONDS - 2, "not as long as a request waits"
+    thread.stop()  # although threads may still wait for the first byte of a response
+    assert 0.3 <= time.monotonic() - started < QUIET_SECONDS - 2, "stop does not wait for the timeout of a request"
     api.stop()
     until(lambda: not threads())
 
@@ -371,7 +373,7 @@ def test_a_bug_is_logged_and_the_last_snapshot_stays(
     assert watcher.snapshot.fleet is not None
 
 
-def test_without_a_cluster_no_client_is_loaded(files: SettingsPaths):
+def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: SettingsPaths):
     script = (
         "import sys; from webhook.settings.watcher import SettingsThread\n"
         "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsPaths\n"
@@ -381,8 +383,8 @@ def test_without_a_cluster_no_client_is_loaded(files: SettingsPaths):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=30, env=os.environ | {"KUBECONFIG": "/nowhere"})
 
 
-def test_a_map_that_is_deleted(api: ApiServer, cluster: ClusterOptions):
-    """The policy's is a mistake; the device config's brings the default back, and its date is that of the change."""
+def test_a_deleted_device_config_brings_back_the_default(api: ApiServer, cluster: ClusterOptions):
+    """The date is that of the deletion."""
     put_device_config(api, "nvidia: {resourceCountName: example.org/gpu}")
     watcher = SettingsWatcher(SettingsPaths(), cluster)
     with running(watcher, patience=30):
