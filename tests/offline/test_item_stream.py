@@ -1,4 +1,4 @@
-"""Objects of large JSON files one by one: the same as reading the whole, however the pieces fall."""
+"""A stream reads the objects of a large JSON file one by one, with any chunk size."""
 
 import io
 import json
@@ -14,8 +14,8 @@ from webhook.offline import objects as item_stream
 from webhook.offline.objects import ItemStream
 
 
-class Dribble(io.BytesIO):
-    """Gives out a few bytes at a time."""
+class SlowReader(io.BytesIO):
+    """A file that returns a few bytes for each read."""
 
     step = 3
 
@@ -24,12 +24,12 @@ class Dribble(io.BytesIO):
 
 
 def read(text: str, step: int = 3) -> list[Any]:
-    stream = Dribble(text.encode())
+    stream = SlowReader(text.encode())
     stream.step = step
     return list(ItemStream(stream, "file"))
 
 
-def spelled(value: Any, indent: int | None) -> str:
+def to_text(value: Any, indent: int | None) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
@@ -37,23 +37,23 @@ documents = st.builds(lambda found: {**found, "kind": "Pod"}, strategies.json_ob
 
 
 @given(st.lists(documents, max_size=3), st.sampled_from([None, 4]), st.integers(1, 9))
-def test_documents_in_a_row(found: list[Any], indent: int | None, step: int):
-    assert read("\n".join(spelled(one, indent) for one in found), step) == found
+def test_consecutive_documents_are_read(found: list[Any], indent: int | None, step: int):
+    assert read("\n".join(to_text(one, indent) for one in found), step) == found
 
 
 @given(st.lists(documents, max_size=4), st.sampled_from([None, 4]), st.integers(1, 9), st.booleans())
-def test_the_items_of_a_list(found: list[Any], indent: int | None, step: int, last: bool):
+def test_the_items_of_a_list_are_read(found: list[Any], indent: int | None, step: int, last: bool):
     head = {"apiVersion": "v1", "kind": "List"}
     whole = {"items": found, **head} if last else {**head, "items": found}
-    assert read(spelled(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == found
+    assert read(to_text(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == found
 
 
-def test_items_of_a_pod_list_get_its_kind():
+def test_the_items_of_a_pod_list_are_pods():
     text = '{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"a"}}],"metadata":{}}'
     assert read(text) == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]
 
 
-def test_several_lists_and_a_byte_order_mark():
+def test_several_lists_and_a_byte_order_mark_are_read():
     assert read('\ufeff{"kind":"List","items":[{"kind":"A"}]} {"kind":"B"}\n{"kind":"List","items":[]}') == [
         {"kind": "A"},
         {"kind": "B"},
@@ -79,33 +79,33 @@ def test_several_lists_and_a_byte_order_mark():
         "nonsense",
     ],
 )
-def test_what_is_not_json_is_refused_by_name(text: str):
+def test_invalid_json_is_refused_with_the_name_of_the_file(text: str):
     with pytest.raises(ConfigError, match=r"^file: "):
         read(text, 1000)
 
 
-def test_bytes_that_are_no_text_are_refused():
+def test_bytes_that_are_not_utf_8_are_refused():
     with pytest.raises(ConfigError, match="utf-8"):
         list(ItemStream(io.BytesIO(b'{"kind":"\xff"}'), "file"))
 
 
-def test_what_came_before_a_mistake_is_given_out():
+def test_objects_before_an_error_are_read():
     stream = iter(ItemStream(io.BytesIO(b'{"kind":"List","items":[{"a":1},{"a":2},{"a"'), "file"))
     assert [next(stream), next(stream)] == [{"a": 1}, {"a": 2}]
     with pytest.raises(ConfigError):
         next(stream)
 
 
-def test_an_object_without_end_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch):
+def test_an_endless_object_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(item_stream, "CHUNK", 100)
     monkeypatch.setattr(item_stream, "MAX_OBJECT", 1000)
 
     class Endless(io.RawIOBase):
-        given = 0
+        returned = 0
 
         def read(self, size: int = -1) -> bytes:
-            self.given += size
-            assert self.given < 5000
+            self.returned += size
+            assert self.returned < 5000
             return b"x" * size
 
     text = io.BufferedReader(io.BytesIO(b'{"a":"'))  # type: ignore[arg-type]
@@ -119,14 +119,14 @@ def test_an_object_without_end_is_refused_before_it_fills_the_memory(monkeypatch
         list(ItemStream(Both(), "file"))  # type: ignore[arg-type]
 
 
-def test_a_list_is_never_held_as_a_whole():
-    """Some chunks at a time: what is held does not grow with the file."""
-    item = spelled({"kind": "Pod", "text": "x" * 10_000}, None)
+def test_the_buffer_does_not_grow_with_the_file():
+    """The buffer has a few chunks at most."""
+    item = to_text({"kind": "Pod", "text": "x" * 10_000}, None)
     text = '{"items":[' + ",".join([item] * 500) + "]}"
     stream = ItemStream(io.BytesIO(text.encode()), "file")
-    held = [len(stream._text) for _ in stream]
-    assert len(held) == 500
-    assert max(held) < 3 * item_stream.CHUNK
+    buffered = [len(stream._text) for _ in stream]
+    assert len(buffered) == 500
+    assert max(buffered) < 3 * item_stream.CHUNK
 
 
 def test_a_number_across_two_chunks_is_one_number():

@@ -1,4 +1,4 @@
-"""Label selectors as kubectl takes them."""
+"""Label selectors have the syntax of kubectl."""
 
 import pytest
 
@@ -31,12 +31,12 @@ OBJECT = {"metadata": {"labels": {"app": "web", "example.org/tier": "db", "empty
         ("example.org/tier=db,app in (x,y)", False),
     ],
 )
-def test_what_is_selected(text: str, expected: bool):
+def test_a_selector_selects_objects_as_kubectl_does(text: str, expected: bool):
     assert selects(parse_label_selector(text), OBJECT) is expected
 
 
 @pytest.mark.parametrize("text", ["a=b=c", ",", "a,", "-a", "app in", "app in web", "a b", "app=(web)", "a>1", "!a=b"])
-def test_what_is_no_selector(text: str):
+def test_an_invalid_selector_is_refused(text: str):
     with pytest.raises(ValueError, match="is not a label selector; write KEY=VALUE"):
         parse_label_selector(text)
 
@@ -44,6 +44,6 @@ def test_what_is_no_selector(text: str):
 @pytest.mark.parametrize(
     "document", [None, [], {}, {"metadata": 1}, {"metadata": {"labels": [1]}}, {"metadata": {"labels": {"app": [1]}}}]
 )
-def test_an_object_without_labels(document: object):
+def test_an_object_without_valid_labels_has_none(document: object):
     assert selects(parse_label_selector("app!=web"), document)
     assert not selects(parse_label_selector("app=web"), document)

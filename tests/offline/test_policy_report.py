@@ -1,4 +1,4 @@
-"""PolicyReports: what is written, what is bounded, and what a second scan changes."""
+"""PolicyReports: their content, their size, and the changes of a second scan."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ def row(finding: Violation | None = DENIED, namespace: str = "team", name: str =
     return ScanRow(Subject(namespace, "apps/v1", "Deployment", name, ""), finding, pods, "web-1" if pods else "")
 
 
-def test_a_report_names_object_and_rule():
+def test_a_report_has_a_result_for_each_object_and_rule():
     reports = policy_reports([row(WARNED, pods=0), row(), row(None), row(namespace="other")], NOW)
     assert list(reports) == ["team", "other"]
     assert reports["team"] == {
@@ -65,7 +65,7 @@ def test_a_report_is_bounded_and_counts_what_it_leaves_out():
     rows = [row(long, name=f"{'n' * 60}{number}") for number in range(MAX_RESULTS + 4)]
     report = policy_reports([*rows, row()], NOW)["team"]
     assert len(report["results"]) == MAX_RESULTS
-    assert report["results"][0]["result"] == "fail", "the worst first"
+    assert report["results"][0]["result"] == "fail", "denials come first"
     assert report["metadata"]["annotations"] == {LEFT_OUT: "5"}
     assert report["summary"]["warn"] == MAX_RESULTS + 4
     assert len(report["results"][1]["message"]) == MAX_MESSAGE
@@ -73,7 +73,7 @@ def test_a_report_is_bounded_and_counts_what_it_leaves_out():
 
 
 def stored(report: dict[str, Any]) -> dict[str, Any]:
-    """As the API server gives it back: with the keys in another order."""
+    """A report as the API server returns it, with the keys in another order."""
     metadata = report["metadata"] | {"resourceVersion": "7", "uid": "u", "managedFields": []}
     if not metadata["annotations"]:
         del metadata["annotations"]
@@ -96,7 +96,7 @@ def test_old_results_keep_their_time_and_the_object_its_version():
     assert after["results"][0]["properties"]["pods"] == "3"
 
 
-def test_nothing_left_out_any_more_is_a_change():
+def test_a_report_that_is_complete_again_is_a_change():
     rows = [row(name=f"n{number}") for number in range(MAX_RESULTS)]
     before = stored(policy_reports([*rows, row(WARNED, name="z")], NOW)["team"])
     after = renewed(policy_reports(rows, LATER)["team"], before)
@@ -104,7 +104,7 @@ def test_nothing_left_out_any_more_is_a_change():
     assert after["metadata"]["annotations"] == {}
 
 
-def test_a_mangled_report_is_made_anew():
+def test_a_malformed_report_is_replaced():
     report = policy_reports([row()], NOW)["team"]
     for mangled in ({"results": None}, {"results": ["x"]}, {"summary": None}):
         after = renewed(report, stored(report) | mangled)

@@ -1,4 +1,4 @@
-"""The line and column of a field: of its key, or of the nearest field above it that is there."""
+"""The line and column of a field: those of its key, or of its nearest parent that is present."""
 
 import json
 from collections.abc import Iterator
@@ -56,14 +56,14 @@ def only(text: str) -> Document:
         ("nothing.of.this", 5, 3),
     ],
 )
-def test_a_field_in_an_item_of_a_yaml_list(path: str, line: int, column: int):
+def test_a_field_in_an_item_of_a_yaml_list_has_a_position(path: str, line: int, column: int):
     pod, other = parse_documents(MANIFEST.encode(), "f.yaml")
     assert (pod.file, pod.number, other.number) == ("f.yaml", 1, 2), "empty documents do not count, as in messages"
     assert pod.position(path) == (line, column)
     assert other.position("metadata.name") == (22, 3)
 
 
-def test_documents_of_json_in_a_row():
+def test_fields_of_consecutive_json_documents_have_positions():
     text = '{"kind": "Pod"}\n  {"kind": "Pod",\n\t"metadata": {"labels": {"a\\u0062": "x"}}}'
     first, second = parse_documents(text.encode("utf-8-sig"), "f.json")
     assert first.position("kind") == (1, 2)
@@ -71,21 +71,21 @@ def test_documents_of_json_in_a_row():
     assert second.position("spec") == (2, 3)
 
 
-@pytest.mark.parametrize("spell", [json.dumps, yaml.safe_dump])
-def test_a_long_list_is_read_once(spell: Any):
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_a_long_list_is_read_once(dump: Any):
     pods = [{"kind": "Pod", "spec": {"a": number, "b": {"c": "x" * 1000}}} for number in range(1000)]
-    found = parse_documents(spell({"kind": "List", "items": pods}).encode(), "f")
+    found = parse_documents(dump({"kind": "List", "items": pods}).encode(), "f")
     text = found[0].text
     assert len({document.position("spec.b.c") for document in found}) == 1000
-    cached = text._json_entries if spell is json.dumps else text._yaml_entries
+    cached = text._json_entries if dump is json.dumps else text._yaml_entries
     assert cached.cache_info().misses == 2 + 3 * 1000, "the list and the document once, and each pod, spec and b"
 
 
-def test_flow_style_that_looks_like_json():
+def test_a_field_in_yaml_flow_style_has_a_position():
     assert only("{kind: Pod,\n spec: {x: 1}}").position("spec.x") == (2, 9)
 
 
-def test_a_recorded_review_is_pointed_into():
+def test_a_field_in_a_recorded_review_has_a_position():
     text = json.dumps({"kind": "AdmissionReview", "request": {"object": {"spec": {"hostPID": True}}}}, indent=1)
     assert only(text).position("spec.hostPID") == (6, 5)
 
@@ -100,10 +100,10 @@ def test_an_object_without_its_text_has_no_position():
         ("", []),
         ("spec.tasks[0].template", ["spec", "tasks", "0", "template"]),
         ("limits[volcano.sh/vgpu-number]", ["limits", "volcano.sh/vgpu-number"]),
-        ("annotations[a[0].b].c", ["annotations", "a[0", "b]", "c"]),  # no key of Kubernetes has brackets
+        ("annotations[a[0].b].c", ["annotations", "a[0", "b]", "c"]),  # keys in Kubernetes have no brackets
     ],
 )
-def test_the_steps_of_a_path(path: str, steps: list[str]):
+def test_a_path_has_these_steps(path: str, steps: list[str]):
     assert steps_of(path) == steps
 
 

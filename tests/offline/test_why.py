@@ -1,4 +1,4 @@
-"""Why a pod waits, on nodes whose assignments are known; every advice is tried."""
+"""Why a pod waits, on nodes with known assignments; every suggestion is checked."""
 
 from collections import Counter
 
@@ -28,7 +28,7 @@ NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
 
 def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=None, **limits):
-    """A pod as the API server gives it, with a container of these limits."""
+    """A pod as the API server returns it, with a container of these limits."""
     annotations = {names.VGPU_IDS: ids, names.VGPU_NODE: node} if ids else {}
     if group:
         annotations[names.GROUP_NAME] = group
@@ -80,7 +80,7 @@ BOTH = "GPU-gpu-a-0,NVIDIA,60000,50:GPU-gpu-a-1,NVIDIA,60000,50:"
 HELD = pod("old", "team-a", "gpu-a", BOTH, number=2, memory=60000, cores=50)
 
 
-def test_never_now_and_later():
+def test_a_pod_fits_now_or_later_or_never():
     nodes = [gpu_node("gpu-a")]
     assert why(pod(number=1, memory=20000), nodes, [HELD]).verdict is WaitVerdict.FITS_NOW
     assert why(pod(number=1, memory=22000), nodes, [HELD]).verdict is WaitVerdict.NOT_NOW
@@ -88,15 +88,15 @@ def test_never_now_and_later():
     assert why(pod(number=3, memory=10), nodes, [HELD]).verdict is WaitVerdict.NEVER
 
 
-def test_what_refuses_who_holds_it_and_what_helps():
-    answer = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
-    (reason,) = answer.reasons
+def test_a_reason_has_the_holders_and_a_change():
+    explanation = why(pod(number=1, memory=30000), [gpu_node("gpu-a")], [HELD])
+    (reason,) = explanation.reasons
     assert (reason.node, reason.reason, reason.nodes, reason.ends) == ("gpu-a", "memory", 1, "team-a/old")
     assert "30000 MiB needed, 21920 free" in reason.message
     (holder,) = reason.holders
     assert (holder.namespace, holder.name, holder.devices, holder.memory) == ("team-a", "old", 2, 120000)
-    assert isinstance(answer.change, LowerAmount)
-    assert (answer.change.resource, answer.change.most) == (MEMORY, 21920)
+    assert isinstance(explanation.change, LowerAmount)
+    assert (explanation.change.resource, explanation.change.most) == (MEMORY, 21920)
 
 
 @pytest.mark.parametrize(
@@ -107,24 +107,24 @@ def test_what_refuses_who_holds_it_and_what_helps():
         ({"number": 1}, "memory"),  # a whole card
     ],
 )
-def test_the_first_test_that_refuses(limits, reason):
+def test_the_reason_is_the_first_check_that_fails(limits, reason):
     (found,) = why(pod(**limits), [gpu_node("gpu-a")], [HELD]).reasons
     assert (found.verdict, found.reason) == (WaitVerdict.NOT_NOW, reason)
 
 
-def test_slices_that_are_all_taken():
+def test_used_up_slices_are_a_reason():
     small = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,1,0:", number=1, memory=1)
     (found,) = why(pod(number=1, memory=1), [gpu_node("gpu-a", cards=1, split=1)], [small]).reasons
     assert found.reason == "split"
 
 
-def test_a_pod_that_is_being_deleted_counts_before_volcano_1_15_only():
+def test_a_terminating_pod_holds_nothing():
     leaving = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert why(pod(number=1), [gpu_node("gpu-a", cards=1)], [leaving]).verdict is WaitVerdict.FITS_NOW
 
 
-def test_nodes_that_take_no_pods():
+def test_cordoned_and_tainted_nodes_are_obstacles():
     cordoned = gpu_node("gpu-a") | {"spec": {"unschedulable": True}}
     tainted = gpu_node("gpu-b") | {"spec": {"taints": [{"key": "volcano.sh/vgpu", "effect": "NoSchedule"}]}}
     (reason,) = why(pod(number=1, memory=1), [cordoned, tainted]).reasons
@@ -134,29 +134,32 @@ def test_nodes_that_take_no_pods():
     assert why(tolerant, [cordoned, tainted]).fits[0].node == "gpu-b"
 
 
-def test_a_node_that_is_not_ready():
+def test_a_node_that_is_not_ready_is_an_obstacle():
     raw = gpu_node("gpu-a")
     raw["status"]["conditions"] = [{"type": "Ready", "status": "Unknown"}]
     assert why(pod(number=1, memory=1), [raw]).reasons[0].obstacles == {"not ready": 1}
 
 
 def test_a_bound_pod_does_not_wait():
-    answer = why(HELD, [gpu_node("gpu-a")], [HELD])
-    assert (answer.verdict, answer.reasons) == (WaitVerdict.BOUND, ())
-    assert "gpu-a" in answer.summary
+    explanation = why(HELD, [gpu_node("gpu-a")], [HELD])
+    assert (explanation.verdict, explanation.reasons) == (WaitVerdict.BOUND, ())
+    assert "gpu-a" in explanation.summary
 
 
-def test_a_manifest_that_the_webhook_refuses():
-    answer = why(pod(number=3), [gpu_node("gpu-a")], exists=False)
-    assert (answer.verdict, [reason.reason for reason in answer.reasons]) == (WaitVerdict.NEVER, ["card-count"])
+def test_a_manifest_that_the_webhook_refuses_never_fits():
+    explanation = why(pod(number=3), [gpu_node("gpu-a")], exists=False)
+    assert (explanation.verdict, [reason.reason for reason in explanation.reasons]) == (
+        WaitVerdict.NEVER,
+        ["card-count"],
+    )
 
 
 def test_a_mode_that_no_node_has_is_not_corrected():
     raw = pod(number=1, memory=1)
     raw["metadata"]["annotations"] = {names.VGPU_MODE: "Hami-Core"}
-    answer = why(raw, [gpu_node("gpu-a")])
-    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NEVER, "mode")
-    assert "mode-invalid" in [finding.rule for finding in answer.findings]
+    explanation = why(raw, [gpu_node("gpu-a")])
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NEVER, "mode")
+    assert "mode-invalid" in [finding.rule for finding in explanation.findings]
 
 
 def test_a_pod_without_devices_is_not_explained():
@@ -164,38 +167,38 @@ def test_a_pod_without_devices_is_not_explained():
         why(pod(), [gpu_node("gpu-a")])
 
 
-def test_a_gate_comes_before_everything():
+def test_a_scheduling_gate_is_reported_first():
     raw = pod(number=1, memory=1, spec={"schedulingGates": [{"name": "example.com/wait"}]})
-    answer = why(raw, [gpu_node("gpu-a")])
-    assert answer.verdict is WaitVerdict.NOT_NOW
-    assert "example.com/wait" in answer.summary
+    explanation = why(raw, [gpu_node("gpu-a")])
+    assert explanation.verdict is WaitVerdict.NOT_NOW
+    assert "example.com/wait" in explanation.summary
     odd = why(pod(number=1, memory=1, spec={"schedulingGates": [{}, {"name": None}, "x"]}), [gpu_node("gpu-a")])
     assert odd.summary.endswith("removed: (no name), (no name)")
 
 
-def test_a_gang_that_fits_one_by_one_but_not_together():
+def test_a_gang_waits_until_all_its_pods_fit_together():
     members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(3)]
     nodes = [gpu_node("gpu-a"), gpu_node("gpu-b"), gpu_node("gpu-c")]
     group = PodGroup("default", "train", minimum=3)
     fits = why(members[0], nodes, waiting=members, group=group)
     assert (fits.verdict, fits.gang.minimum, fits.gang.waiting) == (WaitVerdict.FITS_NOW, 3, 3)
-    answer = why(members[0], nodes, [HELD], waiting=members, group=group)
-    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
-    assert "has room for 2" in answer.summary
+    explanation = why(members[0], nodes, [HELD], waiting=members, group=group)
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    assert "has room for 2" in explanation.summary
     started = why(members[0], nodes, [HELD], waiting=members[:2], group=group, started=1)
     assert started.verdict is WaitVerdict.FITS_NOW
     never = why(members[0], nodes[:2], waiting=members, group=group)
     assert (never.verdict, "the empty fleet" in never.summary) == (WaitVerdict.NEVER, True)
 
 
-def test_a_gang_whose_pods_do_not_exist_yet():
+def test_a_gang_without_enough_pods_does_not_fit_now():
     group = PodGroup("default", "train", minimum=3)
     member = pod(group="train", number=1, memory=1)
-    answer = why(member, [gpu_node("gpu-a")], waiting=[member], group=group)
-    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    explanation = why(member, [gpu_node("gpu-a")], waiting=[member], group=group)
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
 
 
-def test_a_volcano_job_of_which_one_task_waits_longer():
+def test_a_volcano_job_fits_only_with_all_its_pods():
     task = {"template": {"spec": {"containers": pod(number=2, memory=60000)["spec"]["containers"]}}}
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -218,22 +221,22 @@ COLLECTIONS = Collections(Queues([Queue("open", "Open", capability={MEMORY: 2000
         ("open", CAPACITY, WaitVerdict.FITS_NOW),
         ("closed", CAPACITY, WaitVerdict.NOT_NOW),
         ("nowhere", CAPACITY, WaitVerdict.NOT_NOW),
-        ("closed", None, WaitVerdict.FITS_NOW),  # nothing may enforce it
+        ("closed", None, WaitVerdict.FITS_NOW),  # it is unknown whether a plugin enforces queues
     ],
 )
-def test_the_queue_of_the_group(queue, conf, verdict):
+def test_the_queue_of_a_group_has_to_be_open(queue, conf, verdict):
     live, _ = state([gpu_node("gpu-a")], scheduler=conf, collections=COLLECTIONS)
     subject = WaitingObject(Document("a pod", pod(number=1, memory=20000)), True, group=PodGroup("a", "g", queue=queue))
     assert explain_waiting(subject, live).verdict is verdict
 
 
-def test_a_queue_that_allows_less_than_the_pod_requests():
+def test_a_pod_above_the_capability_of_its_queue_never_fits():
     live, _ = state([gpu_node("gpu-a")], scheduler=CAPACITY, collections=COLLECTIONS)
     subject = WaitingObject(
         Document("a pod", pod(number=1, memory=20001)), True, group=PodGroup("a", "g", queue="open")
     )
-    answer = explain_waiting(subject, live)
-    assert (answer.verdict, "allows 20000 in all" in answer.summary) == (WaitVerdict.NEVER, True)
+    explanation = explain_waiting(subject, live)
+    assert (explanation.verdict, "allows 20000 in all" in explanation.summary) == (WaitVerdict.NEVER, True)
 
 
 def test_groups_are_read_as_volcano_writes_them():
@@ -263,7 +266,7 @@ def test_groups_are_read_as_volcano_writes_them():
     assert read_pod_group({"spec": {"minMember": "x"}, "status": []}).minimum == 1
 
 
-def test_objects_of_a_cluster():
+def test_objects_of_a_cluster_are_sorted_into_bound_waiting_and_started():
     sibling = pod("b", node="gpu-a", group="g")
     odd = [None, {"kind": "Pod"}, pod("plain")]
     _, objects = state([gpu_node("gpu-a")], [HELD, pod("w", group="g", number=1), sibling, *odd])
@@ -273,7 +276,7 @@ def test_objects_of_a_cluster():
     assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()
 
 
-# --- every advice is true ---------------------------------------------------------------------------------------------
+# --- every suggestion is right ----------------------------------------------------------------------------------------
 
 loads = st.tuples(st.integers(0, 4), st.sampled_from([0, 30, 70, 100]))  # memory in fifths of a card, and cores
 
@@ -300,7 +303,7 @@ requests = st.fixed_dictionaries(
 
 
 def takes(node, pods, wanted):
-    """A plain reading of the scheduler's tests for a pod of one container."""
+    """A plain implementation of the scheduler's checks for a pod with one container."""
     able = 0
     entries = [one["metadata"]["annotations"][names.VGPU_IDS].rstrip(":") for one in pods]
     for text in filter(None, node["metadata"]["annotations"][names.NODE_VGPU_REGISTER].split(":")):
@@ -320,28 +323,28 @@ def takes(node, pods, wanted):
 
 
 @given(clusters(), requests)
-def test_the_verdict_agrees_with_a_plain_reading(cluster, wanted):
+def test_the_verdict_agrees_with_a_plain_implementation(cluster, wanted):
     nodes, pods = cluster
     now = any(takes(node, pods, wanted) for node in nodes)
     ever = any(takes(node, [], wanted) for node in nodes)
     expected = WaitVerdict.FITS_NOW if now else WaitVerdict.NOT_NOW if ever else WaitVerdict.NEVER
-    answer = why(pod(**wanted), nodes, pods)
-    assert answer.verdict is expected
-    for reason in answer.fits:
+    explanation = why(pod(**wanted), nodes, pods)
+    assert explanation.verdict is expected
+    for reason in explanation.fits:
         assert takes(next(node for node in nodes if node["metadata"]["name"] == reason.node), pods, wanted)
 
 
 @given(clusters(), requests)
-def test_every_advice_is_true(cluster, wanted):
+def test_every_suggestion_is_right(cluster, wanted):
     nodes, pods = cluster
-    answer = why(pod(**wanted), nodes, pods)
+    explanation = why(pod(**wanted), nodes, pods)
     by_resource = {NAMES[key]: key for key in ("number", "memory", "cores")}
-    for reason in answer.reasons:
+    for reason in explanation.reasons:
         if reason.ends:
             rest = [one for one in pods if reason.ends != f"held/{one['metadata']['name']}"]
             assert len(rest) == len(pods) - 1
             assert why(pod(**wanted), nodes, rest).verdict is WaitVerdict.FITS_NOW
-    changes = [reason.change for reason in answer.reasons] + [answer.change]
+    changes = [reason.change for reason in explanation.reasons] + [explanation.change]
     for change in changes:
         if change is not None:
             changed = wanted | {by_resource[change.resource]: change.most}
@@ -351,26 +354,27 @@ def test_every_advice_is_true(cluster, wanted):
 # --- the other families -----------------------------------------------------------------------------------------------
 
 
-def test_gpushare_memory_lies_on_one_card():
+def test_gpushare_memory_is_on_one_card():
     node = gpushare_node("g", 2, 32000)
     held = pod("old", node="g", gpu_memory=10000)
     held["metadata"]["annotations"][names.GPU_INDEX] = "0"
     assert why(pod(gpu_memory=16000), [node], [held]).verdict is WaitVerdict.FITS_NOW
     other = pod("other", node="g", gpu_memory=4000)
     other["metadata"]["annotations"][names.GPU_INDEX] = "1"
-    answer = why(pod(gpu_memory=16000), [node], [held, other])
-    assert (answer.verdict, answer.change.most, answer.reasons[0].ends) == (WaitVerdict.NOT_NOW, 12000, "default/other")
-    assert "a card has 12000 left" in answer.reasons[0].message
+    explanation = why(pod(gpu_memory=16000), [node], [held, other])
+    assert (explanation.verdict, explanation.change.most) == (WaitVerdict.NOT_NOW, 12000)
+    assert explanation.reasons[0].ends == "default/other"
+    assert "a card has 12000 left" in explanation.reasons[0].message
     assert why(pod(gpu_memory=16001), [node], [held]).verdict is WaitVerdict.NEVER
 
 
-def test_gpushare_gives_idle_cards_whole():
+def test_gpushare_assigns_only_idle_cards_whole():
     node = gpushare_node("g", 2, 32000)
     held = pod("old", node="g", gpu_memory=10000)
     held["metadata"]["annotations"][names.GPU_INDEX] = "0"
     assert why(pod(gpus=1), [node], [held]).verdict is WaitVerdict.FITS_NOW
-    answer = why(pod(gpus=2), [node], [held])
-    assert (answer.verdict, answer.reasons[0].reason) == (WaitVerdict.NOT_NOW, "number of cards")
+    explanation = why(pod(gpus=2), [node], [held])
+    assert (explanation.verdict, explanation.reasons[0].reason) == (WaitVerdict.NOT_NOW, "number of cards")
 
 
 CHIP = "huawei.com/Ascend910B3"
@@ -400,8 +404,8 @@ CHIPS = parse_device_config(
     st.integers(1, 3),
     st.sampled_from([None, 16384, 32768, 65536]),
 )
-def test_ascend_npus_agree_with_a_plain_reading(loads, number, memory):
-    """Each NPU is cut into two parts at most; several NPUs are given whole."""
+def test_ascend_verdicts_agree_with_a_plain_implementation(loads, number, memory):
+    """Each NPU has two parts at most; several NPUs are assigned whole."""
     nodes = [ascend_node("n", [(2, 65536, 20)] * len(loads))]
     pods = []
     for at, (load, parts) in enumerate(loads):
@@ -424,11 +428,11 @@ def test_ascend_npus_agree_with_a_plain_reading(loads, number, memory):
         expected = (
             WaitVerdict.FITS_NOW if able >= number and len(pods) + number <= 2 * len(loads) else WaitVerdict.NOT_NOW
         )
-    answer = why(wanted, nodes, pods, config=CHIPS)
-    assert answer.verdict is expected
+    explanation = why(wanted, nodes, pods, config=CHIPS)
+    assert explanation.verdict is expected
 
 
-def test_a_change_for_a_kind_that_never_fits_is_one_with_which_it_fits_now():
+def test_a_change_for_a_pod_that_never_fits_lets_it_fit_now():
     full = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
-    answer = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
-    assert (answer.verdict, answer.change.resource, answer.change.most) == (WaitVerdict.NEVER, NUMBER, 1)
+    explanation = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
+    assert (explanation.verdict, explanation.change.resource, explanation.change.most) == (WaitVerdict.NEVER, NUMBER, 1)

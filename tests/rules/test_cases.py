@@ -1,21 +1,21 @@
-"""Runs tests/rules/cases/<rule-id>.yaml: what each rule writes and says, word for word.
+"""Runs tests/rules/cases/<rule-id>.yaml: the exact patches and messages of each rule.
 
-A case has a name, a short pod and what is expected. The runner adds what no rule under test should care about: names and
-images, requests equal to limits (as the API server does), Volcano's schedulerName, and a toleration of everything.
+A case has a name, a short pod and the expected result. The runner adds the fields that no rule reports: names and images,
+requests equal to limits (as the API server does), Volcano's schedulerName, and a toleration of everything.
 
     deviceConfig, vnpus   keys over tests/data/config/device-config.yaml's `nvidia:` and `vnpus:`
     policy                the policy file
-    fleet                 a file in tests/data/fleets; absent: the fleet is not known
-    scheduler             the scheduler's plugins; absent: they are not known
-    quotas                the `hard` of each ResourceQuota of the namespace; absent: they are not known
-    queues                short queues: name, parent, state, capability; absent: they are not known
+    fleet                 a file in tests/data/fleets; absent: the fleet is unknown
+    scheduler             the scheduler's plugins; absent: they are unknown
+    quotas                the `hard` of each ResourceQuota of the namespace; absent: they are unknown
+    queues                short queues: name, parent, state, capability; absent: they are unknown
     operation, subResource, user
     workload              the object; each `template` in it is short like a pod
     pod, old              {annotations, labels, containers, init, ephemeral: [...], and any other field of the spec}
-    patch, notices        what the mutating half must answer, exactly; `by` where other rules than this one write, too
-    unmutated             true: the validating half sees the pod as it came in
-    finds                 what this rule must find: path, says, level (where it is not the default)
-    also                  other rules that find something; absent: none may
+    patch, notices        the exact patch and notices of /mutate; `by` lists the rules that write, if not only this one
+    unmutated             true: the validating endpoint gets the original pod
+    finds                 the findings of this rule: path, message, and level if it is not the default
+    also                  other rules that have findings; absent: none
 """
 
 from pathlib import Path
@@ -69,14 +69,16 @@ def _check(rule: str, case: dict[str, Any]):
 def _check_patch(rule: str, case: dict[str, Any], request: Request, outcome: Outcome):
     assert list(outcome.operations) == case["patch"]
     assert [detail for _, detail in outcome.notices] == case.get("notices", [])
-    assert {told for told, _ in outcome.notices} <= {rule, *case.get("by", [])}
+    assert {reporting_rule for reporting_rule, _ in outcome.notices} <= {rule, *case.get("by", [])}
     assert list(outcome.mutations) == (case.get("by", [rule]) if case["patch"] else [])
     assert jsonpatch.apply_patch(request.object, case["patch"]) == outcome.object
 
 
 def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
-    found = [{"path": v.path, "says": v.message, "level": v.level.value} for v in outcome.violations if v.rule == rule]
-    assert found == [{"level": DEFAULT_LEVELS[rule].value, **wanted} for wanted in case["finds"]]
+    found = [
+        {"path": v.path, "message": v.message, "level": v.level.value} for v in outcome.violations if v.rule == rule
+    ]
+    assert found == [{"level": DEFAULT_LEVELS[rule].value, **finding} for finding in case["finds"]]
     assert sorted({v.rule for v in outcome.violations} - {rule}) == sorted(case.get("also", []))
     assert outcome.allowed == all(v.level.value != "deny" for v in outcome.violations)
 
@@ -126,7 +128,7 @@ def _request(case: dict[str, Any]) -> Request:
 
 
 def _templates(short: Any) -> Any:
-    """A workload with its templates written out."""
+    """A workload with its templates in full."""
     if isinstance(short, list):
         return [_templates(each) for each in short]
     if not isinstance(short, dict):

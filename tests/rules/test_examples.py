@@ -1,4 +1,4 @@
-"""webhook/rules/examples: every rule has a short, real pod or workload about which it has a finding; no other rule has one."""
+"""webhook/rules/examples: every rule has a short, realistic pod or workload that it reports, and that no other rule reports."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -25,13 +25,13 @@ docs/policy-tests.md lists them. `vgpu-webhook test --update webhook/rules/examp
 
 def example(row: RuleEntry) -> RuleExample:
     if not (ROOT / row.example_file).is_file():
-        verb = {"deny": "refuses", REPAIR: "changes"}.get(row.level, "speaks of")
+        verb = {"deny": "refuses", REPAIR: "changes"}.get(row.level, "reports")
         pytest.fail(TO_ADD.format(row=row, verb=verb), pytrace=False)
     return row.example()
 
 
-def speaking(outcome: Outcome, row: RuleEntry) -> set[str]:
-    """The rules that speak about a pod. Repairs beside a finding are no news: the pod is refused, or stays a good one."""
+def reporting_rules(outcome: Outcome, row: RuleEntry) -> set[str]:
+    """The rules that report a pod. Repairs count only in the example of a repair."""
     findings = {violation.rule for violation in outcome.violations} | {rule for rule, _ in outcome.notices}
     return findings | set(outcome.mutations) if row.level == REPAIR else findings
 
@@ -40,9 +40,9 @@ every_rule = each_case("row", rows(), ids=[f"{row.kind} {row.id}" for row in row
 
 
 @every_rule
-def test_exactly_its_rule_speaks(row: RuleEntry):
+def test_exactly_its_rule_reports_an_example(row: RuleEntry):
     found = example(row)
-    assert speaking(found.outcome, row) == {row.id}
+    assert reporting_rules(found.outcome, row) == {row.id}
 
 
 @every_rule
@@ -55,14 +55,14 @@ def test_the_response_follows_the_level(row: RuleEntry):
         assert found.messages == []
         assert found.outcome.allowed
     else:
-        refused = row.level == "deny" and found.request.kind == "Pod"  # a workload is warned of what its pods will meet
+        refused = row.level == "deny" and found.request.kind == "Pod"  # for a workload a denial is a warning
         level = "warn" if row.level == "deny" and not refused else row.level
         assert (level, row.id) in [(level, message.partition(":")[0]) for level, message in found.messages]
         assert found.outcome.allowed != refused
 
 
 @every_rule
-def test_it_is_short_and_real(row: RuleEntry):
+def test_an_example_is_short_and_realistic(row: RuleEntry):
     found = example(row)
     lines = found.manifest.splitlines()
     assert len(lines) <= MAX_LINES
@@ -75,14 +75,14 @@ def test_it_is_short_and_real(row: RuleEntry):
 
 
 @every_rule
-def test_its_settings_are_needed(row: RuleEntry):
+def test_the_settings_of_an_example_are_needed(row: RuleEntry):
     found = example(row)
     if found.conditions:
         alone = found.case.model_copy(
             update=dict.fromkeys(("policy", "device_config", "fleet", "scheduler_conf", "queues", "quotas"))
         )
         outcome = example_suite().run(alone).reviewed.outcome
-        assert speaking(outcome, row) != speaking(found.outcome, row), "they change nothing: leave them out"
+        assert reporting_rules(outcome, row) != reporting_rules(found.outcome, row), "they change nothing; remove them"
 
 
 def test_every_example_belongs_to_a_rule():
@@ -93,6 +93,6 @@ def test_every_example_belongs_to_a_rule():
 
 
 @every_rule
-def test_its_case_in_the_suite_passes(row: RuleEntry):
+def test_the_case_of_an_example_passes(row: RuleEntry):
     result = example_suite().run(example(row).case)
     assert result.actual == result.expected != {}

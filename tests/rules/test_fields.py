@@ -1,4 +1,4 @@
-"""A rule that is left out for pods without some fields finds nothing in them."""
+"""A rule that is skipped for pods without some fields has no findings in these pods."""
 
 from itertools import product
 from typing import Any
@@ -22,10 +22,10 @@ def test_a_finding_needs_one_of_the_rules_fields(case: dict[str, Any]):
     try:
         context = context_of(request, snapshot)
         pod = ReviewedPod(PodView(request.object or {}), context)
-        loud = {rule.id for rule in SOME_FIELDS if list(rule.check(pod, context))}
+        reporting = {rule.id for rule in SOME_FIELDS if list(rule.check(pod, context))}
     except Malformed:
         return
-    assert loud <= {rule.id for rule in SOME_FIELDS if not rule.fields.isdisjoint(pod.fields)}
+    assert reporting <= {rule.id for rule in SOME_FIELDS if not rule.fields.isdisjoint(pod.fields)}
 
 
 def test_rules_name_optional_fields_only():
@@ -39,17 +39,17 @@ def test_a_pod_has_the_optional_fields_of_all_its_containers():
     assert DevicePod(PodView(pod), CONFIG).fields == {"annotations", "volumes"} | CONTAINER_FIELDS - {"securityContext"}
 
 
-def test_all_fields_count_as_there_on_update():
+def test_all_fields_count_as_present_on_update():
     view = PodView({"spec": {}})
     assert DevicePod(view, CONFIG).fields == frozenset()
     assert DevicePod(view, CONFIG, view).fields == OPTIONAL_FIELDS
 
 
-def test_kinds_of_pods_are_remembered_only_so_many():
+def test_the_cache_of_rules_for_pods_is_bounded():
     effective = _snapshot({}).levels.of("default")
     for present in product((True, False), repeat=len(SPEC_FIELDS)):
         for field in (*CONTAINER_FIELDS, *(f"{one} {two}" for one, two in product(CONTAINER_FIELDS, repeat=2))):
-            spec = {name: [] for name, there in zip(SPEC_FIELDS, present, strict=True) if there}
+            spec = {name: [] for name, is_present in zip(SPEC_FIELDS, present, strict=True) if is_present}
             pod = DevicePod(PodView({"spec": {**spec, "containers": [{key: [] for key in field.split()}]}}), CONFIG)
             assert effective.for_pod(pod)
     assert len(effective._known) <= 1024

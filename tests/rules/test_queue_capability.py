@@ -1,4 +1,4 @@
-"""queue-capability on gangs, compared with every choice of pods that would start the gang."""
+"""queue-capability for gangs, compared with a check of every choice of pods."""
 
 from itertools import product
 
@@ -34,7 +34,7 @@ capabilities = st.fixed_dictionaries({NUMBER: st.integers(2, 12)}, optional={COR
 
 
 def starts(job: list[dict[str, int]], minimum: int, limits: dict[str, int]) -> bool:
-    """Whether some pods, not more than the queue allows, make the gang ready."""
+    """Whether some choice of pods fits in the queue and makes the gang ready."""
     counted = minimum >= sum(task["minAvailable"] for task in job)
     for pods in product(*[range(task["replicas"] + 1) for task in job]):
         if counted and any(count < task["minAvailable"] for count, task in zip(pods, job, strict=True)):
@@ -46,7 +46,9 @@ def starts(job: list[dict[str, int]], minimum: int, limits: dict[str, int]) -> b
 
 
 @given(jobs, capabilities)
-def test_a_gang_is_reported_if_no_choice_of_pods_starts(gang: tuple[list[dict[str, int]], int], limits: dict[str, int]):
+def test_a_gang_is_reported_if_no_choice_of_pods_starts_it(
+    gang: tuple[list[dict[str, int]], int], limits: dict[str, int]
+):
     job, minimum = gang
     spec = {
         "queue": "team-a",

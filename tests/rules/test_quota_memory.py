@@ -1,4 +1,4 @@
-"""quota-memory, compared with every choice of cards that the pod may get."""
+"""quota-memory, compared with a check of every choice of cards."""
 
 from itertools import combinations
 
@@ -23,13 +23,13 @@ CONFIG = parse_device_config({}, "test")
 
 nodes = st.lists(st.lists(st.sampled_from([7, 7, 16]), min_size=2, max_size=3), min_size=1, max_size=2)
 containers = st.lists(st.tuples(st.integers(1, 2), st.none() | st.sampled_from([1, 4, 6])), min_size=1, max_size=2)
-offsets = st.lists(st.integers(-7, 10), min_size=1, max_size=2)  # of the quotas from what the pod needs, or about that
+offsets = st.lists(st.integers(-7, 10), min_size=1, max_size=2)  # the quotas' distance from about what the pod needs
 
 Taken = tuple[tuple[int, int], ...]  # of each card: slices and memory
 
 
-def held(cards: list[int], wanted: list[tuple[int, int | None]], taken: Taken) -> list[int]:
-    """The memory that the pod has of one node, for every choice of cards."""
+def memory_by_choice(cards: list[int], wanted: list[tuple[int, int | None]], taken: Taken) -> list[int]:
+    """The memory of the pod on one node, for every choice of cards."""
     if not wanted:
         return [sum(memory for _, memory in taken)]
     (number, memory), *others = wanted
@@ -40,7 +40,7 @@ def held(cards: list[int], wanted: list[tuple[int, int | None]], taken: Taken) -
             slices, used = after[card]
             after[card] = (slices + 1, used + (cards[card] if memory is None else memory))
         if all(slices <= SPLIT and used <= card for (slices, used), card in zip(after, cards, strict=True)):
-            found += held(cards, others, tuple(after))
+            found += memory_by_choice(cards, others, tuple(after))
     return found
 
 
@@ -64,7 +64,7 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
         [node for each in raw if (node := read_node(each, CONFIG)) is not None],
         collections=Collections(quotas=Quotas([quota for quota in quotas if quota is not None])),
     )
-    described = [
+    container_list = [
         {
             "name": f"c{at}",
             "resources": {
@@ -74,7 +74,7 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
         for at, (number, memory) in enumerate(wanted)
     ]
     outcome = review(
-        request({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": described}}), inputs.snapshot()
+        request({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": container_list}}), inputs.snapshot()
     )
     reported = {
         at
@@ -83,8 +83,8 @@ def test_a_quota_is_reported_only_if_every_choice_of_cards_exceeds_it(
         for at in range(len(allowed))
         if f'"q{at}"' in violation.message
     }
-    ways = [memory for cards in fleet for memory in held(cards, wanted, ((0, 0),) * len(cards))]
-    exceeded = {at for at, limit in enumerate(allowed) if all(memory > limit for memory in ways)}
-    assert not ways or reported <= exceeded
+    possible_memory = [memory for cards in fleet for memory in memory_by_choice(cards, wanted, ((0, 0),) * len(cards))]
+    exceeded = {at for at, limit in enumerate(allowed) if all(memory > limit for memory in possible_memory)}
+    assert not possible_memory or reported <= exceeded
     if all(memory is not None for _, memory in wanted) or len({memory for cards in fleet for memory in cards}) == 1:
-        assert not ways or reported == exceeded
+        assert not possible_memory or reported == exceeded

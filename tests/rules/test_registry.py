@@ -15,7 +15,7 @@ from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VAL
 RULES = Path(webhook.rules.__file__).parent
 CASES = Path(__file__).parent / "cases"
 
-# The documented order and levels. A level that changes here changes what clusters refuse.
+# The documented order and levels. A changed level changes which pods clusters refuse.
 MUTATION_ORDER = [
     "limits-from-requests",
     "default-number",
@@ -86,7 +86,7 @@ FLEET_RULES |= {"gang-too-large", "gang-fits-tightly", "spread-exceeds-cards"}
 EVERY_RULE = [*(("mutate", rule) for rule in MUTATIONS), *(("validate", rule) for rule in VALIDATIONS)]
 
 
-def test_the_levels_and_their_order_are_those_of_the_table():
+def test_the_rules_have_the_documented_levels_and_order():
     assert [(rule.id, rule.level.value) for rule in VALIDATIONS] == list(LEVELS.items())
 
 
@@ -98,14 +98,14 @@ def test_rules_that_need_the_fleet_are_marked():
     assert {rule.id for rule in VALIDATIONS if rule.fleet} == FLEET_RULES
 
 
-def test_updates_and_ephemeral_containers_are_judged_by_rules_that_exist():
+def test_the_rules_for_updates_and_ephemeral_containers_exist():
     assert set(LEVELS) > EPHEMERAL_RULES > set()
     assert set(LEVELS) > UPDATE_RULES > set()
 
 
-@pytest.mark.parametrize("room, registered", [("mutate", MUTATIONS), ("validate", VALIDATIONS)])
-def test_every_rule_file_is_registered_once(room: str, registered: tuple[Mutation | Validation, ...]):
-    files = {file.stem for file in (RULES / room).glob("*.py")} - {"__init__"}
+@pytest.mark.parametrize("package, registered", [("mutate", MUTATIONS), ("validate", VALIDATIONS)])
+def test_every_rule_file_is_registered_once(package: str, registered: tuple[Mutation | Validation, ...]):
+    files = {file.stem for file in (RULES / package).glob("*.py")} - {"__init__"}
     assert sorted(rule.id.replace("-", "_") for rule in registered) == sorted(files)
 
 
@@ -114,18 +114,18 @@ def test_every_rule_has_a_case_file_and_every_case_file_a_rule():
     assert {file.suffix for file in CASES.iterdir()} == {".yaml"}
 
 
-@each_case("room, rule", EVERY_RULE, ids=[f"{room}/{rule.id}" for room, rule in EVERY_RULE])
-def test_a_rule_has_the_fixed_words(room: str, rule: Mutation | Validation):
+@each_case("package, rule", EVERY_RULE, ids=[f"{package}/{rule.id}" for package, rule in EVERY_RULE])
+def test_the_docstring_of_a_rule_has_the_fixed_parts(package: str, rule: Mutation | Validation):
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", rule.id)
-    module = import_module(f"webhook.rules.{room}.{rule.id.replace('-', '_')}")
+    module = import_module(f"webhook.rules.{package}.{rule.id.replace('-', '_')}")
     assert rule is module.RULE
     title, _, rest = (module.__doc__ or "").partition("\n\n")
     assert re.fullmatch(r"[^\n]+\.", title)
-    words = ["Reads", "Writes" if room == "mutate" else "Refuses", "Why"]
-    assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == words
+    headings = ["Reads", "Writes" if package == "mutate" else "Refuses", "Why"]
+    assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == headings
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
     assert rule.families is EVERY_POD or rule.families or rule.check_workload is not None
 
 
-def test_every_reason_of_a_refusal_names_the_rule_that_reports_it():
+def test_every_reason_names_an_existing_rule():
     assert {reason.rule for reason in Reason} <= set(LEVELS)
