@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.api import Answer, Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import device_pod, furnished_namespace, pod, pods
-from tests.golden.answering import ANSWERS
+from tests.golden.cases import RESPONSES
 from tests.server.program import Program
 from tests.server.reviews import RECORDED
 from webhook.pod.quantity import parse
@@ -55,7 +55,7 @@ def calls(webhook: Program) -> Calls:
 @pytest.mark.parametrize("file", CREATED, ids=[file.stem for file in CREATED])
 def test_pods_that_request_devices_are_sent(file: Path, api: Api, recorded_namespace: str, calls: Calls):
     request = json.loads(file.read_bytes())["request"]
-    golden = json.loads((ANSWERS / f"{file.stem}.json").read_text())
+    golden = json.loads((RESPONSES / f"{file.stem}.json").read_text())
     answer = create(api, recorded_namespace, request)
     came = calls()
     if file.stem in NOT_ASKED:

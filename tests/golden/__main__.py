@@ -1,6 +1,6 @@
-"""Writes the golden answers anew."""
+"""Updates the golden responses."""
 
-from tests.golden.answering import ANSWERS, answer, recorded, spelled
+from tests.golden.cases import RESPONSES, recorded, responses_to, to_text
 
 for case in recorded():
-    (ANSWERS / f"{case.name}.json").write_text(spelled(answer(case)))
+    (RESPONSES / f"{case.name}.json").write_text(to_text(responses_to(case)))

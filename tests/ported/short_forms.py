@@ -1,4 +1,4 @@
-"""The short forms of rows, written out: a pod, a node and a device config as they come to the webhook."""
+"""Expands the short forms of rows: a pod, a node and a device config as the webhook gets them."""
 
 import json
 from typing import Any
@@ -15,12 +15,12 @@ def device_config(row: Json) -> DeviceConfig:
 
 
 def repeated(items: list[Json]) -> list[Json]:
-    """Each item as many times as its `times` says."""
+    """Each item, repeated `times` times."""
     return [{k: v for k, v in item.items() if k != "times"} for item in items for _ in range(item.get("times", 1))]
 
 
 def cards(node: Json) -> list[Json]:
-    """The cards of a node, with all that they register."""
+    """The cards of a node, with all registered fields."""
     defaults = {"split": 10, "type": "NVIDIA-T4", "health": "true"}
     return [{**defaults, "uuid": f"GPU-{at}", **card} for at, card in enumerate(repeated(node.get("cards", [])))]
 
@@ -33,7 +33,7 @@ def whole_memory(node: Json) -> int:
 
 
 def node_json(short: Json, config: DeviceConfig) -> Json:
-    """A node that registers `cards` in a `mode`, and `npus` of each chip, and offers what they have."""
+    """A node that registers and offers `cards` in a `mode`, and `npus` of each chip."""
     annotations, offered = dict(short.get("annotations", {})), {}
     if "cards" in short:
         annotations[names.NODE_VGPU_REGISTER] = _register(short)
@@ -53,7 +53,7 @@ def _register(node: Json) -> str:
 
 
 def _offered(node: Json, config: DeviceConfig) -> dict[str, str]:
-    """Under the names that the scheduler's code holds, and those of the device config."""
+    """Amounts under the hard-coded names of the scheduler, and under those of the device config."""
     found, vgpu = cards(node), config.vgpu
     number, memory = sum(card["split"] for card in found), sum(card["memory"] for card in found)
     amounts = (
@@ -65,7 +65,7 @@ def _offered(node: Json, config: DeviceConfig) -> dict[str, str]:
 
 
 def pod_json(short: Json) -> Json:
-    """A pod of which every field that the row does not name is as no rule minds it."""
+    """A pod in which the fields that the row does not set are valid for all rules."""
     short = dict(short)
     metadata = {"name": "test-pod", "annotations": short.pop("annotations", {})}
     containers = [_container(each, at) for at, each in enumerate(repeated(short.pop("containers")), start=1)]
@@ -74,7 +74,7 @@ def pod_json(short: Json) -> Json:
 
 
 def _container(short: Json, number: int) -> Json:
-    """Without requests, they equal the limits, as the API server has it; amounts are text, as it sends them."""
+    """As the API server sends it: requests default to the limits, and amounts are text."""
     short = dict(short)
     limits = short.pop("limits", {})
     resources = {"limits": limits, "requests": short.pop("requests", limits)}

@@ -1,18 +1,18 @@
-"""HAMi's and Volcano's own test tables, asked of this webhook.
+"""The test tables of HAMi and Volcano, evaluated by this webhook.
 
-Each YAML file holds the tables of one or a few of their test files. Under `tests` stand their test functions, with rows:
+Each YAML file has the tables of one or a few of their test files. `tests` has their test functions, with rows:
 
-    name      as upstream calls the row
+    name      upstream's name of the row
     pod, type, walk, mig, chip
-              the question, exactly one; asking.py says what is asked of the engine
-    upstream  what upstream's test expects
-    webhook   what this webhook answers, where that is something else, and
-    because   why it is meant to
-    rules     the rules that changed or found something; absent: none
-    volcano   what Volcano's own rule gives, where upstream is HAMi
+              the case, exactly one; engine.py evaluates it
+    upstream  the result that upstream's test expects
+    webhook   the result of this webhook, if it differs, and
+    because   the reason for the difference
+    rules     the rules that repaired or reported something; absent: none
+    volcano   the result of Volcano's own rule, if upstream is HAMi
 
-or, where there is nothing to ask this webhook, `applies: false`, the question in words as `input`, and a `reason`.
-What stands under `common` stands in every row, and may be device config, policy and node.
+or, if the row does not apply to this webhook, `applies: false`, the case in words as `input`, and a `reason`.
+`common` has defaults for all rows: device config, policy and node.
 """
 
 from collections import Counter
@@ -22,11 +22,11 @@ from typing import Any
 import yaml
 
 from tests.cases import each_case
-from tests.ported.engine import QUESTIONS, REVIEWED, answer
+from tests.ported.engine import EVALUATIONS, REVIEWED, evaluate
 
 Json = dict[str, Any]
 
-# Rows of each file, and how many of them run: a row that vanishes, or is not asked any more, is noticed.
+# The number of rows of each file, and how many of them run, so that no row is lost.
 COUNTS = {
     "hami-ascend": (34, 29),
     "hami-nvidia-admission": (23, 19),
@@ -43,8 +43,8 @@ COUNTS = {
 }
 
 COMMON = {"test", "name", "upstream", "deviceConfig", "policy", "node"}
-ASKED = COMMON | QUESTIONS.keys() | {"webhook", "because", "rules", "volcano"}
-IDLE = COMMON | {"input", "applies", "reason"}
+EVALUATED_KEYS = COMMON | EVALUATIONS.keys() | {"webhook", "because", "rules", "volcano"}
+OTHER_KEYS = COMMON | {"input", "applies", "reason"}
 
 
 def _read() -> dict[str, list[Json]]:
@@ -73,7 +73,7 @@ def test_row(row: Json, tmp_path: Path):
         expected["rules"] = row.get("rules", [])
     if "volcano" in row:
         expected["accepts"] = row["volcano"]
-    assert answer(row, expected, tmp_path) == expected
+    assert evaluate(row, expected, tmp_path) == expected
 
 
 def test_every_row_is_counted():
@@ -81,11 +81,11 @@ def test_every_row_is_counted():
 
 
 @each_case("file", ROWS)
-def test_every_row_is_checked_or_has_a_reason(file: str):
+def test_every_row_is_evaluated_or_has_a_reason(file: str):
     for row in ROWS[file]:
-        assert row.keys() <= (ASKED if _applies(row) else IDLE), row
+        assert row.keys() <= (EVALUATED_KEYS if _applies(row) else OTHER_KEYS), row
         if _applies(row):
-            assert len(QUESTIONS.keys() & row) == 1, row
+            assert len(EVALUATIONS.keys() & row) == 1, row
         else:
             assert row["input"], row
             assert row["reason"], row
@@ -93,7 +93,7 @@ def test_every_row_is_checked_or_has_a_reason(file: str):
 
 
 @each_case("file", ROWS)
-def test_a_row_has_a_reason_exactly_where_the_answers_differ(file: str):
+def test_a_row_has_a_reason_exactly_if_the_results_differ(file: str):
     for row in filter(_applies, ROWS[file]):
         assert ("because" in row) == ("webhook" in row), row
         if "webhook" in row:

@@ -1,4 +1,4 @@
-"""Pods, fleets and what is drawn of them."""
+"""Pods, fleets and their explanations, which hold the drawings."""
 
 from pathlib import Path
 
@@ -38,8 +38,12 @@ def explained(pod, fleet, config=CONFIG):
 
 
 def shapes_explained(pod, fleet, config=CONFIG):
-    """The explanations of all shapes, of all families."""
-    return [one for explanation in explained(pod, fleet, config) for one in explanation.shapes or ()]
+    """The explanations of all shapes of all families."""
+    return [
+        shape_explanation
+        for explanation in explained(pod, fleet, config)
+        for shape_explanation in explanation.shapes or ()
+    ]
 
 
 def pod(*containers, annotations=None, labels=None):
@@ -57,7 +61,7 @@ def vgpus(number, memory=None, cores=None):
 
 
 def many_cards(count, split=10, memory=1000, mode="hami-core"):
-    """A node with so many cards."""
+    """A node with a number of equal cards."""
     register = "".join(f"u{at},{split},{memory},NVIDIA-T4,true,{mode}:" for at in range(count))
     offers = {f"volcano.sh/vgpu-{role}": "100000000" for role in ("number", "memory", "cores")}
     metadata = {"name": "big", "annotations": {"volcano.sh/node-vgpu-register": register}}

@@ -1,4 +1,4 @@
-"""What CI systems read of a review: SARIF, JUnit XML and GitHub's workflow commands."""
+"""The output of a review for CI systems: SARIF, JUnit XML and GitHub's workflow commands."""
 
 import io
 import json
@@ -44,7 +44,7 @@ kind: ConfigMap
 metadata: {name: nothing}
 """
 
-# What the published schema demands of the parts that are written; the whole schema has 3,000 lines.
+# The published schema, reduced to the parts that are written; the whole schema has 3,000 lines.
 TEXT = {
     "type": "object",
     "required": ["text"],
@@ -103,11 +103,11 @@ SARIF = closed("version runs", version={"const": "2.1.0"}, runs=array(RUN)) | {
 
 
 def reviews(policy: Any = None) -> list[Reviewed]:
-    used = snapshot(*ALL_FAMILIES, **(policy or {}))
-    return [review_document(document, used) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
+    settings = snapshot(*ALL_FAMILIES, **(policy or {}))
+    return [review_document(document, settings) for document in parse_documents(MANIFEST.encode(), "my pods.yaml")]
 
 
-def written(form: str, unread: int = 0, policy: Any = None) -> str:
+def render(form: str, unread: int = 0, policy: Any = None) -> str:
     stream = io.StringIO()
     report = FORMATS[form](stream)
     for reviewed in reviews(policy):
@@ -116,8 +116,8 @@ def written(form: str, unread: int = 0, policy: Any = None) -> str:
     return stream.getvalue()
 
 
-def test_sarif_has_every_finding_with_its_place():
-    found = json.loads(written("sarif"))
+def test_sarif_has_every_finding_with_its_position():
+    found = json.loads(render("sarif"))
     jsonschema.Draft7Validator(SARIF).validate(found)
     (run,) = found["runs"]
     rules = run["tool"]["driver"]["rules"]
@@ -125,35 +125,41 @@ def test_sarif_has_every_finding_with_its_place():
     assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
         each["ruleId"] for each in run["results"]
     ]
-    places = {(each["ruleId"], each["level"]): each["locations"][0]["physicalLocation"] for each in run["results"]}
+    positions = {(each["ruleId"], each["level"]): each["locations"][0]["physicalLocation"] for each in run["results"]}
     uri = {"uri": "my%20pods.yaml"}
-    assert places["cores-range", "error"] == {"artifactLocation": uri, "region": {"startLine": 18, "startColumn": 15}}
-    assert places["host-access", "warning"] == {"artifactLocation": uri, "region": {"startLine": 12, "startColumn": 7}}
+    assert positions["cores-range", "error"] == {
+        "artifactLocation": uri,
+        "region": {"startLine": 18, "startColumn": 15},
+    }
+    assert positions["host-access", "warning"] == {
+        "artifactLocation": uri,
+        "region": {"startLine": 12, "startColumn": 7},
+    }
     assert run["invocations"] == [{"executionSuccessful": True, "toolExecutionNotifications": []}]
 
 
 @pytest.mark.parametrize("form", ["sarif", "junit", "github"])
-def test_what_could_not_be_read_is_reported(form: str):
-    assert "2 files or documents could not be read" in written(form, unread=2)
-    assert "could not be read" not in written(form)
+def test_unreadable_documents_are_reported(form: str):
+    assert "2 files or documents could not be read" in render(form, unread=2)
+    assert "could not be read" not in render(form)
 
 
-def test_sarif_reports_that_not_all_was_read():
-    found = json.loads(written("sarif", unread=1))
+def test_a_sarif_run_with_unreadable_documents_is_unsuccessful():
+    found = json.loads(render("sarif", unread=1))
     jsonschema.Draft7Validator(SARIF).validate(found)
     assert found["runs"][0]["invocations"][0]["executionSuccessful"] is False
 
 
-def test_a_policy_that_only_warns_makes_no_error():
+def test_a_policy_that_only_audits_gives_no_error():
     levels = {
-        each["level"] for each in json.loads(written("sarif", policy={"enforcement": "audit"}))["runs"][0]["results"]
+        each["level"] for each in json.loads(render("sarif", policy={"enforcement": "audit"}))["runs"][0]["results"]
     }
     assert levels == {"note"}
-    assert "::error" not in written("github", policy={"enforcement": "audit"})
+    assert "::error" not in render("github", policy={"enforcement": "audit"})
 
 
 def test_junit_has_a_case_for_each_object_with_pods():
-    root = ET.fromstring(written("junit", unread=1))
+    root = ET.fromstring(render("junit", unread=1))
     suite, unreadable = root
     assert suite.attrib == {"name": "my pods.yaml", "tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
     assert (unreadable.get("errors"), unreadable.get("tests")) == ("1", "1")
@@ -165,8 +171,8 @@ def test_junit_has_a_case_for_each_object_with_pods():
     assert "host-access" in cases["team/Deployment/web%"].find("system-out").text
 
 
-def test_github_commands_cannot_be_ended_by_a_text():
-    lines = written("github").splitlines()
+def test_a_text_cannot_end_a_github_command():
+    lines = render("github").splitlines()
     assert lines[0].startswith("::error file=my pods.yaml,line=18,col=15,title=cores-range in team/Deployment/web%25::")
     for line in lines:
         assert re.fullmatch(r"::(error|warning|notice) (\w+=[^,:]*)(,\w+=[^,:]*)*::.*", line)

@@ -1,4 +1,4 @@
-"""Drawings show what the engine says, within what the cards have."""
+"""Drawings show the placement of the engine, within the capacity of the cards."""
 
 import json
 import math
@@ -35,8 +35,8 @@ NPU, MEMORY, CORES = "huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory", 
 SERVED = {"ring-controller.atlas": "ascend-310P"}
 
 
-def given_away(drawing):
-    """How many cards each container is on."""
+def parts_by_container(drawing):
+    """The number of cards that have a part of each container."""
     return Counter(part.container for card in drawing.cards for part in card.parts)
 
 
@@ -44,34 +44,34 @@ def as_json(drawing):
     return TypeAdapter(DrawnNode).dump_python(drawing, mode="json")
 
 
-def check_bounds(one):
-    """Nothing is given that a card does not have."""
-    drawing, shape = one.drawing, one.shape
+def check_bounds(explanation):
+    """No card has more parts than its capacity."""
+    drawing, shape = explanation.drawing, explanation.shape
     devices = math.ceil(shape.cores / shape.chip_cores) if isinstance(shape, MindclusterShape) else shape.devices
     assert len(drawing.cards) == min(devices, MAX_CARDS)
     assert drawing.more == devices - len(drawing.cards)
     mig = isinstance(shape, VgpuShape) and shape.mode == "mig"
     for card in drawing.cards:
-        before_the_last = card.parts[:-1] if mig else card.parts  # in MIG, the last slice may overdraw a card
+        before_the_last = card.parts[:-1] if mig else card.parts  # the last MIG instance can exceed the card
         assert sum(part.memory for part in before_the_last) <= card.memory
         assert sum(part.cores for part in card.parts) <= card.cores or not card.cores
         assert len(card.parts) + card.hidden <= max(card.slots, 1) or not card.slots
-        assert not card.slots or not card.refusal or one.placement != "fits"
-    if one.placement == "fits":
+        assert not card.slots or not card.refusal or explanation.placement != "fits"
+    if explanation.placement == "fits":
         assert not any(card.refusal for card in drawing.cards)
     else:
         assert drawing.note
-    if one.placement != "fits" and not isinstance(shape, VgpuShape):
-        assert not given_away(drawing)
+    if explanation.placement != "fits" and not isinstance(shape, VgpuShape):
+        assert not parts_by_container(drawing)
     if not drawing.more:
-        assert set(given_away(drawing)) == set(drawing.containers)
+        assert set(parts_by_container(drawing)) == set(drawing.containers)
     assert json.dumps(as_json(drawing))
 
 
-def wanted(one):
-    """How many cards each container gets, as the explanation says it."""
+def expected_parts(explanation):
+    """The number of cards of each container, according to the explanation."""
     found = Counter()
-    for entry in getattr(one.slices, "containers", ()):
+    for entry in getattr(explanation.slices, "containers", ()):
         name = entry.container.name
         found[name] += len(getattr(entry, "cards", ())) or getattr(entry, "npus", 0) or getattr(entry, "chips", 0) or 1
     return found
@@ -79,7 +79,7 @@ def wanted(one):
 
 @st.composite
 def placeable_pods(draw):
-    """Pods that ask moderately of one family or several, so that many of them fit."""
+    """Pods with moderate requests, many of which fit."""
     few, cores = st.sampled_from([1, 1, 2, 3]), st.sampled_from([0, 20, 50, 100])
     vgpu = st.builds(vgpus, few, st.sampled_from([None, 1000, 5000, 9000]), cores)
     npus = st.builds(
@@ -97,9 +97,9 @@ def placeable_pods(draw):
 
 
 @given(strategies.pods(), strategies.mixed_fleets())
-def test_no_card_gives_more_than_it_has(raw, nodes):
-    for one in shapes_explained(raw, fleet_of(nodes)):
-        check_bounds(one)
+def test_no_card_has_more_parts_than_its_capacity(raw, nodes):
+    for explanation in shapes_explained(raw, fleet_of(nodes)):
+        check_bounds(explanation)
 
 
 ROOMY = [node for file in ("every-family.yaml", "mixed.yaml", "npu-core.yaml") for node in nodes_in(file)]
@@ -110,27 +110,38 @@ roomy_fleets = NPUS.map(lambda npus: fleet_of([*ROOMY, strategies.ascend_node("m
 
 
 @given(placeable_pods(), strategies.mixed_fleets().map(fleet_of) | roomy_fleets)
-def test_every_container_gets_what_the_engine_gives(raw, fleet):
-    for one in shapes_explained(raw, fleet):
-        check_bounds(one)
-        if one.placement != "fits":
+def test_a_drawing_shows_the_placement_of_the_engine(raw, fleet):
+    for explanation in shapes_explained(raw, fleet):
+        check_bounds(explanation)
+        if explanation.placement != "fits":
             continue
-        if one.slices and hasattr(one.slices, "containers"):
-            assert given_away(one.drawing) == wanted(one)
+        if explanation.slices and hasattr(explanation.slices, "containers"):
+            assert parts_by_container(explanation.drawing) == expected_parts(explanation)
         else:
-            assert given_away(one.drawing).total() == one.slices.cards
-        for entry in getattr(one.slices, "containers", ()) if isinstance(one.shape, VgpuShape) else ():
-            on = [card.name for card in one.drawing.cards if entry.container.name in {p.container for p in card.parts}]
+            assert parts_by_container(explanation.drawing).total() == explanation.slices.cards
+        for entry in getattr(explanation.slices, "containers", ()) if isinstance(explanation.shape, VgpuShape) else ():
+            on = [
+                card.name
+                for card in explanation.drawing.cards
+                if entry.container.name in {p.container for p in card.parts}
+            ]
             assert on == [f"card {index}" for index in sorted(entry.cards)]
 
 
 @given(placeable_pods(), roomy_fleets)
-def test_no_two_containers_share_an_npu_and_each_has_what_is_booked(raw, fleet):
-    for one in [one for one in shapes_explained(raw, fleet) if isinstance(one.shape, AscendShape)]:
-        for card in one.drawing.cards:
+def test_each_npu_has_one_container_with_its_booked_memory(raw, fleet):
+    for explanation in [
+        explanation for explanation in shapes_explained(raw, fleet) if isinstance(explanation.shape, AscendShape)
+    ]:
+        for card in explanation.drawing.cards:
             assert len(card.parts) <= 1
-        for entry in getattr(one.slices, "containers", ()):
-            booked = {p.memory for card in one.drawing.cards for p in card.parts if p.container == entry.container.name}
+        for entry in getattr(explanation.slices, "containers", ()):
+            booked = {
+                p.memory
+                for card in explanation.drawing.cards
+                for p in card.parts
+                if p.container == entry.container.name
+            }
             assert len(booked) == 1
             assert entry.memory is None or booked == {entry.memory}
 
@@ -141,7 +152,7 @@ def test_every_shape_has_an_empty_drawing(nodes):
     for family in registry.FAMILIES:
         for shape in fleet.by_family[family.id]:
             drawing = family.draw(shape, CONFIG)
-            assert not given_away(drawing)
+            assert not parts_by_container(drawing)
             assert drawing.note == ""
             assert not any(card.refusal for card in drawing.cards)
 
@@ -149,50 +160,52 @@ def test_every_shape_has_an_empty_drawing(nodes):
 # --- vGPUs ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_slices_of_a_pod_lie_on_its_cards():
-    (one,) = shapes_explained(
+def test_the_slices_of_a_pod_are_on_its_cards():
+    (explanation,) = shapes_explained(
         pod(("train", vgpus(2, 4000, 30)), ("serve", vgpus(1, 12000, 20))), fleet_in("rtx4090.yaml")
     )
-    assert [[(p.container, p.memory, p.cores) for p in card.parts] for card in one.drawing.cards[5:]] == [
+    assert [[(p.container, p.memory, p.cores) for p in card.parts] for card in explanation.drawing.cards[5:]] == [
         [],
         [("train", 4000, 30)],
         [("train", 4000, 30), ("serve", 12000, 20)],
     ]
-    assert one.drawing.containers == ("train", "serve")
-    card = one.drawing.cards[7]
+    assert explanation.drawing.containers == ("train", "serve")
+    card = explanation.drawing.cards[7]
     assert (card.name, card.kind, card.memory, card.slots) == ("card 7", "NVIDIA GeForce RTX 4090", 24564, 10)
 
 
 def test_without_a_memory_request_the_whole_card_is_drawn():
-    (one,) = shapes_explained(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
-    (part,) = one.drawing.cards[7].parts
+    (explanation,) = shapes_explained(pod(("train", vgpus(1))), fleet_in("rtx4090.yaml"))
+    (part,) = explanation.drawing.cards[7].parts
     assert (part.memory, part.label) == (24564, "whole card")
 
 
 def test_memory_is_counted_in_mebibytes():
     config = parse_device_config({"nvidia": {"gpuMemoryFactor": 10}}, "test")
-    (one,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
-    (card,) = one.drawing.cards
-    assert (card.memory, card.parts[0].memory) == (one.shape.cards[0].memory * 10, 300)
-    assert draw_shape(one.shape, config).cards[0].memory == card.memory
-    (one,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
-    assert one.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
+    (explanation,) = shapes_explained(pod(("train", vgpus(1, 30))), fleet_of([many_cards(1)], config), config)
+    (card,) = explanation.drawing.cards
+    assert (card.memory, card.parts[0].memory) == (explanation.shape.cards[0].memory * 10, 300)
+    assert draw_shape(explanation.shape, config).cards[0].memory == card.memory
+    (explanation,) = shapes_explained(pod(("train", vgpus(1, 3000))), fleet_of([many_cards(1)], config), config)
+    assert explanation.drawing.cards[0].refusal == f"memory: 30000 MiB needed, {card.memory} free"
 
 
 def test_a_mig_slice_takes_an_instance():
-    one = shapes_explained(pod(("train", vgpus(1, 4000))), fleet_in("every-family.yaml"))[1]
-    (part,) = one.drawing.cards[-1].parts
+    explanation = shapes_explained(pod(("train", vgpus(1, 4000))), fleet_in("every-family.yaml"))[1]
+    (part,) = explanation.drawing.cards[-1].parts
     assert part.label == "MIG instance"
-    assert part.memory in {i.memory for g in one.shape.cards[0].geometries for i in g.instances}
+    assert part.memory in {i.memory for g in explanation.shape.cards[0].geometries for i in g.instances}
     assert part.memory >= 4000
 
 
-def test_cards_show_why_they_refuse_and_what_they_gave_before():
-    (one,) = shapes_explained(pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml"))
-    refusals = [card.refusal for card in one.drawing.cards]
+def test_a_card_shows_its_refusal_and_the_parts_of_earlier_containers():
+    (explanation,) = shapes_explained(
+        pod(("train", vgpus(6, 20000)), ("serve", vgpus(3, 8000))), fleet_in("rtx4090.yaml")
+    )
+    refusals = [card.refusal for card in explanation.drawing.cards]
     assert refusals == ["", ""] + ["memory: 8000 MiB needed, 4564 free"] * 6
-    assert [[p.container for p in card.parts] for card in one.drawing.cards] == [[], []] + [["train"]] * 6
-    assert one.drawing.note == one.refusal.message
+    assert [[p.container for p in card.parts] for card in explanation.drawing.cards] == [[], []] + [["train"]] * 6
+    assert explanation.drawing.note == explanation.refusal.message
 
 
 @pytest.mark.parametrize(
@@ -204,16 +217,18 @@ def test_cards_show_why_they_refuse_and_what_they_gave_before():
         (vgpus(1, 1), {"volcano.sh/vgpu-mode": "mig"}, ""),
     ],
 )
-def test_a_refusal_is_on_the_card_or_below(limits, annotations, refusal):
-    (one,) = shapes_explained(pod(("main", limits), annotations=annotations), fleet_in("rtx4090.yaml"))
-    assert {card.refusal for card in one.drawing.cards} == {refusal}
-    assert one.drawing.note == one.refusal.message
+def test_a_refusal_is_on_the_card_or_in_the_note(limits, annotations, refusal):
+    (explanation,) = shapes_explained(pod(("main", limits), annotations=annotations), fleet_in("rtx4090.yaml"))
+    assert {card.refusal for card in explanation.drawing.cards} == {refusal}
+    assert explanation.drawing.note == explanation.refusal.message
 
 
-def test_the_second_container_is_refused_in_words():
+def test_the_refusal_of_the_second_container_has_a_reason():
     def refused(*containers, split=10):
-        (one,) = shapes_explained(pod(*zip("ab", containers, strict=True)), fleet_of([many_cards(1, split=split)]))
-        return one.drawing.cards[0].refusal
+        (explanation,) = shapes_explained(
+            pod(*zip("ab", containers, strict=True)), fleet_of([many_cards(1, split=split)])
+        )
+        return explanation.drawing.cards[0].refusal
 
     assert refused(vgpus(1, 10, 60), vgpus(1, 10, 60)) == "cores: 60 % needed, 40 % free"
     assert refused(vgpus(1, 10, 0), vgpus(1, 10, 100)) == "exclusive: 100 % of the cores require a card of their own"
@@ -221,31 +236,31 @@ def test_the_second_container_is_refused_in_words():
     assert refused(vgpus(1, 10), vgpus(1, 10), split=1) == "split: all 1 slices are taken"
 
 
-def test_cards_without_slices_have_a_note():
-    (one,) = shapes_explained(pod(("a", vgpus(1, 10))), fleet_of([many_cards(1, split=0)]))
-    assert one.drawing.cards[0].refusal == "split: cut into 0 slices"
+def test_cards_without_slices_have_a_refusal():
+    (explanation,) = shapes_explained(pod(("a", vgpus(1, 10))), fleet_of([many_cards(1, split=0)]))
+    assert explanation.drawing.cards[0].refusal == "split: cut into 0 slices"
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
 
 
-def test_of_many_cards_those_with_something_to_see_are_drawn():
-    (one,) = shapes_explained(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
-    assert len(one.drawing.cards) == MAX_CARDS
-    assert one.drawing.more == 3000 - MAX_CARDS
-    assert [card.name for card in one.drawing.cards[-3:]] == ["card 2997", "card 2998", "card 2999"]
-    assert given_away(one.drawing) == {"train": 3}
-    (one,) = shapes_explained(pod(("train", vgpus(1, 1001))), fleet_of([many_cards(3000)]))
-    assert "card 2999" in [card.name for card in one.drawing.cards]
-    assert sum(1 for card in one.drawing.cards if card.refusal) == MAX_CARDS
+def test_of_many_cards_those_with_parts_or_refusals_are_drawn():
+    (explanation,) = shapes_explained(pod(("train", vgpus(3, 10))), fleet_of([many_cards(3000)]))
+    assert len(explanation.drawing.cards) == MAX_CARDS
+    assert explanation.drawing.more == 3000 - MAX_CARDS
+    assert [card.name for card in explanation.drawing.cards[-3:]] == ["card 2997", "card 2998", "card 2999"]
+    assert parts_by_container(explanation.drawing) == {"train": 3}
+    (explanation,) = shapes_explained(pod(("train", vgpus(1, 1001))), fleet_of([many_cards(3000)]))
+    assert "card 2999" in [card.name for card in explanation.drawing.cards]
+    assert sum(1 for card in explanation.drawing.cards if card.refusal) == MAX_CARDS
 
 
-def test_of_many_slices_some_are_drawn():
+def test_the_number_of_drawn_slices_is_bounded():
     containers = [(f"{at}" + "x" * 10_000, vgpus(1, 1)) for at in range(MAX_PARTS + 7)]
-    (one,) = shapes_explained(pod(*containers), fleet_of([many_cards(1, split=1000)]))
-    (card,) = one.drawing.cards
+    (explanation,) = shapes_explained(pod(*containers), fleet_of([many_cards(1, split=1000)]))
+    (card,) = explanation.drawing.cards
     assert (len(card.parts), card.hidden) == (MAX_PARTS, 7)
-    assert len(json.dumps(as_json(one.drawing))) < 30_000
+    assert len(json.dumps(as_json(explanation.drawing))) < 30_000
 
 
 # --- the other families ---------------------------------------------------------------------------------------------
@@ -261,24 +276,26 @@ def test_gpushare_takes_the_first_healthy_cards():
     assert (found, note) == ([[("main", 8000, 0, "")], [], []], "")
     found, _ = parts("every-family.yaml", {"volcano.sh/gpu-number": 2})
     assert found == [[("main", 16000, 0, "whole card")]] * 2 + [[]]
-    (one,) = shapes_explained(
+    (explanation,) = shapes_explained(
         pod(*[(name, {"volcano.sh/gpu-memory": 4000}) for name in "ab"]), fleet_in("every-family.yaml")
-    )  # the pod's memory lies on one card
-    assert [(p.container, p.memory) for card in one.drawing.cards for p in card.parts] == [("", 8000)]
+    )  # the pod's memory is on one card
+    assert [(p.container, p.memory) for card in explanation.drawing.cards for p in card.parts] == [("", 8000)]
 
 
-def test_npus_are_one_possibility():
+def test_the_drawn_npus_are_one_possibility():
     found, note = parts("every-family.yaml", {NPU: 2, CORES: 7})
     assert found == [[("main", 65536, 7, "whole NPU")]] * 2 + [[]] * 6
     assert note == "one possibility: the scheduler chooses which NPUs"
 
 
-def test_npus_are_given_once():
-    (one,) = shapes_explained(pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml"))
-    assert ["".join(p.container for p in card.parts) for card in one.drawing.cards] == [*"aabbbc", "", ""]
+def test_each_npu_is_assigned_once():
+    (explanation,) = shapes_explained(
+        pod(("a", {NPU: 2}), ("b", {NPU: 3}), ("c", {NPU: 1})), fleet_in("every-family.yaml")
+    )
+    assert ["".join(p.container for p in card.parts) for card in explanation.drawing.cards] == [*"aabbbc", "", ""]
 
 
-def test_chips_and_templates():
+def test_mindcluster_chips_and_templates_are_drawn():
     found, note = parts("npu-core.yaml", {"huawei.com/npu-core": 16}, labels=SERVED)
     assert found == [[("main", 0, 8, "whole chip")]] * 2 + [[]] * 2
     assert note.startswith("one possibility")
@@ -286,10 +303,10 @@ def test_chips_and_templates():
     assert found == [[("main", 0, 4, "vir04_3c")], []]
 
 
-def test_without_an_answer_there_is_a_note():
+def test_an_unknown_verdict_has_a_note():
     npus = [(1, 60000 + at, 20) for at in range(9)]
-    (one,) = shapes_explained(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
-    assert (one.placement, one.drawing.note) == ("unknown", "a node registers too many kinds of NPUs")
+    (explanation,) = shapes_explained(pod(("main", {NPU: 1})), fleet_of([strategies.ascend_node("n", npus)]))
+    assert (explanation.placement, explanation.drawing.note) == ("unknown", "a node registers too many kinds of NPUs")
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""An object line by line, with what changed and what was found."""
+"""A listing of an object: its lines, with changes and findings."""
 
 import yaml
 from hypothesis import given
@@ -24,22 +24,22 @@ POD = {
 }
 
 
-def spelled(lines: list[ListedLine], marks: str) -> str:
+def text_of(lines: list[ListedLine], marks: str) -> str:
     return "\n".join(line.text for line in lines if line.mark in marks)
 
 
 @given(before=json_objects, after=json_objects)
-def test_either_side_reads_as_that_object(before, after):
+def test_each_side_of_a_listing_is_its_object(before, after):
     lines = listing(before, after)
     for side, marks in ((before, " -"), (after, " +")):
-        assert (yaml.safe_load(spelled(lines, marks)) or {}) == side
+        assert (yaml.safe_load(text_of(lines, marks)) or {}) == side
 
 
 @given(value=json_objects)
-def test_nothing_changed_is_the_whole_object_without_a_mark(value):
+def test_an_unchanged_object_is_listed_without_marks(value):
     lines = listing(value, value)
     assert {line.mark for line in lines} <= {" "}
-    assert spelled(lines, " ") == (to_yaml(value).rstrip("\n") if value else "") or not to_yaml(value).isprintable()
+    assert text_of(lines, " ") == (to_yaml(value).rstrip("\n") if value else "") or not to_yaml(value).isprintable()
 
 
 @each_case(
@@ -63,13 +63,13 @@ def test_nothing_changed_is_the_whole_object_without_a_mark(value):
         ("", "apiVersion: v1"),
     ],
 )
-def test_a_finding_hangs_on_its_line_or_on_the_nearest_above(path, text):
+def test_a_finding_is_on_its_line_or_on_the_nearest_parent(path, text):
     lines = listing(POD, POD, ["spec.nowhere", path])
     assert [line.text.strip() for line in lines if 1 in line.findings] == [text]
     assert [line.text for line in lines if 0 in line.findings] == ["spec:"]
 
 
-def test_a_finding_on_a_changed_field_hangs_on_what_holds_now():
+def test_a_finding_on_a_changed_field_is_on_the_new_line():
     lines = listing({"spec": {"x": 1, "z": 1}}, {"spec": {"x": 2}}, ["spec.x", "spec.z"])
     assert [(line.mark, line.text, line.findings) for line in lines] == [
         (" ", "spec:", []),
@@ -80,7 +80,7 @@ def test_a_finding_on_a_changed_field_hangs_on_what_holds_now():
 
 
 @each_case("row", [row for row in rows() if row.level != REPAIR], ids=lambda row: row.id)
-def test_findings_of_every_rule_hang_on_their_own_line_or_on_a_parent(row):
+def test_findings_of_every_rule_are_on_their_line_or_on_a_parent(row):
     example = row.example()
     outcome = example.outcome
     lines = listing(example.request.object, outcome.object, [each.path for each in outcome.violations])
@@ -90,17 +90,17 @@ def test_findings_of_every_rule_hang_on_their_own_line_or_on_a_parent(row):
         assert field or line.path == "apiVersion", each.path
 
 
-def test_hostile_text_is_spelled_out():
+def test_control_characters_are_escaped():
     lines = listing({}, {"a\x1b[2Jb": "x\u202ey", "z": ["one\ntwo\x07\n"]})
     assert all(line.text.isprintable() and line.path.isprintable() for line in lines)
 
 
-def test_long_lines_are_cut():
+def test_long_lines_are_truncated():
     (line,) = listing({"a": "x" * 100_000}, {"a": "x" * 100_000})
     assert len(line.text) == MAX_TEXT
 
 
-def test_a_large_object_is_listed_where_it_changed_or_has_findings():
+def test_of_a_large_object_only_changes_and_findings_are_listed():
     many = {f"k{n}": [{"a": 1, "b": {"c": "x"}}] * 3 for n in range(3_000)}
     before = {"data": many, "spec": {"x": 1, "rest": many}, "last": 1}
     after = {**before, "spec": {"x": 2, "rest": many}}
@@ -121,7 +121,7 @@ def test_a_large_object_is_listed_where_it_changed_or_has_findings():
     ]
 
 
-def test_a_listing_ends_where_it_gets_too_long():
+def test_the_length_of_a_listing_is_bounded():
     after = {"items": [{"x": n} for n in range(3 * MAX_LINES)]}
     lines = listing({}, after, ["items[5]", "items[14999].x"])
     assert len(lines) == MAX_LINES + 1
@@ -130,7 +130,7 @@ def test_a_listing_ends_where_it_gets_too_long():
     assert [line.text for line in lines if 1 in line.findings] == ["items:"]
 
 
-def test_it_takes_linear_time_whatever_is_nested():
+def test_a_deeply_nested_object_is_listed_quickly():
     deep: object = {f"k{n}": n for n in range(30_000)}
     for level in range(90):
         deep = {f"{'é' * 100}{level}": deep, "other": [level]}

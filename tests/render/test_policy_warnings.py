@@ -1,4 +1,4 @@
-"""What `vgpu-webhook policy check` warns of, and what it lets be."""
+"""The warnings of `vgpu-webhook policy check`, and policies without warnings."""
 
 from fnmatch import fnmatchcase
 
@@ -12,26 +12,26 @@ from webhook.policy.warnings import MAX_COMPARED, _within, warnings_of
 from webhook.rules.levels import NamespaceRule
 
 
-def warned(**document):
+def check_policy(**document):
     return [(found.path, found.message) for found in warnings_of(parse_policy(document, "the test's policy"))]
 
 
 def entries(*entries):
-    """Warnings of entries; those without rules get one, so that each changes something."""
-    return warned(namespaces=[{"rules": {"card-count": "warn"}} | entry for entry in entries])
+    """Warnings of entries; an entry without rules gets one, so that each entry has an effect."""
+    return check_policy(namespaces=[{"rules": {"card-count": "warn"}} | entry for entry in entries])
 
 
 def globs(*matches):
     return entries(*({"match": list(match)} for match in matches))
 
 
-def test_nothing_to_warn_of():
+def test_a_sensible_policy_has_no_warnings():
     assert warnings_of(default_policy()) == []
     assert globs(["team-*"], ["team-a", "team-b?"], ["kube-[a-z]*"]) == []
-    assert warned(rules={"card-count": "deny"}) == []  # a default may be written down
+    assert check_policy(rules={"card-count": "deny"}) == []  # a policy may repeat a default
 
 
-# --- entries that do not decide -------------------------------------------------------------------------------------
+# --- entries without effect -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_nothing_to_warn_of():
         ("a*b*c", "a*c"),
     ],
 )
-def test_an_entry_that_a_later_one_hides(earlier, later):
+def test_an_entry_that_a_later_one_overrides_has_a_warning(earlier, later):
     path, message = globs([earlier], ["z", "?"], [later])[0]
     assert path == "namespaces.0"
     assert message == (
@@ -61,15 +61,15 @@ def test_an_entry_that_a_later_one_hides(earlier, later):
     "earlier, later",
     [("team-*", "team-a"), ("team-*", "team-?"), ("a", "b"), ("*", "a*"), ("x[ab]", "x*b"), ("a*c", "a*b*c")],
 )
-def test_an_entry_with_something_left_to_decide(earlier, later):
+def test_an_entry_that_a_later_one_overrides_in_part_has_no_warning(earlier, later):
     assert globs([earlier], [later]) == []
 
 
-def test_brackets_are_compared_as_they_stand():
+def test_brackets_are_compared_literally():
     assert _within("x[ab]", "x*b]") is False  # it matches xa
 
 
-def test_what_matches_every_namespace():
+def test_globs_that_match_every_namespace_are_recognized():
     matching = [glob for glob in ("*", "**", "", "?", "a*", "*-*") if NamespaceRule((glob,)).matches_all]
     assert matching == ["*", "**"]
 
@@ -78,24 +78,24 @@ pieces = st.text("ab*?-[]!", max_size=6)
 
 
 @given(pieces, pieces, st.text("ab-", max_size=6))
-def test_no_entry_is_called_hidden_that_decides(narrow, wide, namespace):
+def test_an_entry_that_decides_is_never_reported_as_overridden(narrow, wide, namespace):
     if _within(narrow, wide) and fnmatchcase(namespace, narrow):
         assert fnmatchcase(namespace, wide)
 
 
-def test_an_entry_that_is_hidden_in_part():
+def test_overridden_globs_of_an_entry_are_named():
     ((path, message),) = globs(["a", "b", "a"], ["a"])
     assert path == "namespaces.0"
     assert message.startswith("it does not decide for all of its globs: ")
     assert "'a' (namespaces.1); " in message
 
 
-def test_few_are_named():
+def test_the_number_of_named_globs_is_bounded():
     ((_, message),) = globs(list("abcde"), list("abcde"))
     assert "'a' (namespaces.1), 'b' (namespaces.1), 'c' (namespaces.1) and 2 more; " in message
 
 
-def test_of_very_many_globs_only_equal_ones_are_compared():
+def test_of_very_many_globs_only_equal_ones_are_reported():
     many = [f"n{index}" for index in range(MAX_COMPARED)]
     assert len(globs(["a1"], many, ["a*"])) == 0
     assert len(globs(["a1"], many[2:], ["a*"])) == 1
@@ -119,42 +119,42 @@ def test_of_very_many_globs_only_equal_ones_are_compared():
         ("A" * 100_000, f"'{'A' * 69}…' matches nothing: "),
     ],
 )
-def test_a_glob_that_matches_nothing(glob, message):
+def test_a_glob_that_matches_nothing_has_a_warning(glob, message):
     ((path, found),) = globs(["fine", glob])
     assert path == "namespaces.0.match"
     assert found.startswith(message)
 
 
-def test_many_brackets_take_no_time():
+def test_many_brackets_are_checked_quickly():
     assert len(within(1, lambda: globs(["[" * 100_000 + "a"]))) == 1
 
 
-# --- entries and levels without effect ------------------------------------------------------------------------------
+# --- entries and levels that change nothing -------------------------------------------------------------------------
 
 
-def test_an_entry_that_changes_nothing():
+def test_an_entry_that_changes_nothing_has_a_warning():
     idle = "it changes nothing: the same holds in every namespace; remove it, or give it other rules or exempt: true"
     same = {"match": ["b"], "rules": {"card-count": "deny"}}
-    assert warned(namespaces=[{"match": ["a"]}, same]) == [("namespaces.0", idle), ("namespaces.1", idle)]
+    assert check_policy(namespaces=[{"match": ["a"]}, same]) == [("namespaces.0", idle), ("namespaces.1", idle)]
     for other in ({"exempt": True}, {"enforcement": "warn"}, {"repairs": {"toleration": "off"}}):
-        assert warned(namespaces=[{"match": ["a"], **other}]) == []
+        assert check_policy(namespaces=[{"match": ["a"], **other}]) == []
 
 
-def test_an_entry_that_changes_nothing_may_be_an_exception():
-    assert warned(namespaces=[{"match": ["a*"], "rules": {"card-count": "warn"}}, {"match": ["ab"]}]) == []
-    assert warned(namespaces=[{"match": ["a*"], "exempt": True}, {"match": ["ab"]}]) == []
+def test_an_exception_to_an_earlier_entry_has_no_warning():
+    assert check_policy(namespaces=[{"match": ["a*"], "rules": {"card-count": "warn"}}, {"match": ["ab"]}]) == []
+    assert check_policy(namespaces=[{"match": ["a*"], "exempt": True}, {"match": ["ab"]}]) == []
 
 
-def test_rules_of_an_exempt_entry():
+def test_an_exempt_entry_with_rules_has_a_warning():
     assert entries({"match": ["a"], "exempt": True}) == [
         ("namespaces.0", "it has rules, yet exempt: true lets every pod pass; remove one of the two")
     ]
     for key, value in (("enforcement", "warn"), ("repairs", {"toleration": "off"})):
-        ((_, message),) = warned(namespaces=[{"match": ["a"], "exempt": True, key: value}])
+        ((_, message),) = check_policy(namespaces=[{"match": ["a"], "exempt": True, key: value}])
         assert message == f"it has {key}, yet exempt: true lets every pod pass; remove one of the two"
 
 
-def test_all_namespaces_exempt():
+def test_a_policy_that_exempts_all_namespaces_has_a_warning():
     all_exempt = {"match": ["*"], "exempt": True, "rules": {}}
     assert entries(all_exempt) == [
         (
@@ -166,11 +166,11 @@ def test_all_namespaces_exempt():
     assert entries(all_exempt, {"match": ["a"]}) == []
 
 
-def test_a_denial_that_an_autoscaled_fleet_softens():
+def test_a_denial_that_an_autoscaled_fleet_softens_has_a_warning():
     rules = {"card-count": "deny", "fits-no-node": "warn", "number-zero": "deny"}
     namespaces = [{"match": ["a"], "rules": {"split-count": "deny", "host-access": "deny"}}]
-    assert warned(rules=rules, namespaces=namespaces) == []
-    found = warned(rules=rules, namespaces=namespaces, fleet={"autoscaled": True})
+    assert check_policy(rules=rules, namespaces=namespaces) == []
+    found = check_policy(rules=rules, namespaces=namespaces, fleet={"autoscaled": True})
     assert [path for path, _ in found] == ["namespaces.0.rules.split-count", "rules.card-count"]
     assert found[0][1] == (
         "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or set "
@@ -179,25 +179,27 @@ def test_a_denial_that_an_autoscaled_fleet_softens():
 
 
 @pytest.mark.parametrize("users", [[], ["admin"], ["volcano-scheduler"]])
-def test_a_scheduler_that_is_not_trusted(users):
-    ((path, message),) = warned(trustedUsers=users)
+def test_a_policy_without_a_trusted_service_account_has_a_warning(users):
+    ((path, message),) = check_policy(trustedUsers=users)
     assert path == "trustedUsers"
     assert message.startswith("no service account is listed, so what Volcano's scheduler assigns is refused")
-    assert warned(trustedUsers=[*users, "system:serviceaccount:volcano:scheduler"]) == []
-    assert warned(trustedUsers=users, rules={"reserved-annotation": "warn"}) == []
+    assert check_policy(trustedUsers=[*users, "system:serviceaccount:volcano:scheduler"]) == []
+    assert check_policy(trustedUsers=users, rules={"reserved-annotation": "warn"}) == []
 
 
-def test_entries_come_in_the_order_of_their_numbers():
+def test_warnings_are_sorted_by_the_number_of_the_entry():
     found = globs(*([f"_{index}"] for index in range(12)))
     assert [path for path, _ in found] == [f"namespaces.{index}.match" for index in range(12)]
 
 
-# --- repairs that are off ---------------------------------------------------------------------------------------------
+# --- repairs that are off -------------------------------------------------------------------------------------------
 
 
-def test_a_repair_that_is_off_while_its_check_does_not_deny():
-    assert warned(repairs={"scheduler-name": "off"}) == [], "foreign-scheduler refuses such pods"
-    found = warned(repairs={"scheduler-name": "off", "default-memory": "off"}, rules={"foreign-scheduler": "warn"})
+def test_a_repair_that_is_off_without_a_denying_check_has_a_warning():
+    assert check_policy(repairs={"scheduler-name": "off"}) == [], "foreign-scheduler refuses such pods"
+    found = check_policy(
+        repairs={"scheduler-name": "off", "default-memory": "off"}, rules={"foreign-scheduler": "warn"}
+    )
     assert found == [
         (
             "repairs.scheduler-name",
@@ -219,6 +221,6 @@ def test_a_repair_that_is_off_while_its_check_does_not_deny():
         ({"repairs": {"limits-from-requests": "on"}, "rules": {"limits-missing": "off"}}, None),
     ],
 )
-def test_an_entry_that_adds_the_other_half(entry, path):
-    found = warned(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
+def test_an_entry_that_lowers_the_check_of_a_repair_that_is_off_has_a_warning(entry, path):
+    found = check_policy(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
     assert [where for where, _ in found] == ([f"namespaces.0.{path}"] if path else [])

@@ -1,4 +1,4 @@
-"""The envelope is strict: what cannot be read as exactly one review gets no verdict."""
+"""The envelope is strict: a body that is not exactly one review gets no verdict."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
 def review(request: Any = None, **changes: Any) -> dict[str, Any]:
-    """A review like an API server's; a change of None takes the field out."""
+    """A review as an API server sends it; a change of None removes the field."""
     usual = {
         "uid": UID,
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -48,16 +48,16 @@ def body(document: Any) -> bytes:
 
 
 def with_object(text: str) -> bytes:
-    """A right review whose object holds raw JSON text under `x`."""
+    """A valid review whose object has raw JSON text under `x`."""
     whole = json.dumps(review(object={"x": "HERE"}))
     return whole.replace('"HERE"', text).encode("utf-8", "surrogatepass")
 
 
-# --- no JSON --------------------------------------------------------------------------------------------------------
+# --- invalid JSON ---------------------------------------------------------------------------------------------------
 
 
 @each_case(
-    "raw, says",
+    "raw, message",
     [
         (b"", "zero-length"),
         (b"   \n", "not JSON"),
@@ -83,8 +83,8 @@ def with_object(text: str) -> bytes:
         (with_object("[1,]"), "not JSON"),
     ],
 )
-def test_what_is_not_one_json_document_is_refused(raw: bytes, says: str):
-    with pytest.raises(NotJson, match=says):
+def test_a_body_that_is_not_one_json_document_is_refused(raw: bytes, message: str):
+    with pytest.raises(NotJson, match=message):
         decode(raw)
 
 
@@ -95,7 +95,7 @@ def test_deep_nesting_is_refused(depth: int, opening: str, closing: str):
         decode(with_object(opening * depth + "1" + closing * depth))
 
 
-def test_nesting_that_an_answer_can_hold_is_read():
+def test_nesting_that_fits_in_a_response_is_read():
     request = decode(with_object("[" * 200 + "]" * 200))
     answer = Answer(True, [{"op": "add", "path": "/x", "value": request.object["x"]}])
     assert json.loads(encode(request, answer))["response"]["patchType"] == "JSONPatch"
@@ -126,27 +126,27 @@ go_documents = st.recursive(
 )
 
 
-def as_go_spells(document: Any) -> bytes:
+def as_go_encodes(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).translate(GO_ESCAPES).encode()
 
 
 @given(go_documents)
-def test_what_go_escapes_is_read(document: Any):
-    assert parse_json(as_go_spells(document)) == document
+def test_the_escapes_of_go_are_read(document: Any):
+    assert parse_json(as_go_encodes(document)) == document
 
 
 @given(st.dictionaries(go_texts, go_texts, min_size=1, max_size=3), st.data())
 def test_a_duplicate_key_is_refused_with_any_escapes(pairs: dict[str, str], data: st.DataObject):
     twice = data.draw(st.sampled_from(sorted(pairs)))
-    spelled = data.draw(st.sampled_from([as_go_spells({twice: ""}), orjson.dumps({twice: ""}), body({twice: ""})]))
-    raw = as_go_spells({"x": pairs})[:-2] + b"," + spelled.strip()[1:] + b"}"
+    encoded = data.draw(st.sampled_from([as_go_encodes({twice: ""}), orjson.dumps({twice: ""}), body({twice: ""})]))
+    raw = as_go_encodes({"x": pairs})[:-2] + b"," + encoded.strip()[1:] + b"}"
     with pytest.raises(NotJson, match="appears twice in one object"):
         parse_json(raw)
 
 
-def test_a_body_of_ordinary_values_in_go_spelling_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(codec, "refuse_duplicate_keys", lambda _: pytest.fail("it was compared key by key"))
-    decode(as_go_spells(review(object={"args": ["if [ $a > 1 ] && true; then exit; fi <in"]})))
+def test_a_body_with_gos_escapes_needs_no_second_parser(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(codec, "refuse_duplicate_keys", lambda _: pytest.fail("the keys are compared one by one"))
+    decode(as_go_encodes(review(object={"args": ["if [ $a > 1 ] && true; then exit; fi <in"]})))
 
 
 @pytest.mark.parametrize("value", ["{}", "[]", "1", '{"a":1}', '""'])
@@ -157,19 +157,19 @@ def test_too_many_values_are_not_parsed(value: str):
     assert decoded.object is None
     assert decoded.unread == "it has more than 310000 commas, colons and brackets, managedFields aside"
     with pytest.raises(TooLarge, match=r"more than 310000 commas, colons and brackets, .*; send fewer values"):
-        decode(many)  # not spelled as an API server spells, so what stands before the object is not found
+        decode(many)  # not encoded as an API server encodes it, so the fields before the object are not found
     assert decode(with_object('"' + "x" * MAX_MARKS * 2 + '"')).object
 
 
-ETCD_BYTES = 3 << 19  # of one object in etcd, where the metadata is part of it and managedFields are kept as JSON
+ETCD_BYTES = 3 << 19  # of one object in etcd, including metadata; managedFields are stored as JSON
 
 
-def test_the_densest_update_that_etcd_can_hold_is_read():
-    """Variables from fields have the most values for their bytes of all that rules count one by one."""
+def test_the_update_with_the_most_values_that_etcd_can_store_is_read():
+    """Of all entries that rules count, variables from fields have the most values in the fewest bytes."""
     source = {"fieldRef": {"apiVersion": "v1", "fieldPath": "a"}}
     protobuf_bytes = (
         2 * 5 + len("E10000v1a") + 4 * 2
-    )  # of one variable: tags and lengths, texts, and the messages around
+    )  # of one variable: tags and lengths, texts, and enclosing messages
     managed = {".": {}, "f:name": {}, "f:valueFrom": {".": {}, "f:fieldRef": {}}}
     entry_bytes = protobuf_bytes + len(orjson.dumps({'k:{"name":"E10000"}': managed}))
     env = [{"name": f"E{number}", "valueFrom": source} for number in range(10_000, 10_000 + ETCD_BYTES // entry_bytes)]
@@ -179,36 +179,36 @@ def test_the_densest_update_that_etcd_can_hold_is_read():
     assert len(orjson.dumps(pod)) > ETCD_BYTES
     large = orjson.dumps(review(operation="UPDATE", object=pod, oldObject=pod))
     marks = sum(map(large.count, codec._MARKS))
-    assert marks > MAX_MARKS, "managedFields count, if they are not left out"
+    assert marks > MAX_MARKS, "managedFields count unless they are removed"
     decoded = decode(large)
     assert decoded.unread == ""
     assert decoded.object == decoded.old_object == pod | {"metadata": {"managedFields": []}}
 
 
 @pytest.mark.parametrize("fields", ['["]",["a"]]', '["\\\\"]', '["[x]"]', '["\\"]'])
-def test_managed_fields_whose_end_is_not_sure_stay(fields: str):
+def test_managed_fields_with_an_uncertain_end_are_kept(fields: str):
     raw = with_object(f'{{"managedFields":{fields},"b":"{"x" * MAX_MARKS}"}}')
     assert codec._without_managed_fields(raw) == raw
 
 
-def test_managed_fields_in_texts_stay_and_real_ones_go():
+def test_managed_fields_are_removed_but_not_inside_texts():
     text = json.dumps('"managedFields":[1]')
     raw = with_object(f'{{"a":{text},"managedFields":[{{"f:a":{{}}}}],"b":1}}')
     assert codec._without_managed_fields(raw) == raw.replace(b'[{"f:a":{}}]', b"[]")
 
 
-def test_fewer_values_are_compared_key_by_key():
+def test_the_limit_is_lower_if_keys_are_compared_one_by_one():
     many = with_object("[" + ",".join(["1"] * MAX_MARKS_IN_DOUBT) + "]")
     with pytest.raises(TooLarge, match="2097152 bytes or 100000 commas"):
         decode(many)
     assert decode(orjson.dumps(orjson.loads(many))).object
 
 
-def test_the_same_key_in_two_objects_is_no_duplicate():
+def test_the_same_key_in_two_objects_is_not_a_duplicate():
     assert decode(with_object('[{"a": 1}, {"a": {"a": 2}}]')).object == {"x": [{"a": 1}, {"a": {"a": 2}}]}
 
 
-# --- JSON, yet no review --------------------------------------------------------------------------------------------
+# --- JSON that is not a review --------------------------------------------------------------------------------------
 
 
 @each_case(
@@ -250,15 +250,15 @@ def test_the_same_key_in_two_objects_is_no_duplicate():
         (review(oldObject=1), "request.oldObject"),
     ],
 )
-def test_what_is_no_review_is_refused_and_the_field_named(document: Any, place: str):
+def test_a_document_that_is_not_a_review_is_refused_with_the_field(document: Any, place: str):
     with pytest.raises(NotAReview, match=rf"answered: {re.escape(place)}: "):
         decode(body(document))
 
 
-def test_a_refusal_is_a_status_whose_message_the_api_server_passes_on():
-    with pytest.raises(RequestError) as refused:
+def test_an_error_is_a_status_with_a_message():
+    with pytest.raises(RequestError) as raised:
         decode(body(review(uid="")))
-    assert json.loads(error_status(refused.value)) == {
+    assert json.loads(error_status(raised.value)) == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -274,7 +274,7 @@ def test_a_refusal_is_a_status_whose_message_the_api_server_passes_on():
 
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
-def test_a_recorded_review_is_read_and_its_object_is_the_json_that_came_in(file: Path):
+def test_a_recorded_review_is_read_and_its_object_is_unchanged(file: Path):
     sent = json.loads(file.read_bytes())["request"]
     request = decode(file.read_bytes())
     assert (request.uid, request.operation) == (sent["uid"], sent["operation"])
@@ -287,13 +287,13 @@ def test_a_recorded_review_is_read_and_its_object_is_the_json_that_came_in(file:
     assert json.dumps(request.old_object) == json.dumps(sent["oldObject"])
 
 
-def test_fields_of_later_versions_are_no_error():
+def test_unknown_fields_are_ignored():
     request = decode(body({**review(later={"a": 1}), "metadata": {}}))
     assert (request.uid, request.operation, request.user, request.dry_run) == (UID, "CREATE", "alice", False)
 
 
 @pytest.mark.parametrize("version", ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"])
-def test_an_answer_is_of_the_version_of_the_question(version: str):
+def test_a_response_has_the_version_of_the_request(version: str):
     request = decode(body({**review(), "apiVersion": version}))
     assert json.loads(encode(request, Answer(True))) == {
         "apiVersion": version,
@@ -302,7 +302,7 @@ def test_an_answer_is_of_the_version_of_the_question(version: str):
     }
 
 
-def test_the_answer_has_a_patch_only_when_something_changes():
+def test_a_response_has_a_patch_only_if_there_are_operations():
     request = decode(body(review()))
     assert {"patch", "patchType"}.isdisjoint(json.loads(encode(request, Answer(True, [])))["response"])
     operation = {"op": "add", "path": "/spec/schedulerName", "value": "volcano"}

@@ -1,4 +1,4 @@
-"""What the webhook answers to a recorded request, spelled for people."""
+"""The responses of the webhook to a recorded request, in a readable form."""
 
 import base64
 import json
@@ -18,16 +18,16 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 
-ANSWERS = Path(__file__).parent / "answers"
+RESPONSES = Path(__file__).parent / "responses"
 DATA = Path(__file__).parents[1] / "data"
 
-# These pods request nvidia.com/gpu: also as in a cluster whose device config calls the vGPU count so.
+# These pods request nvidia.com/gpu. They are also reviewed with a device config in which this is the vGPU count.
 COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recorded request and the cluster that it goes to."""
+    """A recorded request, and the settings to review it with."""
 
     name: str
     review: Path
@@ -43,8 +43,8 @@ def recorded() -> Iterator[Recorded]:
             yield Recorded(f"{review.stem}.compatible", review, compatible)
 
 
-def answer(case: Recorded) -> dict[str, Any]:
-    """Both halves, the validating one on the object that the mutating one leaves."""
+def responses_to(case: Recorded) -> dict[str, Any]:
+    """The responses of both endpoints; /validate gets the object as /mutate returns it."""
     request = decode(case.review.read_bytes())
     repaired = mutate(request, case.snapshot)
     mutated = request._replace(object=dict(repaired.object)) if repaired.touched else request
@@ -54,8 +54,8 @@ def answer(case: Recorded) -> dict[str, Any]:
     }
 
 
-def spelled(answers: dict[str, Any]) -> str:
-    return json.dumps(answers, indent=2, ensure_ascii=False) + "\n"
+def to_text(responses: dict[str, Any]) -> str:
+    return json.dumps(responses, indent=2, ensure_ascii=False) + "\n"
 
 
 def _response(request: Request, outcome: Outcome) -> dict[str, Any]:
