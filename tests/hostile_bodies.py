@@ -176,7 +176,7 @@ def _string(character: bytes, size: int, end: bytes) -> bytes:
 
 
 def _list(value: bytes, number: int, end: bytes) -> bytes:
-    return with_value(b"[" + b",".join([value] * number) + end)
+    return with_value(b"[" + (value + b",") * (number - 1) + value + end)
 
 
 def _keys(number: int, end: bytes) -> bytes:

@@ -14,6 +14,8 @@ import click
 import pytest
 import yaml
 
+from webhook.cli.main import program
+
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 CHART = DEPLOY / "chart"
@@ -62,7 +64,8 @@ def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
 
 def parsed(command: click.Command, arguments: Iterable[str]) -> SimpleNamespace:
     """The options of a command, as these arguments set them."""
-    return SimpleNamespace(**command.make_context(str(command.name), list(arguments)).params)
+    parent = click.Context(program, **program.context_settings)  # a command keeps the first names of its help option
+    return SimpleNamespace(**command.make_context(str(command.name), list(arguments), parent).params)
 
 
 def built(directory: Path) -> list[Json]:
