@@ -82,11 +82,11 @@ def parse_manifests(data: bytes, source: str) -> list[Any]:
 
 def _json_row(text: str, source: str) -> list[Any]:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for key in found if keys.count(key) > 1)
-            raise ConfigError(f"{source}: the key {twice[:60]!r} appears twice in one object")
+        found = dict[str, Any]()
+        for key, value in pairs:
+            if key in found:
+                raise ConfigError(f"{source}: the key {key[:60]!r} appears twice in one object")
+            found[key] = value
         return found
 
     decoder = json.JSONDecoder(object_pairs_hook=unique)
