@@ -18,13 +18,13 @@ HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}\u202e\
 
 
 def write(file: Path, lines: list[Any]) -> LogFollower:
-    """A log of some lines, read."""
+    """Write a log with these lines, and read it."""
     file.write_bytes(b"".join([orjson.dumps(line) + b"\n" for line in lines]))
     return read(file)
 
 
 def read(file: Path) -> LogFollower:
-    """A log as it is, read; closed behind the test."""
+    """Read a log; it is closed after the test."""
     journal = LogFollower(str(file))
     OPEN.append(journal)
     journal.look()
@@ -32,24 +32,24 @@ def read(file: Path) -> LogFollower:
 
 
 def browse(journal: LogFollower | None) -> Any:
-    """A console on a journal, asked as a browser would."""
+    """A test client of a console that shows this log."""
     return create_app(ConsoleState(Fixed(sample_parts()), journal)).test_client()
 
 
 def ask(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
-    """What the API answers about decisions."""
-    answer = client.get(f"{API}{query}")
-    assert answer.status_code == status, answer.text
-    return answer.json
+    """Get decisions from the API."""
+    response = client.get(f"{API}{query}")
+    assert response.status_code == status, response.text
+    return response.json
 
 
 def numbers(client: Any, query: str) -> list[int]:
-    """The numbers of those that match."""
+    """The numbers of the decisions that match a query."""
     return [entry["number"] for entry in ask(client, query)["entries"]]
 
 
 def look(client: Any, address: str, status: int = 200) -> Page:
-    """A page, whatever it is."""
-    answer = client.get(address)
-    assert answer.status_code == status, answer.text[:2000]
-    return Page(answer.text)
+    """Get a page, and parse it."""
+    response = client.get(address)
+    assert response.status_code == status, response.text[:2000]
+    return Page(response.text)

@@ -1,4 +1,4 @@
-"""What a browser makes of a page."""
+"""The elements of an HTML page."""
 
 from html.parser import HTMLParser
 from typing import Any
@@ -7,7 +7,7 @@ VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "met
 
 
 class Page(HTMLParser):
-    """The elements of a page; they must be nested as they should be.
+    """A parsed page; its elements must be nested correctly.
 
     Attributes:
         elements: each with its `tag`, the `text` in it, and its attributes.

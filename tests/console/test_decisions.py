@@ -1,4 +1,4 @@
-"""The audit log in the API: what matches, counts, one decision in full, pairs."""
+"""The audit log in the API: filters, pages, counts, one decision in full, pairs of decisions."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -64,12 +64,12 @@ def test_a_poll_names_the_repair_of_the_response_before(client: Any):
         ("?limit=1", [16]),
     ],
 )
-def test_filters(client: Any, query: str, found: list[int]):
+def test_filters_select_decisions(client: Any, query: str, found: list[int]):
     assert numbers(client, query) == found
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "message"),
     [
         ("?since=yesterday", "since"),
         ("?outcome=refused", "untouched"),
@@ -82,11 +82,11 @@ def test_filters(client: Any, query: str, found: list[int]):
         ("/summary?limit=1", "limit"),
     ],
 )
-def test_invalid_queries(client: Any, query: str, told: str):
-    assert told in ask(client, query, 400)["message"]
+def test_an_invalid_query_is_refused_with_the_reason(client: Any, query: str, message: str):
+    assert message in ask(client, query, 400)["message"]
 
 
-def test_pages_go_back_and_forth(client: Any):
+def test_a_page_links_the_older_and_the_newer_page(client: Any):
     middle = ask(client, "?denied=true&limit=1&before=10")
     assert [entry["number"] for entry in middle["entries"]] == [8]
     assert ask(client, f"?denied=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
@@ -94,7 +94,7 @@ def test_pages_go_back_and_forth(client: Any):
     assert ask(client, "?denied=true&limit=2&before=10")["newer"] == 0
 
 
-def test_an_age_is_remembered_for_a_minute(client: Any, tmp_path: Path):
+def test_since_may_be_an_age(client: Any, tmp_path: Path):
     lines = [
         {**LINES[0], "time": (datetime.now(UTC) - timedelta(minutes=at)).isoformat().replace("+00:00", "Z")}
         for at in (200, 30)
@@ -103,14 +103,14 @@ def test_an_age_is_remembered_for_a_minute(client: Any, tmp_path: Path):
     assert numbers(recent, "?since=2h") == [2]
 
 
-def test_the_tail_counts_what_it_leaves_out(client: Any):
+def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
     found = ask(client, "?after=4&limit=3&outcome=denied")
     assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
     assert ask(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1
     assert ask(client, "?after=16")["entries"] == []
 
 
-def test_the_summary(client: Any):
+def test_the_summary_counts_decisions(client: Any):
     found = ask(client, "/summary")
     assert found["outcomes"] == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
     assert found["rules"][0] == {
@@ -129,30 +129,30 @@ def test_the_summary(client: Any):
     assert ask(client, "/summary?user=chris*")["decisions"] == 2
 
 
-def test_of_many_names_the_most_refused_are_listed(tmp_path: Path):
+def test_the_summary_lists_at_most_a_hundred_names(tmp_path: Path):
     client = browse(write(tmp_path / "log", [{**LINES[1], "namespace": f"n{at}"} for at in range(150)]))
     found = ask(client, "/summary")
     assert len(found["namespaces"]) == len(found["refused"]) == 100
     assert found["leftOut"] == {"rules": 0, "namespaces": 50, "users": 0, "refused": 500}
 
 
-def test_one_decision_is_the_whole_line(client: Any):
+def test_one_decision_has_every_field_of_its_line(client: Any):
     found = ask(client, "/2")
-    told = {key: found.pop(key) for key in ("number", "outcome", "current", "pair")}
+    added = {key: found.pop(key) for key in ("number", "outcome", "current", "pair")}
     assert found == LINES[1]
-    assert told["number"] == 2
-    assert told["outcome"] == "denied"
-    assert told["current"] == LINES[1]["digests"]
+    assert added["number"] == 2
+    assert added["outcome"] == "denied"
+    assert added["current"] == LINES[1]["digests"]
     assert ask(client, "/17", 404)["message"].startswith("there is no decision 17")
 
 
-def test_pairs(client: Any):
+def test_a_repair_and_its_validation_are_a_pair(client: Any):
     assert [ask(client, f"/{number}")["pair"] for number in range(1, 17)] == [
         number + 1 if number % 2 else number - 1 for number in range(1, 17)
     ]
 
 
-def test_no_pair_is_made_up(tmp_path: Path):
+def test_decisions_that_differ_are_no_pair(tmp_path: Path):
     late = {**LINES[1], "time": "2026-11-20T08:06:00Z"}
     other = {**LINES[1], "user": "mallory"}
     client = browse(write(tmp_path / "log", [LINES[0], late, other, LINES[3]]))
@@ -166,8 +166,8 @@ def test_pods_of_one_minute_are_distinguished(tmp_path: Path):
     assert [ask(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [3, 4, 1, 2]
 
 
-@pytest.mark.parametrize(("length", "told"), [(300, [2, 1]), (301, [None, None])])
-def test_no_pair_is_looked_for_by_a_name_that_is_too_long(tmp_path: Path, length: int, told: Any):
+@pytest.mark.parametrize(("length", "pairs"), [(300, [2, 1]), (301, [None, None])])
+def test_a_decision_with_a_too_long_user_has_no_pair(tmp_path: Path, length: int, pairs: Any):
     pod = {"pod": {"spec": {"containers": []}}}
     both = {
         **LINES[0],
@@ -179,4 +179,4 @@ def test_no_pair_is_looked_for_by_a_name_that_is_too_long(tmp_path: Path, length
         "findings": [],
     }
     client = browse(write(tmp_path / "log", [{**both, "endpoint": each} for each in ("mutate", "validate")]))
-    assert [ask(client, f"/{number}")["pair"] for number in (1, 2)] == told
+    assert [ask(client, f"/{number}")["pair"] for number in (1, 2)] == pairs

@@ -1,4 +1,4 @@
-"""Who may ask the console, how much, and how its answers are dressed."""
+"""Which requests the console accepts, how many at a time, and the security headers of its responses."""
 
 import re
 import threading
@@ -19,7 +19,7 @@ HERE = {"Host": "localhost:8080"}
 @pytest.mark.parametrize(
     "host", ["localhost", "LOCALHOST", "localhost:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080"]
 )
-def test_loopback_may_be_called(client, host):
+def test_a_loopback_host_is_accepted(client, host):
     assert client.get("/rules", headers={"Host": host}).status_code == 200
 
 
@@ -55,36 +55,36 @@ def test_loopback_may_be_called(client, host):
         "169.254.169.254",
     ],
 )
-def test_any_other_name_may_not(client, host):
+def test_any_other_host_is_refused(client, host):
     for path in ("/rules", "/api/v1/rules", "/static/console.css", "/unknown"):
-        answer = client.get(path, headers={"Host": host})
-        assert answer.status_code == 421
-        assert b"--allow-host" in answer.data
+        response = client.get(path, headers={"Host": host})
+        assert response.status_code == 421
+        assert b"--allow-host" in response.data
 
 
-def test_a_request_without_a_host_may_not(state):
+def test_a_request_without_a_host_is_refused(state):
     app = create_app(state)
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/rules", "wsgi.url_scheme": "http", "SERVER_NAME": "localhost"}
-    begun = []
-    list(app({**environ, "SERVER_PORT": "80", "wsgi.input": None}, lambda status, headers: begun.append(status)))
-    assert begun == ["421 MISDIRECTED REQUEST"]
+    statuses = []
+    list(app({**environ, "SERVER_PORT": "80", "wsgi.input": None}, lambda status, headers: statuses.append(status)))
+    assert statuses == ["421 MISDIRECTED REQUEST"]
 
 
-def test_a_proxy_may_be_allowed_by_name(state):
+def test_an_allowed_host_is_accepted(state):
     client = create_app(state, ["Console.Example"]).test_client()
     assert client.get("/rules", headers={"Host": "console.example"}).status_code == 200
     assert client.get("/rules", headers={"Host": "other.example"}).status_code == 421
 
 
 def test_forwarding_headers_change_nothing(client):
-    told = {"X-Forwarded-Host": "localhost", "Forwarded": "host=localhost", "X-Original-Host": "localhost"}
-    assert client.get("/rules", headers={"Host": "evil.example", **told}).status_code == 421
+    forwarded = {"X-Forwarded-Host": "localhost", "Forwarded": "host=localhost", "X-Original-Host": "localhost"}
+    assert client.get("/rules", headers={"Host": "evil.example", **forwarded}).status_code == 421
     spoofed = {"X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-Prefix": "/evil"}
-    answer = client.get("/rules", headers={**HERE, **spoofed})
-    assert answer.status_code == 200
-    assert b"evil" not in answer.data
+    response = client.get("/rules", headers={**HERE, **spoofed})
+    assert response.status_code == 200
+    assert b"evil" not in response.data
     override = {"X-HTTP-Method-Override": "DELETE", "X-Original-URL": "/evil", "X-Rewrite-URL": "/evil"}
-    assert client.get("/rules", headers={**HERE, **override}).data == answer.data
+    assert client.get("/rules", headers={**HERE, **override}).data == response.data
 
 
 @pytest.mark.parametrize(
@@ -105,27 +105,27 @@ def test_forwarding_headers_change_nothing(client):
         "chrome-extension://abcdef",
     ],
 )
-def test_another_origin_gets_no_answer(client, origin):
-    for ask in (client.get, client.post, client.options):
-        answer = ask("/api/v1/rules", headers={**HERE, "Origin": origin})
-        assert answer.status_code == 403
-        assert answer.json["status"] == 403
+def test_another_origin_is_refused(client, origin):
+    for send in (client.get, client.post, client.options):
+        response = send("/api/v1/rules", headers={**HERE, "Origin": origin})
+        assert response.status_code == 403
+        assert response.json["status"] == 403
 
 
-def test_our_own_origin_gets_one(client):
+def test_the_origin_of_the_console_is_accepted(client):
     same = {"Origin": OURS, "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
-    answer = client.get("/api/v1/rules", headers={**HERE, **same})
-    assert answer.status_code == 200
-    assert not [name for name in answer.headers.keys() if name.lower().startswith("access-control")]  # noqa: SIM118
+    response = client.get("/api/v1/rules", headers={**HERE, **same})
+    assert response.status_code == 200
+    assert not [name for name in response.headers.keys() if name.lower().startswith("access-control")]  # noqa: SIM118
 
 
-def fetched(site, mode, dest):
+def fetch_headers(site, mode, dest):
     return {**HERE, "Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "unheard-of"])
-def test_what_another_site_embeds_or_fetches_is_refused(client, site):
-    """Another port of this machine is the same site to a browser, but another program."""
+def test_a_fetch_or_an_embedding_by_another_site_is_refused(client, site):
+    """For a browser another port of this machine is the same site, but it is another program."""
     for mode, dest in (
         ("cors", "empty"),
         ("no-cors", "image"),
@@ -136,40 +136,40 @@ def test_what_another_site_embeds_or_fetches_is_refused(client, site):
         ("navigate", "embed"),
         ("websocket", "websocket"),
     ):
-        assert client.get("/rules", headers=fetched(site, mode, dest)).status_code == 403
-        assert client.get("/static/live.js", headers=fetched(site, mode, dest)).status_code == 403
+        assert client.get("/rules", headers=fetch_headers(site, mode, dest)).status_code == 403
+        assert client.get("/static/live.js", headers=fetch_headers(site, mode, dest)).status_code == 403
 
 
-def test_a_link_from_another_site_may_be_followed_but_no_form_of_its(client):
-    followed = fetched("cross-site", "navigate", "document")
+def test_a_link_from_another_site_is_accepted_and_a_form_is_refused(client):
+    followed = fetch_headers("cross-site", "navigate", "document")
     assert client.get("/rules", headers=followed).status_code == 200
     assert client.head("/rules", headers=followed).status_code == 200
     assert client.post("/rules", headers=followed).status_code == 403
     assert client.post("/", headers=followed, data={"manifest": "x"}).status_code == 403
 
 
-def test_a_form_that_an_old_browser_sends_is_judged_by_its_referrer(client):
+def test_a_form_without_an_origin_is_checked_by_its_referrer(client):
     assert client.post("/", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 403
     assert client.post("/", headers={**HERE, "Referer": "http://["}).status_code == 403
     assert client.post("/", headers={**HERE, "Referer": f"{OURS}/rules"}).status_code != 403
     assert client.get("/rules", headers={**HERE, "Referer": "http://evil.example/page"}).status_code == 200
 
 
-def test_a_program_sends_none_of_these_and_passes(client):
+def test_a_request_without_browser_headers_is_accepted(client):
     assert client.get("/api/v1/rules").status_code == 200
     assert client.post("/", headers=HERE).status_code != 403
 
 
-def check_dressed(answer):
+def check_security_headers(response):
     for name, value in guard.HEADERS.items():
         if name != "Cache-Control":
-            assert answer.headers.getlist(name) == [value], name
-    assert answer.headers["Cache-Control"] in ("no-store", "no-cache")
+            assert response.headers.getlist(name) == [value], name
+    assert response.headers["Cache-Control"] in ("no-store", "no-cache")
 
 
-def test_every_answer_is_dressed(client):
+def test_every_response_has_the_security_headers(client):
     etag = client.get("/static/console.css", buffered=True).headers["ETag"]
-    answers = [
+    responses = [
         *(
             client.get(path, buffered=True)
             for path in (*PAGES, "/", "/api/v1/rules", "/api/v1/openapi.json", "/static/live.js")
@@ -186,12 +186,12 @@ def test_every_answer_is_dressed(client):
         client.get("/static/console.css", headers={"Range": "bytes=99999999-"}, buffered=True),
         client.get("/rules//x"),
     ]
-    assert {404, 400, 405, 421, 403, 304, 416, 308, 200} <= {answer.status_code for answer in answers}
-    for answer in answers:
-        check_dressed(answer)
+    assert {404, 400, 405, 421, 403, 304, 416, 308, 200} <= {response.status_code for response in responses}
+    for response in responses:
+        check_security_headers(response)
 
 
-def test_the_policy_admits_no_inline_script_no_other_host_and_no_frame():
+def test_the_content_security_policy_allows_no_inline_script_other_host_or_frame():
     found = dict(part.split(" ", 1) for part in guard.POLICY.split("; "))
     assert found.pop("default-src") == "'none'"
     assert found["frame-ancestors"] == found["base-uri"] == "'none'"
@@ -199,12 +199,12 @@ def test_the_policy_admits_no_inline_script_no_other_host_and_no_frame():
     assert "unsafe" not in guard.POLICY
 
 
-def test_forms_send_their_origin():
-    """Under `no-referrer` browsers send `Origin: null` with them, which is refused."""
+def test_the_referrer_policy_lets_forms_send_their_origin():
+    """With `no-referrer` browsers would send `Origin: null`, which the console refuses."""
     assert guard.HEADERS["Referrer-Policy"] == "same-origin"
 
 
-def test_pages_keep_to_the_policy(client):
+def test_pages_comply_with_the_content_security_policy(client):
     for path in PAGES:
         page = client.get(path).text
         assert not re.search(r"<[^>]*\s(style|on\w+)\s*=", page)
@@ -213,7 +213,7 @@ def test_pages_keep_to_the_policy(client):
         assert not re.search(r"""(src|href|action)\s*=\s*["']?(https?:|//|data:|javascript:)""", page)
 
 
-def test_answers_have_a_content_type(client):
+def test_responses_have_a_content_type(client):
     assert client.get("/api/v1/rules").content_type == "application/json"
     assert client.get("/rules").content_type == "text/html; charset=utf-8"
     assert client.get("/static/live.js", buffered=True).content_type.startswith("text/javascript")
@@ -224,8 +224,8 @@ def all_rules(app: Flask):
     return [rule for rule in app.url_map.iter_rules() if rule.endpoint != "static"]
 
 
-def test_nothing_takes_a_method_that_changes(state):
-    """POST is for what computes on a text that is too long for an address."""
+def test_no_route_accepts_a_method_that_changes_something(state):
+    """POST is for operations whose input is too long for a URL."""
     app = create_app(state)
     posts = {rule.rule for rule in all_rules(app) if "POST" in rule.methods}
     computing = {f"/api/v1{each.path}" for each in OPERATIONS if each.method == "POST"}
@@ -237,15 +237,17 @@ def test_nothing_takes_a_method_that_changes(state):
         path = re.sub(r"<[^>]*int:[^>]*>", "1", rule.rule)
         path = re.sub(r"<[^>]*>", "x", path)
         for method in ("PUT", "PATCH", "DELETE", "TRACE", "CONNECT", "PROPFIND", "FOO"):
-            answer = client.open(path, method=method)
-            assert answer.status_code in (404, 405), (method, path)
-            assert answer.status_code == 404 or "GET" in answer.headers["Allow"] or "POST" in answer.headers["Allow"]
+            response = client.open(path, method=method)
+            assert response.status_code in (404, 405), (method, path)
+            assert (
+                response.status_code == 404 or "GET" in response.headers["Allow"] or "POST" in response.headers["Allow"]
+            )
 
 
-def test_a_long_query_is_refused_with_a_sentence(client):
-    answer = client.get("/api/v1/rules?namespace=" + "a" * (guard.MAX_QUERY + 1))
-    assert answer.status_code == 414
-    assert "longer than 4 KiB" in answer.json["message"]
+def test_a_long_query_is_refused_with_the_limit(client):
+    response = client.get("/api/v1/rules?namespace=" + "a" * (guard.MAX_QUERY + 1))
+    assert response.status_code == 414
+    assert "longer than 4 KiB" in response.json["message"]
 
 
 def test_a_large_body_is_refused(client):
@@ -253,12 +255,12 @@ def test_a_large_body_is_refused(client):
     computing = [each for each in OPERATIONS if each.method == "POST"]
     assert computing
     for each in computing:
-        answer = client.post(f"/api/v1{each.path}", data=body, content_type="application/json")
-        assert answer.status_code == 413
-        assert answer.json["status"] == 413
+        response = client.post(f"/api/v1{each.path}", data=body, content_type="application/json")
+        assert response.status_code == 413
+        assert response.json["status"] == 413
 
 
-def test_few_compute_at_a_time_and_few_wait(monkeypatch):
+def test_the_number_of_computing_requests_is_limited(monkeypatch):
     monkeypatch.setattr(guard, "WAIT_SECONDS", 0.1)
     inside, leave = threading.Semaphore(0), threading.Event()
 
@@ -282,8 +284,8 @@ def test_few_compute_at_a_time_and_few_wait(monkeypatch):
         pass
 
 
-def test_a_free_place_is_taken_by_a_waiting_request(monkeypatch):
-    monkeypatch.setattr(guard, "WAIT_SECONDS", 3600.0)  # who waits in vain makes the test hang
+def test_a_waiting_request_takes_a_free_place(monkeypatch):
+    monkeypatch.setattr(guard, "WAIT_SECONDS", 3600.0)  # a request that waits in vain makes the test hang
     held = [guard.computing() for _ in range(guard.MAX_COMPUTING)]
     for place in held:
         place.__enter__()
@@ -297,7 +299,7 @@ def test_a_free_place_is_taken_by_a_waiting_request(monkeypatch):
     for thread in waiting:
         thread.start()
     until(lambda: not guard._waiting._value)
-    with pytest.raises(guard.ServiceUnavailable), guard.computing():  # enough wait already
+    with pytest.raises(guard.ServiceUnavailable), guard.computing():  # all places to wait are taken
         pass
     assert not done.is_set()
     for place in held:
@@ -326,14 +328,14 @@ def test_a_free_place_is_taken_by_a_waiting_request(monkeypatch):
     ],
 )
 def test_static_files_stay_in_their_directory(client, path):
-    answer = client.get(path, follow_redirects=True, buffered=True)
-    assert answer.status_code == 404
-    assert b"root:" not in answer.data
-    assert b"def create_app" not in answer.data
+    response = client.get(path, follow_redirects=True, buffered=True)
+    assert response.status_code == 404
+    assert b"root:" not in response.data
+    assert b"def create_app" not in response.data
 
 
-def test_a_redirect_stays_here(client):
+def test_a_redirect_stays_on_this_host(client):
     for path in ("//evil.example/rules", "//evil.example", "/\\evil.example", "///rules", "/rules//x"):
-        answer = client.get("/", environ_overrides={"PATH_INFO": path})
-        assert answer.status_code in (200, 404, 308)
-        assert re.match(r"(http://localhost)?/(?![/\\])|$", answer.headers.get("Location", ""))
+        response = client.get("/", environ_overrides={"PATH_INFO": path})
+        assert response.status_code in (200, 404, 308)
+        assert re.match(r"(http://localhost)?/(?![/\\])|$", response.headers.get("Location", ""))

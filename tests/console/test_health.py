@@ -1,4 +1,4 @@
-"""The page of health, and the operations behind it."""
+"""The health page and its operations."""
 
 import gzip
 import os
@@ -32,7 +32,7 @@ NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\u202e"
 
 
-def look_at_samples():
+def gather_samples():
     return facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)
 
 
@@ -40,10 +40,10 @@ def console(settings=None, **parts):
     return create_app(ConsoleState(settings or Fixed(sample_parts()), **parts)).test_client()
 
 
-def health(client, **question):
-    answer = client.get("/api/v1/health", query_string=question)
-    assert answer.status_code == 200
-    return answer.json
+def health(client, **query):
+    response = client.get("/api/v1/health", query_string=query)
+    assert response.status_code == 200
+    return response.json
 
 
 def part(found, name):
@@ -72,7 +72,7 @@ def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc
 
 
 @pytest.mark.parametrize(
-    ("age", "left", "status", "words"),
+    ("age", "left", "status", "message"),
     [
         (timedelta(days=10), timedelta(days=355), "ok", "for 355 days"),
         (timedelta(days=350), timedelta(days=15), "ok", "for 15 days"),
@@ -85,16 +85,16 @@ def write_certificate(path, before, after, names=("vgpu-webhook.vgpu-webhook.svc
         (timedelta(seconds=-60), timedelta(days=365), "broken", "not valid before"),
     ],
 )
-def test_a_certificate_is_judged_by_what_is_left_of_it(tmp_path, age, left, status, words):
+def test_the_status_of_a_certificate_depends_on_its_remaining_time(tmp_path, age, left, status, message):
     found = check_certificate(write_certificate(tmp_path / "tls.crt", NOW - age, NOW + left), NOW)
     assert found.status == status
-    assert words in found.message
+    assert message in found.message
     assert bool(found.remedy) == (status != "ok")
     assert (found.not_before, found.not_after) == (NOW - age, NOW + left)
     assert found.days_left == left.days
 
 
-def test_a_certificate_shows_its_names(tmp_path):
+def test_a_certificate_is_shown_with_its_names(tmp_path):
     names = [f"name-{at}.example" for at in range(30)]
     file = write_certificate(tmp_path / "tls.crt", NOW, NOW + timedelta(days=90), names, subject=HOSTILE)
     found = check_certificate(file, NOW)
@@ -108,7 +108,7 @@ def test_a_certificate_shows_its_names(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"nonsense", b"\x00" * 100, b"-----BEGIN CERTIFICATE-----\n", b"x" * (2 << 20), None]
 )
-def test_a_file_that_is_no_certificate_is_a_problem(tmp_path, content):
+def test_an_invalid_certificate_is_broken(tmp_path, content):
     file = tmp_path / "tls.crt"
     if content is not None:
         file.write_bytes(content)
@@ -119,28 +119,28 @@ def test_a_file_that_is_no_certificate_is_a_problem(tmp_path, content):
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: Path(path).symlink_to("/dev/zero")])
-def test_what_is_no_file_is_not_waited_for(tmp_path, make):
+def test_the_check_does_not_wait_for_a_certificate_that_is_not_a_regular_file(tmp_path, make):
     make(tmp_path / "tls.crt")
-    asked = threading.Thread(
+    thread = threading.Thread(
         target=lambda: found.append(health(console(certificate=tmp_path / "tls.crt"))), daemon=True
     )
     found: list = []
-    asked.start()
-    asked.join(60)
+    thread.start()
+    thread.join(60)
     assert "not a regular file" in part(found[0], "certificate")["message"]
 
 
-def test_a_certificate_that_is_not_to_be_seen_is_not_checked(client):
+def test_the_certificate_is_not_checked_without_its_file(client):
     found = health(client)
     assert found["certificate"] is None
     assert part(found, "certificate")["status"] == "not checked"
     assert "--tls-cert FILE" in client.get("/health").text
 
 
-# --- settings, audit log, the whole -------------------------------------------------------------------------------
+# --- settings, audit log, all parts -------------------------------------------------------------------------------
 
 
-class Troubled(Fixed):
+class WithProblems(Fixed):
     def statuses(self):
         return (
             SettingStatus("device config", SourceStatus("the API server", None, 3.5), NOW, "abc"),
@@ -149,8 +149,8 @@ class Troubled(Fixed):
         )
 
 
-def test_sources_show_since_when_and_what_is_wrong():
-    client = console(Troubled(sample_parts()))
+def test_sources_show_their_age_and_their_problem():
+    client = console(WithProblems(sample_parts()))
     found = health(client)
     config, policy, fleet = found["sources"]
     assert (config["ageSeconds"], config["problem"], config["digest"]) == (3.5, None, "abc")
@@ -166,7 +166,7 @@ def test_sources_show_since_when_and_what_is_wrong():
     assert "\u202e" not in page
 
 
-def test_an_unknown_fleet_needs_a_look():
+def test_an_unknown_fleet_is_a_warning():
     parts = sample_parts()
     settings = Fixed(type(parts)(parts.config, parts.policy, None))
     found = health(console(settings))
@@ -174,9 +174,9 @@ def test_an_unknown_fleet_needs_a_look():
     assert "--fleet FILE" in part(found, "fleet")["remedy"]
 
 
-def test_the_worst_comes_first(tmp_path):
+def test_parts_are_listed_worst_first(tmp_path):
     expired = write_certificate(tmp_path / "tls.crt", NOW - timedelta(days=400), NOW - timedelta(days=300))
-    client = console(Troubled(sample_parts()), certificate=expired)
+    client = console(WithProblems(sample_parts()), certificate=expired)
     found = health(client)
     assert [each["status"] for each in found["parts"]] == [
         "broken",
@@ -191,12 +191,12 @@ def test_the_worst_comes_first(tmp_path):
     assert page.index("✕") < page.index("▲") < page.index("✓")
 
 
-def test_nothing_wrong_is_said_with_what_was_not_looked_at(client):
+def test_a_page_without_problems_mentions_that_parts_are_not_checked(client):
     page = client.get("/health").text
     assert "No problem found, but not everything could be checked" in page
 
 
-def test_the_audit_log_has_its_span_and_what_was_skipped(tmp_path):
+def test_the_audit_log_shows_its_time_span_and_foreign_lines(tmp_path):
     file = tmp_path / "audit.jsonl"
     file.write_bytes((SAMPLES / "audit.jsonl").read_bytes() + b"what is this\n" * 3)
     journal = LogFollower(str(file))
@@ -245,32 +245,32 @@ def test_an_audit_log_that_cannot_be_read_is_a_warning(tmp_path):
 # --- the doctor ---------------------------------------------------------------------------------------------------
 
 
-def ask(client, **question):
-    answer = client.get("/api/v1/health/doctor", query_string=question)
-    assert answer.status_code == 200
-    return answer.json
+def doctor_results(client, **query):
+    response = client.get("/api/v1/health/doctor", query_string=query)
+    assert response.status_code == 200
+    return response.json
 
 
-class Look:
-    """Looks at the samples, counts how often, and may be held up."""
+class Gatherer:
+    """Gathers facts from the samples, counts its calls, and can be blocked."""
 
-    def __init__(self, error=None, held=False):
-        self.times = 0
+    def __init__(self, error=None, blocked=False):
+        self.calls = 0
         self.error = error
-        self.go_on = threading.Event()
-        if not held:
-            self.go_on.set()
+        self.unblocked = threading.Event()
+        if not blocked:
+            self.unblocked.set()
 
     def __call__(self):
-        self.times += 1
-        assert self.go_on.wait(30)
+        self.calls += 1
+        assert self.unblocked.wait(30)
         if self.error is not None:
             raise self.error
-        return look_at_samples()
+        return gather_samples()
 
 
-def test_without_a_cluster_it_explains_how_to_connect_one(client):
-    found = ask(client)
+def test_without_a_cluster_the_page_explains_how_to_connect_one(client):
+    found = doctor_results(client)
     assert found["available"] is False
     assert "--cluster" in found["problem"]
     assert "--doctor-from DIR" in found["problem"]
@@ -279,22 +279,22 @@ def test_without_a_cluster_it_explains_how_to_connect_one(client):
     assert "data-looking" not in page
 
 
-def test_it_shows_the_results_of_the_command():
-    found = ask(console(doctor=Examiner("samples", look_at_samples)))
-    expected = examine(look_at_samples()[0], partial(configurations, all_pods=True))
+def test_the_doctor_returns_the_results_of_the_command():
+    found = doctor_results(console(doctor=Examiner("samples", gather_samples)))
+    expected = examine(gather_samples()[0], partial(configurations, all_pods=True))
     assert sorted(
         (each["check"], each["status"], each["message"], each["remedy"]) for each in found["lines"]
-    ) == sorted((told.check, told.status.value, told.message, told.remedy) for told in expected)
+    ) == sorted((result.check, result.status.value, result.message, result.remedy) for result in expected)
     order = [WORST_FIRST.index(each["status"]) for each in found["lines"]]
     assert order == sorted(order)
     assert sum(found["counts"].values()) == len(found["lines"])
     assert found["looking"] is False
 
 
-def test_the_page_groups_its_lines_worst_first():
-    client = console(doctor=Examiner("samples", look_at_samples))
+def test_the_page_groups_the_results_worst_first():
+    client = console(doctor=Examiner("samples", gather_samples))
     page = client.get("/health?wait=20").text
-    found = ask(client)
+    found = doctor_results(client)
     for line in found["lines"]:
         assert f"<code>{line['check']}</code>" in page
     section = page[page.index("Results of the doctor") :]
@@ -303,106 +303,109 @@ def test_the_page_groups_its_lines_worst_first():
     assert part(health(client), "doctor")["status"] == "broken"
 
 
-def test_a_result_holds_for_a_minute_and_one_look_serves_all():
-    look = Look()
-    client = console(doctor=Examiner("samples", look))
+def test_a_fresh_result_is_reused():
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
     for _ in range(5):
-        assert ask(client)["lines"]
+        assert doctor_results(client)["lines"]
     assert health(client)["doctor"]["lines"]
-    assert ask(client, refresh="true")["lines"]  # sooner than after 10 s
-    assert look.times == 1
+    assert doctor_results(client, refresh="true")["lines"]  # sooner than after 10 s
+    assert gather.calls == 1
 
 
-def test_it_looks_again_on_request_and_when_the_result_is_old(monkeypatch):
-    look = Look()
-    client = console(doctor=Examiner("samples", look))
-    ask(client)
+def test_the_doctor_runs_again_on_request_and_when_its_result_is_old(monkeypatch):
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
+    doctor_results(client)
     monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
-    ask(client)
-    assert look.times == 1
-    ask(client, refresh="true")
-    assert look.times == 2
+    doctor_results(client)
+    assert gather.calls == 1
+    doctor_results(client, refresh="true")
+    assert gather.calls == 2
     monkeypatch.setattr(examiner, "FRESH_SECONDS", 0.0)
-    ask(client)
-    assert look.times == 3
+    doctor_results(client)
+    assert gather.calls == 3
 
 
 def test_a_page_does_not_wait_for_a_slow_check():
-    look = Look(held=True)
-    client = console(doctor=Examiner("samples", look))
+    gather = Gatherer(blocked=True)
+    client = console(doctor=Examiner("samples", gather))
     page = client.get("/health").text
     assert 'data-looking="/health?wait=20"' in page
     assert 'href="/health?wait=20"' in page
-    found = ask(client, wait="0.2")
+    found = doctor_results(client, wait="0.2")
     assert (found["looking"], found["at"], found["lines"]) == (True, None, [])
     assert part(health(client), "doctor")["message"] == "still checking"
-    assert look.times == 1
-    look.go_on.set()
-    assert ask(client, wait="20")["lines"]
+    assert gather.calls == 1
+    gather.unblocked.set()
+    assert doctor_results(client, wait="20")["lines"]
     assert "data-looking" not in client.get("/health").text
 
 
-def test_an_older_result_stays_while_it_looks_again(monkeypatch):
-    look = Look()
-    client = console(doctor=Examiner("samples", look))
-    lines = ask(client)["lines"]
+def test_an_older_result_is_shown_while_the_doctor_runs(monkeypatch):
+    gather = Gatherer()
+    client = console(doctor=Examiner("samples", gather))
+    lines = doctor_results(client)["lines"]
     monkeypatch.setattr(examiner, "REPEAT_SECONDS", 0.0)
-    look.go_on.clear()
-    found = ask(client, refresh="true", wait="0")
+    gather.unblocked.clear()
+    found = doctor_results(client, refresh="true", wait="0")
     assert (found["looking"], found["lines"]) == (True, lines)
     assert "Its last results are below" in client.get("/health").text
-    look.go_on.set()
-    assert ask(client, wait="20")["looking"] is False
+    gather.unblocked.set()
+    assert doctor_results(client, wait="20")["looking"] is False
 
 
 @pytest.mark.parametrize(
-    ("error", "words"),
+    ("error", "problem"),
     [
         (ClusterError(f"https://dead: no answer in time {HOSTILE}"), "no answer in time"),
         (KeyError(HOSTILE), "a bug in the doctor"),
     ],
 )
-def test_a_doctor_that_fails_leaves_the_rest_of_the_page(error, words):
-    look = Look(error)
-    client = console(doctor=Examiner("samples", look))
-    found = ask(client)
+def test_a_failed_doctor_does_not_hide_the_rest_of_the_page(error, problem):
+    gather = Gatherer(error)
+    client = console(doctor=Examiner("samples", gather))
+    found = doctor_results(client)
     assert (found["available"], found["lines"]) == (True, [])
-    assert words in found["problem"]
-    answer = client.get("/health")
-    assert answer.status_code == 200
-    for text in ("The doctor failed", words, "Settings in use", "This console"):
-        assert text in answer.text
-    assert "<script>alert" not in answer.text
+    assert problem in found["problem"]
+    response = client.get("/health")
+    assert response.status_code == 200
+    for text in ("The doctor failed", problem, "Settings in use", "This console"):
+        assert text in response.text
+    assert "<script>alert" not in response.text
     assert part(health(client), "doctor")["status"] == "warning"
-    assert look.times == 1
+    assert gather.calls == 1
 
 
-def test_a_failed_look_is_repeated_sooner(monkeypatch):
-    look = Look(ClusterError("dead"))
-    client = console(doctor=Examiner("samples", look))
-    assert ask(client)["problem"] == "dead"
+def test_a_failed_run_is_repeated_sooner(monkeypatch):
+    gather = Gatherer(ClusterError("dead"))
+    client = console(doctor=Examiner("samples", gather))
+    assert doctor_results(client)["problem"] == "dead"
     monkeypatch.setattr(examiner, "FAILED_SECONDS", 0.0)
-    look.error = None
-    found = ask(client)
+    gather.error = None
+    found = doctor_results(client)
     assert found["problem"] is None
     assert found["lines"]
 
 
 def test_concurrent_requests_share_one_check():
-    look = Look(held=True)
-    client = console(doctor=Examiner("samples", look))
+    gather = Gatherer(blocked=True)
+    client = console(doctor=Examiner("samples", gather))
     found = []
-    threads = [threading.Thread(target=lambda: found.append(ask(client.application.test_client()))) for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda: found.append(doctor_results(client.application.test_client())))
+        for _ in range(6)
+    ]
     for thread in threads:
         thread.start()
-    look.go_on.set()
+    gather.unblocked.set()
     for thread in threads:
         thread.join(30)
-    assert look.times == 1
+    assert gather.calls == 1
     assert [bool(each["lines"]) for each in found] == [True] * 6
 
 
-def test_versions_and_uptime_are_shown(client):
+def test_health_has_the_versions_and_the_uptime(client):
     found = health(client)
     assert found["python"].startswith("3.")
     assert found["uptimeSeconds"] > 0

@@ -1,4 +1,4 @@
-"""The API's description: a document of OpenAPI 3.1 that says what the API does, all of it and nothing else."""
+"""The OpenAPI 3.1 document describes every operation of the API and no other."""
 
 import json
 import re
@@ -33,8 +33,8 @@ FILTERS = {
 }
 PAST = {"number": 1}
 
-# Questions for each operation: together they use each parameter.
-QUESTIONS = {
+# Requests for each operation: together they use each parameter.
+REQUESTS = {
     "review": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
     "explain": [{"manifest": MANIFEST}, {"manifest": MANIFEST, "namespace": "team", "settings": [], "split": 4}],
     "decisions": [{}, {**FILTERS, "before": "1000", "limit": "5"}, {"after": "1"}],
@@ -54,7 +54,7 @@ QUESTIONS = {
     "health": [{}, {"refresh": "true", "wait": "20"}],
     "doctor": [{}, {"refresh": "true", "wait": "1.5"}],
 }
-ASKED = [(each, question) for each in OPERATIONS for question in QUESTIONS.get(each.id, [])]
+CASES = [(each, parameters) for each in OPERATIONS for parameters in REQUESTS.get(each.id, [])]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def client():
         settings,
         journal,
         Examiner("samples", lambda: facts_from_files([SAMPLES / "cluster"], datetime.now(UTC), None)),
-        SAMPLES / "fleet.yaml",  # no certificate, which is told
+        SAMPLES / "fleet.yaml",  # no certificate, so a problem is reported
         waiting=sample_pods(settings),
     )
     yield create_app(state).test_client()
@@ -82,9 +82,9 @@ def operations_of(document):
     return [(path, method, found) for path, item in document["paths"].items() for method, found in item.items()]
 
 
-def ask(client, each, question):
+def send(client, each, parameters):
     path = each.path
-    left = dict(question)
+    left = dict(parameters)
     for name in re.findall(r"<(?:\w+:)?(\w+)>", path):
         path = re.sub(rf"<(?:\w+:)?{name}>", str(left.pop(name)), path)
     if each.method == "POST":
@@ -96,11 +96,11 @@ def validator(document, schema):
     return Draft202012Validator({**schema, "components": document["components"]})
 
 
-def test_there_are_questions_for_each_operation():
-    assert set(QUESTIONS) == {each.id for each in OPERATIONS}
+def test_there_are_requests_for_each_operation():
+    assert set(REQUESTS) == {each.id for each in OPERATIONS}
 
 
-def test_it_is_openapi(document):
+def test_the_document_is_valid_openapi(document):
     assert document["openapi"].startswith("3.1.")
     assert document["info"].keys() >= {"title", "version"}
     assert document["servers"] == [{"url": PREFIX}]
@@ -130,7 +130,7 @@ def test_operation_ids_are_unique_camel_case(document):
     assert all(re.fullmatch(r"[a-z][A-Za-z]*", each) for each in ids)
 
 
-def test_every_schema_is_one_and_every_reference_leads_somewhere(document):
+def test_every_schema_is_valid_and_every_reference_has_a_target(document):
     for schema in document["components"]["schemas"].values():
         Draft202012Validator.check_schema(schema)
     references = re.findall(r'"\$ref": "([^"]*)"', json.dumps(document))
@@ -144,35 +144,35 @@ def test_every_schema_is_used(document):
     assert used == set(document["components"]["schemas"])
 
 
-def test_it_holds_every_route_and_no_other(client, document):
+def test_the_document_has_every_route_and_no_other(client, document):
     routes = {
         (re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule.removeprefix(PREFIX)), method.lower())
         for rule in client.application.url_map.iter_rules()
         if rule.rule.startswith(PREFIX)
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
-    told = {(path, method) for path, method, _ in operations_of(document)}
-    assert routes == told | {("/openapi.json", "get")}
+    described = {(path, method) for path, method, _ in operations_of(document)}
+    assert routes == described | {("/openapi.json", "get")}
 
 
-@each_case(("each", "question"), ASKED, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(ASKED)])
-def test_answers_are_what_it_says(client, document, each, question):
-    found = ask(client, each, question)
+@each_case(("each", "parameters"), CASES, ids=[f"{each.id}-{at}" for at, (each, _) in enumerate(CASES)])
+def test_responses_match_their_schema(client, document, each, parameters):
+    found = send(client, each, parameters)
     assert found.status_code == 200, found.text
     path = re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", each.path)
-    told = document["paths"][path][each.method.lower()]
-    validator(document, told["responses"]["200"]["content"]["application/json"]["schema"]).validate(found.json)
+    operation = document["paths"][path][each.method.lower()]
+    validator(document, operation["responses"]["200"]["content"]["application/json"]["schema"]).validate(found.json)
 
 
-def test_models_have_names_of_their_own(document):
-    """Two of the same name would be told by where they stand in the source."""
+def test_no_two_models_share_a_name(document):
+    """Two models of one name would get the path of their modules as a prefix, with `__`."""
     assert [name for name in document["components"]["schemas"] if "__" in name] == []
 
 
 def test_each_parameter_is_used(document):
     for each in OPERATIONS:
         fields = {field.alias or name for name, field in each.request.model_fields.items()}
-        used = {key for question in QUESTIONS[each.id] for key in question}
+        used = {key for parameters in REQUESTS[each.id] for key in parameters}
         if each.method == "GET":
             assert used == fields, each.id
         else:
@@ -180,16 +180,16 @@ def test_each_parameter_is_used(document):
 
 
 @pytest.mark.parametrize("each", OPERATIONS, ids=[each.id for each in OPERATIONS])
-def test_a_parameter_that_it_does_not_name_is_refused(client, document, each):
-    question = {**QUESTIONS[each.id][0], "nonsense": "1"}
-    found = ask(client, each, question)
+def test_an_unknown_parameter_is_refused(client, document, each):
+    parameters = {**REQUESTS[each.id][0], "nonsense": "1"}
+    found = send(client, each, parameters)
     assert found.status_code == 400
     assert "nonsense: no such key" in found.json["message"]
     validator(document, {"$ref": "#/components/schemas/Problem"}).validate(found.json)
 
 
 @pytest.mark.parametrize("each", [each for each in OPERATIONS if each.method == "GET"], ids=lambda each: each.id)
-def test_a_parameter_is_written_once_even_if_empty_or_unknown(client, each):
+def test_a_repeated_or_unknown_parameter_is_refused(client, each):
     path = re.sub(r"<int:\w+>", "1", each.path)
     path = re.sub(r"<\w+>", "cores-range", path)
     assert client.get(f"{PREFIX}{path}?nonsense=").status_code == 400
@@ -224,14 +224,14 @@ def test_path_parameters_come_from_the_path_only(client):
         ("/health?refresh=maybe", "refresh: "),
     ],
 )
-def test_a_mistake_is_named(client, path, start):
+def test_an_invalid_parameter_is_named(client, path, start):
     found = client.get(PREFIX + path)
     assert found.status_code == 400
     assert found.json["message"].startswith(start)
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "status"),
+    ("content", "content_type", "status"),
     [
         (b"", "application/json", 400),
         (b"{", "application/json", 400),
@@ -248,16 +248,16 @@ def test_a_mistake_is_named(client, path, start):
         (b"{}", "", 415),
     ],
 )
-def test_a_body_that_is_no_question_is_refused(client, content, kind, status):
-    """What a form of another site can send without being asked, no operation takes."""
+def test_an_invalid_body_is_refused(client, content, content_type, status):
+    """No operation accepts a content type that a form of another site can send without a preflight request."""
     for each in OPERATIONS:
         if each.method == "POST":
-            found = client.post(PREFIX + each.path, data=content, content_type=kind)
+            found = client.post(PREFIX + each.path, data=content, content_type=content_type)
             assert found.status_code == status
             assert found.json["message"]
 
 
-def test_any_text_and_any_number_can_be_answered():
+def test_any_text_and_any_number_can_be_encoded():
     class Hostile(ResponseModel):
         text: str
         number: int

@@ -1,4 +1,4 @@
-"""What is told when something is wrong, by the application and by the server that it really runs in."""
+"""The responses to bad requests and to bugs, of the application and of the server that runs it."""
 
 import gzip
 import json
@@ -20,10 +20,10 @@ from webhook.console.api import Operation, RequestModel, ResponseModel
 from webhook.console.app import create_app
 from webhook.errors import ConfigError
 
-SECRET = "<b>what nobody may see</b>\x1b[31m"
+SECRET = "<b>a secret</b>\x1b[31m"
 
 
-class Nothing(RequestModel):
+class NoParameters(RequestModel):
     pass
 
 
@@ -32,12 +32,12 @@ def failing(name, error):
         raise error
 
     perform.__name__ = name
-    return Operation("GET", f"/{name}", perform, Nothing, ResponseModel)
+    return Operation("GET", f"/{name}", perform, NoParameters, ResponseModel)
 
 
 @pytest.fixture
 def broken(state, monkeypatch):
-    """A console one of whose operations has a bug, and another one gets what it cannot use."""
+    """A console with operations that fail: with bugs, with unusable input, and because it is busy."""
     operations = (
         *application.OPERATIONS,
         failing("bug", KeyError(SECRET)),
@@ -52,79 +52,81 @@ def broken(state, monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["/bug", "/api/v1/bug", "/api/v1/deep"])
-def test_a_bug_gives_a_sentence_and_no_traceback(broken, caplog, path):
+def test_a_bug_gives_a_message_and_no_traceback(broken, caplog, path):
     with caplog.at_level(logging.ERROR):
-        answer = broken.get(path)
-    assert answer.status_code == 500
-    assert "a bug in the console" in answer.text
-    for word in ("Traceback", "KeyError", "nobody may see", "test_problems", "division"):
-        assert word not in answer.text
+        response = broken.get(path)
+    assert response.status_code == 500
+    assert "a bug in the console" in response.text
+    for word in ("Traceback", "KeyError", "a secret", "test_problems", "division"):
+        assert word not in response.text
     assert f"GET {path}: a bug" in caplog.text
     assert "Traceback" in caplog.text
     assert not [record for record in caplog.records if "\x1b" in record.getMessage()]  # caplog.text leaves these out
 
 
 def test_unusable_input_is_reported_escaped(broken):
-    answer = broken.get("/api/v1/unusable")
-    assert answer.status_code == 422
-    assert answer.json["message"] == r"no <b>what nobody may see</b>\x1b[31m"
+    response = broken.get("/api/v1/unusable")
+    assert response.status_code == 422
+    assert response.json["message"] == r"no <b>a secret</b>\x1b[31m"
 
 
 def test_a_refused_request_has_retry_after(broken):
-    answer = broken.get("/api/v1/busy")
-    assert answer.status_code == 503
-    assert answer.headers["Retry-After"] == "7"
+    response = broken.get("/api/v1/busy")
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "7"
 
 
 @pytest.mark.parametrize("path", ["/api/v1/unknown", "/api/v2/rules", "/api/v1/", "/api/v1/rules/unknown", "/api/"])
-def test_a_program_gets_errors_as_json(client, path):
-    answer = client.get(path, headers={"Accept": "text/html"})
-    assert answer.status_code == 404
-    assert answer.content_type == "application/json"
-    assert answer.json.keys() == {"status", "reason", "message"}
+def test_the_api_returns_errors_as_json(client, path):
+    response = client.get(path, headers={"Accept": "text/html"})
+    assert response.status_code == 404
+    assert response.content_type == "application/json"
+    assert response.json.keys() == {"status", "reason", "message"}
 
 
-def test_a_browser_gets_errors_as_a_page_unless_it_prefers_json(client):
+def test_a_page_returns_errors_as_html_unless_the_client_prefers_json(client):
     browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
     for headers in ({}, browser, {"Accept": "*/*"}, {"Accept": "image/png"}, {"Accept": "nonsense"}):
-        answer = client.get("/unknown", headers=headers)
-        assert (answer.status_code, answer.mimetype) == (404, "text/html")
-        assert 'role="alert"' in answer.text
-    answer = client.get("/unknown", headers={"Accept": "application/json"})
-    assert answer.json["status"] == 404
+        response = client.get("/unknown", headers=headers)
+        assert (response.status_code, response.mimetype) == (404, "text/html")
+        assert 'role="alert"' in response.text
+    response = client.get("/unknown", headers={"Accept": "application/json"})
+    assert response.json["status"] == 404
 
 
 @pytest.mark.parametrize(
     "text",
     ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{7*7}}", "\u202egnp.exe", "a\r\nSet-Cookie: x=1"],
 )
-def test_input_comes_back_as_text_only(client, text):
+def test_the_response_escapes_its_input(client, text):
     for path in ("/rules/", "/", "/static/"):
-        answer = client.get("/", environ_overrides={"PATH_INFO": path + text.encode().decode("latin-1")}, buffered=True)
-        assert answer.status_code == 404
-        check_harmless(answer.text)
+        response = client.get(
+            "/", environ_overrides={"PATH_INFO": path + text.encode().decode("latin-1")}, buffered=True
+        )
+        assert response.status_code == 404
+        check_harmless(response.text)
     for key, value in ((text, "1"), ("namespace", text), ("nonsense", text)):
         for path in ("/rules", "/api/v1/rules", "/fleet", "/health"):
-            answer = client.get(path, query_string={key: value})
-            assert answer.status_code in (200, 400)
-            assert "Set-Cookie" not in answer.headers
-            if answer.mimetype == "text/html":
-                check_harmless(answer.text)
+            response = client.get(path, query_string={key: value})
+            assert response.status_code in (200, 400)
+            assert "Set-Cookie" not in response.headers
+            if response.mimetype == "text/html":
+                check_harmless(response.text)
 
 
 def check_harmless(page):
-    page = re.sub(r'<img src="/static/icon.svg"|value="[^"]*"', "", page)  # a field keeps what was typed
+    page = re.sub(r'<img src="/static/icon.svg"|value="[^"]*"', "", page)  # a field keeps its input
     for forbidden in ("<script>alert", "<img", "\u202e"):
         assert forbidden not in page
     assert ">49<" not in page
 
 
-def test_an_unsupported_method_is_refused_with_those_that_are_supported(client):
-    answer = client.delete("/rules")
-    assert answer.status_code == 405
-    assert answer.headers["Allow"] == "GET, HEAD, OPTIONS"
-    answer = client.delete("/api/v1/rules")
-    assert answer.json["status"] == 405
+def test_an_unsupported_method_is_refused_with_the_supported_ones(client):
+    response = client.delete("/rules")
+    assert response.status_code == 405
+    assert response.headers["Allow"] == "GET, HEAD, OPTIONS"
+    response = client.delete("/api/v1/rules")
+    assert response.json["status"] == 405
 
 
 def test_head_answers_like_get_without_the_body(client):
@@ -149,18 +151,18 @@ Console(lambda: ConsoleState(Fixed(sample_parts())), sys.argv[1]).run()
 @pytest.fixture(scope="module")
 def port():
     number = free_port()
-    child = subprocess.Popen(  # its own group, so that nothing of it stays
+    child = subprocess.Popen(  # its own process group, so that killpg ends all of it
         [sys.executable, "-c", PROGRAM, f"127.0.0.1:{number}"], stderr=subprocess.PIPE, start_new_session=True
     )
     until(lambda: child.poll() is not None or listens(number))
     yield number
     child.terminate()
     try:
-        _, complaints = child.communicate(timeout=30)
+        _, errors = child.communicate(timeout=30)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         raise
-    assert b"Traceback" not in complaints
+    assert b"Traceback" not in errors
 
 
 def listens(port):
@@ -170,10 +172,10 @@ def listens(port):
 
 
 def exchange(port, *pieces):
-    """Send bytes, and read what comes until the server closes or is silent."""
+    """Send bytes, and read until the server closes the connection or the timeout."""
     with closing(socket.create_connection(("127.0.0.1", port), 30)) as connection:
         for piece in pieces:
-            with suppress(OSError):  # it may have closed already, with good reason
+            with suppress(OSError):  # the server may have closed the connection already
                 connection.sendall(piece)
         found = b""
         with suppress(OSError):
@@ -182,17 +184,17 @@ def exchange(port, *pieces):
     return found
 
 
-def asked(port, line, *headers, host="localhost", body=b""):
-    told = [f"Host: {host}:{port}", *headers] if host else list(headers)
-    return exchange(port, "\r\n".join([line, *told, "Connection: close", "", ""]).encode("latin-1") + body)
+def send_request(port, line, *headers, host="localhost", body=b""):
+    lines = [f"Host: {host}:{port}", *headers] if host else list(headers)
+    return exchange(port, "\r\n".join([line, *lines, "Connection: close", "", ""]).encode("latin-1") + body)
 
 
 def status(found):
     return int(re.match(rb"HTTP/1\.[01] (\d+)", found)[1]) if found else 0
 
 
-def test_the_server_answers(port):
-    found = asked(port, "GET /api/v1/rules HTTP/1.1")
+def test_the_server_sends_the_security_headers(port):
+    found = send_request(port, "GET /api/v1/rules HTTP/1.1")
     assert status(found) == 200
     for name, value in guard.HEADERS.items():
         assert f"{name}: {value}".encode() in found
@@ -228,21 +230,21 @@ def test_the_server_answers(port):
     ],
     ids=range(24),
 )
-def test_hostile_requests_get_a_clear_answer(port, line, headers, host, expected):
-    found = asked(port, line, *headers, host=host)
+def test_a_hostile_request_gets_an_expected_status(port, line, headers, host, expected):
+    found = send_request(port, line, *headers, host=host)
     assert status(found) in expected, found[:300]
     for word in (b"Traceback", b"Set-Cookie:", b"root:", b"mirrored", b"def create_app", b"/evil/"):
         assert word not in found
 
 
-def test_a_body_in_chunks_is_counted_as_it_comes(port):
+def test_the_size_of_a_chunked_body_is_limited(port):
     start = (
         f"POST /api/v1/review HTTP/1.1\r\nHost: localhost:{port}\r\nContent-Type: application/json\r\n"
         "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
     )
     chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
-    question = b'{"manifest": ""}'
-    whole = b"%x\r\n%s\r\n" % (len(question), question)
+    body = b'{"manifest": ""}'
+    whole = b"%x\r\n%s\r\n" % (len(body), body)
     found = exchange(port, start.encode(), whole, *[chunk] * 60, b"0\r\n\r\n")
     assert status(found) == 413
     assert json.loads(found.rpartition(b"\r\n\r\n")[2])["status"] == 413
@@ -260,25 +262,27 @@ def test_malformed_chunks_are_a_bad_request(port, path, chunks):
     )
     assert status(found) == 400
     assert b"the body cannot be read" in found
-    assert found.count(b"HTTP/1.1 ") == 1, "what follows is no request"
+    assert found.count(b"HTTP/1.1 ") == 1, "the bytes after the chunks are not read as a request"
 
 
 @pytest.mark.parametrize("header", ["If-Modified-Since", "If-Unmodified-Since", "If-Range"])
-def test_a_date_beyond_the_calendar_is_a_bad_request(client, header):
+def test_a_date_out_of_range_is_a_bad_request(client, header):
     date = "Fri, 01 Jan 99999999999999 00:00:00 GMT"
-    answer = client.get("/static/console.css", headers={header: date, "Range": "bytes=0-9"})
-    assert answer.status_code == 400
-    assert "date" in answer.text
+    response = client.get("/static/console.css", headers={header: date, "Range": "bytes=0-9"})
+    assert response.status_code == 400
+    assert "date" in response.text
 
 
-def test_a_body_that_is_said_to_be_huge_is_not_waited_for(port):
-    found = asked(port, "POST /api/v1/review HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 40}")
+def test_a_huge_content_length_is_refused_without_reading_the_body(port):
+    found = send_request(
+        port, "POST /api/v1/review HTTP/1.1", "Content-Type: application/json", f"Content-Length: {1 << 40}"
+    )
     assert status(found) == 413
 
 
-def test_a_compressed_body_is_no_way_around(port):
+def test_a_compressed_body_is_refused(port):
     body = gzip.compress(b'{"manifest": "' + b"a" * (10 << 20) + b'"}')
-    found = asked(
+    found = send_request(
         port,
         "POST /api/v1/review HTTP/1.1",
         "Content-Type: application/json",
@@ -289,12 +293,12 @@ def test_a_compressed_body_is_no_way_around(port):
     assert status(found) == 400
 
 
-def test_the_server_lives_on(port):
-    assert status(asked(port, "GET /rules HTTP/1.1")) == 200
+def test_the_server_still_responds_after_the_hostile_requests(port):
+    assert status(send_request(port, "GET /rules HTTP/1.1")) == 200
 
 
 @pytest.mark.parametrize(
-    "method, path, told",
+    "method, path, message",
     [
         ("GET", "/nope", "there is no such page; choose one from the top of the page"),
         ("GET", "/api/v1/nope", "there is no such operation; /api/v1/openapi.json lists the operations"),
@@ -302,6 +306,6 @@ def test_the_server_lives_on(port):
         ("GET", "/rules/nope", "no rule is called 'nope'; /rules lists them"),
     ],
 )
-def test_refusals_by_flask_say_what_to_do(client, method, path, told):
-    answer = client.open(path, method=method, headers={"Accept": "application/json"})
-    assert answer.json["message"] == told
+def test_errors_from_flask_explain_what_to_do(client, method, path, message):
+    response = client.open(path, method=method, headers={"Accept": "application/json"})
+    assert response.json["message"] == message

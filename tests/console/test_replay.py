@@ -1,4 +1,4 @@
-"""One decision or many made again: as a replay of the whole log would, bounded, and shown with what changes."""
+"""A replay of one decision or of many gives the same results as a replay of the whole log, within limits."""
 
 import json
 import random
@@ -34,24 +34,24 @@ def client(tmp_path: Path):
     return browse(write(tmp_path / "audit.jsonl", LINES))
 
 
-def ask(client: Any, status: int = 200, **question: Any) -> dict[str, Any]:
-    answer = client.post(API, json=question)
-    assert answer.status_code == status, answer.text
-    return answer.json
+def post(client: Any, status: int = 200, **body: Any) -> dict[str, Any]:
+    response = client.post(API, json=body)
+    assert response.status_code == status, response.text
+    return response.json
 
 
-def test_what_was_decided_with_these_inputs_comes_out_the_same(client: Any):
-    found = ask(client)
+def test_a_replay_with_the_original_inputs_changes_nothing(client: Any):
+    found = post(client)
     assert found["one"] is None
     assert found["many"]["verdicts"] == {"same": 16}
     assert found["many"]["complete"] is True
     assert found["many"]["until"] == LINES[-1]["time"]
     assert found["many"]["groups"] == []
-    assert {ask(client, number=number)["one"]["verdict"] for number in range(1, 17)} == {"same"}
+    assert {post(client, number=number)["one"]["verdict"] for number in range(1, 17)} == {"same"}
 
 
-def test_one_decision_with_other_settings(client: Any):
-    found = ask(client, number=8, settings=["rules.card-count=warn"])["one"]
+def test_a_replay_of_one_decision_shows_what_other_settings_change(client: Any):
+    found = post(client, number=8, settings=["rules.card-count=warn"])["one"]
     assert (found["verdict"], found["direction"]) == ("changed", "denied -> allowed")
     assert (found["allowedBefore"], found["allowedAfter"]) == (False, True)
     assert (found["gained"], found["lost"]) == ([], [])
@@ -60,8 +60,8 @@ def test_one_decision_with_other_settings(client: Any):
     assert found["repairedBy"] == 7
 
 
-def test_many_decisions_with_other_settings(client: Any):
-    found = ask(client, settings=["rules.card-count=warn"], denied=True)["many"]
+def test_a_replay_of_many_decisions_groups_what_other_settings_change(client: Any):
+    found = post(client, settings=["rules.card-count=warn"], denied=True)["many"]
     assert found["replayed"] == 4
     assert found["directions"] == {"denied -> allowed": 3, "new warnings": 1}
     allowed, warned = found["groups"][0], found["groups"][1]
@@ -76,7 +76,7 @@ def test_many_decisions_with_other_settings(client: Any):
     assert "+card-count" not in page.text
 
 
-QUESTIONS = [
+REQUESTS = [
     {},
     {"settings": ["rules.card-count=warn"]},
     {"settings": ["rules.host-access=deny"], "outcome": ["w*", "mutated"]},
@@ -85,23 +85,23 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: "-".join(question) or "all")
-def test_the_command_answers_what_the_page_does(tmp_path: Path, question: dict[str, Any]):
+@pytest.mark.parametrize("body", REQUESTS, ids=lambda body: "-".join(body) or "all")
+def test_the_command_prints_what_the_page_shows(tmp_path: Path, body: dict[str, Any]):
     files = SettingsPaths().or_samples()
     state = ConsoleState(
         Fixed(sample_parts()), write(tmp_path / "a log", LINES), replay_options=replay_options(files, cluster=None)
     )
-    found = replay.run(state, replay.parse(question)).many
+    found = replay.run(state, replay.parse(body)).many
     program, *arguments = shlex.split(found.command)
     assert program == "vgpu-webhook"
     command = [sys.executable, "-m", "webhook.cli.main", *arguments, "-o", "json"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    told = json.loads(ran.stdout.splitlines()[-1])["summary"]
-    assert (told["verdicts"], told["directions"]) == (found.verdicts, found.directions)
-    assert told["decisions"] == found.replayed > 0
+    summary = json.loads(ran.stdout.splitlines()[-1])["summary"]
+    assert (summary["verdicts"], summary["directions"]) == (found.verdicts, found.directions)
+    assert summary["decisions"] == found.replayed > 0
 
 
-def test_what_only_the_cluster_holds_is_saved_first():
+def test_the_command_reads_saved_files_instead_of_the_cluster():
     cluster = ClusterOptions()
     assert replay_options(SettingsPaths(policy=Path("mine.yaml")), cluster) == (
         *("--fleet", "fleet.yaml", "--device-config", "device-config.yaml"),
@@ -110,78 +110,78 @@ def test_what_only_the_cluster_holds_is_saved_first():
     assert replay_options(SettingsPaths(), None) == ()
 
 
-def _shuffled(count: int) -> list[Any]:
-    """Pairs of many pods in some disorder, made with another device config, so that pods are repaired again."""
+def _shuffled_pairs(count: int) -> list[Any]:
+    """Pairs of decisions of many pods in random order; some have another device config, so that a replay repairs the pod."""
     chance = random.Random(5)
     lines = []
     for number in range(count):
         pod = chance.randrange(8)
-        who = {"namespace": f"team-{chance.randrange(4)}", "user": f"user-{number}", "name": f"job-{number}"}
+        identity = {"namespace": f"team-{chance.randrange(4)}", "user": f"user-{number}", "name": f"job-{number}"}
         for part in (0, 1):
-            made = {
+            line = {
                 **LINES[2 * pod + part],
-                **who,
+                **identity,
                 "time": f"2026-11-20T08:{number % 60:02}:0{part}Z",
                 "id": f"{number}-{part}",
             }
-            made["digests"] = {**made["digests"], "config": "other"} if number % 3 == 0 else made["digests"]
-            lines.append((number + part * chance.choice([0.1, 1.5, 3.2]), made))
+            line["digests"] = {**line["digests"], "config": "other"} if number % 3 == 0 else line["digests"]
+            lines.append((number + part * chance.choice([0.1, 1.5, 3.2]), line))
     return [line for _, line in sorted(lines, key=lambda item: item[0])]
 
 
 @pytest.mark.parametrize("settings", [[], ["rules.card-count=warn"], OTHER_SCHEDULER])
-def test_this_one_comes_out_as_in_a_replay_of_the_whole_log(tmp_path: Path, settings: list[str]):
-    lines = _shuffled(60)
+def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_path: Path, settings: list[str]):
+    lines = _shuffled_pairs(60)
     client = browse(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, settings, None).snapshot())
     for number, line in enumerate(lines, 1):
         whole = replayer.replay(read_decision(line))
-        one = ask(client, number=number, settings=settings)["one"]
+        one = post(client, number=number, settings=settings)["one"]
         assert (one["verdict"], one["direction"]) == (whole.verdict, whole.direction), line
         assert one["patchAfter"] == list(whole.outcome.operations if whole.outcome else ()), line
         rules = [each.rule for each in (whole.outcome.violations if whole.outcome else ())]
         assert [each["rule"] for each in one["findingsAfter"]] == rules, line
 
 
-def test_a_judgement_alone_would_be_another(client: Any):
-    """What the test above would miss if no pod were repaired again."""
+def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
+    """Without the repair the result differs, so the test above detects a missing repair."""
     alone = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot()).replay(read_decision(LINES[3]))
     assert alone.direction == "allowed -> denied"
-    assert ask(client, number=4, settings=OTHER_SCHEDULER)["one"]["verdict"] == "same"
+    assert post(client, number=4, settings=OTHER_SCHEDULER)["one"]["verdict"] == "same"
 
 
 @pytest.mark.parametrize("query", [{"endpoint": "validate"}, {"rule": ["*"]}, {"outcome": ["allowed"]}])
-def test_a_filter_does_not_hide_how_pods_are_repaired(tmp_path: Path, query: Any):
-    lines = _shuffled(60)
+def test_a_filter_does_not_hide_the_repair_of_a_pod(tmp_path: Path, query: Any):
+    lines = _shuffled_pairs(60)
     client = browse(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot())
     whole = [replayer.replay(read_decision(line)) for line in lines]
     wanted = ReplayRequest.model_validate(query).filter()
-    found = ask(client, settings=OTHER_SCHEDULER, **query)["many"]
+    found = post(client, settings=OTHER_SCHEDULER, **query)["many"]
     assert found["directions"] == Counter(
         [each.direction for each in whole if each.direction and wanted.admits(each.decision)]
     )
     assert found["verdicts"]["same"] > 0
 
 
-def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_time_of_a_replay_is_limited(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(replaying, "MAX_DECISIONS", 3)
-    found = ask(client, settings=["rules.card-count=warn"], split=4, user=["a b*"], since="2026-11-20")["many"]
+    found = post(client, settings=["rules.card-count=warn"], split=4, user=["a b*"], since="2026-11-20")["many"]
     assert (found["replayed"], found["complete"]) == (0, True)
     assert found["command"] == (
         "vgpu-webhook replay --set rules.card-count=warn --what-if split=4 --since 2026-11-20T00:00:00Z --user 'a b*' "
         + str(tmp_path / "audit.jsonl")
     )
-    found = ask(client)["many"]
+    found = post(client)["many"]
     assert (found["replayed"], found["complete"], found["until"]) == (3, False, LINES[2]["time"])
     monkeypatch.setattr(replaying, "MAX_SECONDS", -1.0)
-    assert ask(client)["many"]["replayed"] == 0
+    assert post(client)["many"]["replayed"] == 0
     page = client.post("/decisions/replay", data={})
     assert "run this command on the whole log" in page.text
 
 
 @pytest.mark.parametrize(
-    ("question", "status", "told"),
+    ("body", "status", "message"),
     [
         ({"settings": ["rules.nothing=warn"]}, 422, "no rule is called"),
         ({"settings": ["x"]}, 422, "write KEY=VALUE"),
@@ -193,20 +193,20 @@ def test_its_time_is_bounded(client: Any, tmp_path: Path, monkeypatch: pytest.Mo
         ({"limit": 1}, 400, "limit"),
     ],
 )
-def test_invalid_queries(client: Any, question: Any, status: int, told: str):
-    assert told in ask(client, status, **question)["message"]
+def test_an_invalid_request_is_refused_with_the_reason(client: Any, body: Any, status: int, message: str):
+    assert message in post(client, status, **body)["message"]
 
 
-def test_without_an_audit_log():
+def test_without_an_audit_log_there_is_nothing_to_replay():
     client = browse(None)
-    assert ask(client)["many"]["replayed"] == 0
-    assert "--audit-log FILE" in ask(client, 404, number=1)["message"]
+    assert post(client)["many"]["replayed"] == 0
+    assert "--audit-log FILE" in post(client, 404, number=1)["message"]
 
 
 # --- the pages --------------------------------------------------------------------------------------------------------
 
 
-def test_replay_this(client: Any):
+def test_the_page_of_a_decision_replays_it(client: Any):
     assert "Reviews the request again" in look(client, "/decisions/8").text
     assert "The same" in look(client, "/decisions/8?settings=").text
     page = look(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
@@ -216,7 +216,7 @@ def test_replay_this(client: Any):
     assert "write KEY=VALUE" in look(client, "/decisions/8?settings=x", 422).text
 
 
-def test_what_if(client: Any):
+def test_the_page_of_decisions_replays_those_that_match_its_filters(client: Any):
     listed = look(client, "/decisions?namespace=team-v*&outcome=denied&outcome=allowed&dryRun=false")
     hidden = [(each["name"], each["value"]) for each in listed.all("input") if each.get("type") == "hidden"]
     form = [pair for pair in hidden if pair != ("outcome", "allowed")] + [("outcome", "allowed")]
@@ -232,20 +232,20 @@ def test_what_if(client: Any):
         "outcome": ["denied", "allowed"],
         "dryRun": "false",
     }
-    answer = client.post("/decisions/replay", data=data)
-    page = Page(answer.text)
-    assert answer.status_code == 200
+    response = client.post("/decisions/replay", data=data)
+    page = Page(response.text)
+    assert response.status_code == 200
     assert "denied → allowed" in page.text
     (link,) = [link for link in page.links("/decisions/") if link.startswith("/decisions/8?")]
     assert "denied → allowed" in look(client, link).text
     assert client.get("/decisions/replay").status_code == 405
 
 
-def test_a_mistake_in_what_if_is_shown_beside_the_form_that_keeps_the_input(client: Any):
+def test_the_form_keeps_invalid_input_and_shows_the_problem(client: Any):
     data = {"settings": "rules.card-cuont=warn", "split": "4", "namespace": "team-v*"}
-    answer = client.post("/decisions/replay", data=data)
-    assert answer.status_code == 422
-    page = Page(answer.text)
+    response = client.post("/decisions/replay", data=data)
+    assert response.status_code == 422
+    page = Page(response.text)
     assert "Cannot be replayed." in page.text
     assert "card-cuont" in page.text[page.text.index("Cannot be replayed.") :]
     assert "rules.card-cuont=warn" in page.text[: page.text.index("Cannot be replayed.")]
@@ -258,13 +258,13 @@ def test_a_mistake_in_what_if_is_shown_beside_the_form_that_keeps_the_input(clie
     assert "no such key" in look(client, "/decisions/8?setings=x", 400).text
 
 
-def test_what_if_is_no_page_of_one_decision(client: Any):
-    answer = client.post("/decisions/replay", data={"number": "2"})
-    assert answer.status_code == 400
-    assert "/decisions/2" in answer.text
+def test_the_page_for_many_decisions_refuses_the_number_of_one(client: Any):
+    response = client.post("/decisions/replay", data={"number": "2"})
+    assert response.status_code == 400
+    assert "/decisions/2" in response.text
 
 
-def test_hostile_text_is_only_text(tmp_path: Path):
+def test_hostile_text_does_not_change_the_elements_of_a_page(tmp_path: Path):
     def shown(text: str) -> Page:
         names = dict.fromkeys(("id", "user", "namespace", "name"), text)
         finding = {"rule": text, "level": "warn", "path": text, "message": text}
@@ -275,8 +275,8 @@ def test_hostile_text_is_only_text(tmp_path: Path):
             client.post("/decisions/replay", data={"user": "*"}),
             *[client.get(f"/decisions/{n}?split=4") for n in (1, 2, 3)],
         ]
-        assert [answer.status_code for answer in answers] == [200] * 4
-        page = Page("".join([answer.text for answer in answers]))
+        assert [response.status_code for response in answers] == [200] * 4
+        page = Page("".join([response.text for response in answers]))
         assert "\u202e" not in page.text
         assert "\x1b" not in page.text
         return page

@@ -1,4 +1,4 @@
-"""What the operations `review` and `explain` answer is what the command answers, and within bounds."""
+"""The operations `review` and `explain` return what the command prints, within limits."""
 
 import json
 import subprocess
@@ -32,22 +32,22 @@ POD = {
 BAD = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-cores": 150}}}]}}
 
 
-def told_by_the_command(text: str, *options: str) -> list[dict]:
+def review_with_command(text: str, *options: str) -> list[dict]:
     command = [sys.executable, "-m", "webhook.cli.main", "review", "--sample", "-o", "json", *options, "-"]
     ran = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     assert ran.returncode in (0, 1), ran.stderr
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-def ask(client, operation: str, manifest: object, **more: object):
+def post(client, operation: str, manifest: object, **fields: object):
     text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-    return client.post(f"/api/v1/{operation}", json={"manifest": text, **more})
+    return client.post(f"/api/v1/{operation}", json={"manifest": text, **fields})
 
 
-def reviewed(client, manifest: object, **more: object) -> dict:
-    answer = ask(client, "review", manifest, **more)
-    assert answer.status_code == 200, answer.text
-    return answer.json
+def reviewed(client, manifest: object, **fields: object) -> dict:
+    response = post(client, "review", manifest, **fields)
+    assert response.status_code == 200, response.text
+    return response.json
 
 
 EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example().manifest for row in rows()]
@@ -55,8 +55,8 @@ EVERY_MANIFEST = [(SAMPLES / name).read_text() for name in PODS] + [row.example(
 
 @pytest.fixture(scope="module")
 def command_lines():
-    """What the command answers to each manifest."""
-    found = told_by_the_command("\n---\n".join(EVERY_MANIFEST), "--explain")
+    """What the command prints for each manifest."""
+    found = review_with_command("\n---\n".join(EVERY_MANIFEST), "--explain")
     assert len(found) == len(EVERY_MANIFEST)
     for finding in [finding for each in found for finding in each["findings"]]:
         for key in ("file", "document", "line", "column"):
@@ -64,7 +64,7 @@ def command_lines():
     return found
 
 
-def test_no_two_pods_get_one_id(client):
+def test_each_pod_gets_its_own_id(client):
     limits = "{limits: {volcano.sh/vgpu-number: 0}}"
     spec = f"{{containers: [{{name: main, resources: {limits}}}]}}"
     pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {spec}"
@@ -75,7 +75,7 @@ def test_no_two_pods_get_one_id(client):
     assert first == again
 
 
-def test_it_is_what_the_command_answers(client, command_lines):
+def test_reviews_are_what_the_command_prints(client, command_lines):
     outcomes = set()
     for start in range(0, len(EVERY_MANIFEST), review_api.MAX_DOCUMENTS):
         some = slice(start, start + review_api.MAX_DOCUMENTS)
@@ -87,15 +87,15 @@ def test_it_is_what_the_command_answers(client, command_lines):
     assert outcomes == {"denied", "mutated", "warned", "allowed"}
 
 
-def test_explanations_are_what_the_command_answers(client, command_lines):
+def test_explanations_are_what_the_command_prints(client, command_lines):
     shapes = 0
     for start in range(0, len(EVERY_MANIFEST), explain.MAX_DOCUMENTS):
         some = slice(start, start + explain.MAX_DOCUMENTS)
-        documents = ask(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
+        documents = post(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
         for wanted, found in zip(command_lines[some], documents, strict=True):
             assert [family["family"] for family in found["families"]] == [each["family"] for each in wanted["explain"]]
-            for said, family in zip(wanted["explain"], found["families"], strict=True):
-                for printed, shape in zip(said["shapes"], family["shapes"], strict=True):
+            for expected, family in zip(wanted["explain"], found["families"], strict=True):
+                for printed, shape in zip(expected["shapes"], family["shapes"], strict=True):
                     assert shape.keys() - printed.keys() == {"declared", "devices", "sentences", "drawing"}
                     assert {key: shape[key] for key in printed} == printed
                     shapes += 1
@@ -110,11 +110,11 @@ def test_patch_listing_and_object_agree(client):
         for marks, side in ((" -", pod), (" +", found["object"])):
             lines = [line["text"] for line in found["listing"] if line["mark"] in marks]
             assert yaml.safe_load("\n".join(lines)) == side
-        hanging = sorted(index for line in found["listing"] for index in line["findings"])
-        assert hanging == list(range(len(found["findings"])))
+        attached = sorted(index for line in found["listing"] for index in line["findings"])
+        assert attached == list(range(len(found["findings"])))
 
 
-def test_a_refusal_is_worded_as_kubectl_prints_it(client):
+def test_a_denial_has_the_message_that_kubectl_prints(client):
     (found,) = reviewed(client, BAD)["documents"]
     assert found["message"].startswith(
         'Error from server (Forbidden): error when creating "manifest.yaml": admission webhook "pods.vgpu-webhook.svc" '
@@ -126,7 +126,7 @@ def test_a_refusal_is_worded_as_kubectl_prints_it(client):
     assert reviewed(client, POD)["documents"][0]["message"] is None
 
 
-def test_a_recorded_review_is_taken_as_it_is(client):
+def test_a_recorded_review_keeps_its_operation_and_namespace(client):
     body = {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -148,7 +148,7 @@ def test_a_recorded_review_is_taken_as_it_is(client):
 
 
 @pytest.mark.parametrize("metadata,namespace", [({}, "team"), ({"namespace": "own"}, "own"), (None, "team")])
-def test_the_namespace_holds_where_the_manifest_names_none(client, metadata, namespace):
+def test_the_namespace_is_the_default_for_a_manifest_without_one(client, metadata, namespace):
     pod = {**POD, "metadata": metadata} if metadata is not None else {k: v for k, v in POD.items() if k != "metadata"}
     (found,) = reviewed(client, pod, namespace="team")["documents"]
     assert found["namespace"] == namespace
@@ -165,13 +165,13 @@ def test_the_namespace_holds_where_the_manifest_names_none(client, metadata, nam
         ({"apiVersion": "v1", "kind": "Service"}, "nothing to review: neither a pod nor a workload"),
     ],
 )
-def test_what_is_not_reviewed_is_named(client, raw, note):
+def test_a_note_explains_why_an_object_is_not_reviewed(client, raw, note):
     (found,) = reviewed(client, raw)["documents"]
     assert (found["allowed"], found["outcome"], found["findings"]) == (True, "untouched", [])
     assert found["note"].startswith(note)
 
 
-def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(client):
+def test_an_unknown_kind_is_reviewed_by_its_shape(client):
     (found,) = reviewed(client, {**BAD, "apiVersion": "example.org/v1", "kind": "Session"})["documents"]
     assert (found["allowed"], found["outcome"], found["podsRefused"]) == (True, "warned", ["cores-range"])
     assert found["note"].startswith("unknown kind Session of example.org: the webhook reviews its pods only; ")
@@ -190,7 +190,7 @@ def test_a_workload_shows_how_its_pods_will_change(client):
     assert "  schedulerName: volcano" in [line["text"] for line in pod["listing"] if line["mark"] == "+"]
 
 
-def test_settings_and_split_are_tried(client):
+def test_settings_and_split_apply_to_the_review(client):
     warned = reviewed(client, BAD, settings=["rules.cores-range=warn", "rules.fits-no-node=off"])["documents"][0]
     assert warned["allowed"]
     assert warned["warnings"]
@@ -217,32 +217,32 @@ def test_findings_have_the_lines_of_the_manifest(client):
     )
 
 
-def test_a_whole_policy_is_tried_before_the_settings(client):
+def test_settings_override_the_policy_of_the_request(client):
     policy = "rules: {cores-range: warn, fits-no-node: off}"
     assert reviewed(client, BAD, policy=policy)["documents"][0]["outcome"] in ("mutated", "warned")
     (found,) = reviewed(client, BAD, policy=policy, settings=["rules.cores-range=deny"])["documents"]
     assert [each["level"] for each in found["findings"] if each["rule"] == "cores-range"] == ["deny"]
-    answer = ask(client, "review", BAD, policy="rulse: {}")
-    assert (answer.status_code, "did you mean 'rules'" in answer.json["message"]) == (422, True)
+    response = post(client, "review", BAD, policy="rulse: {}")
+    assert (response.status_code, "did you mean 'rules'" in response.json["message"]) == (422, True)
 
 
-def test_a_gang_is_laid_out_on_the_nodes(client):
+def test_a_gang_is_placed_on_the_nodes(client):
     limits = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 70_000}
     pod = {"schedulerName": "volcano", "tolerations": [{"key": "volcano.sh/vgpu", "operator": "Exists"}]}
     template = {"spec": {**pod, "containers": [{"name": "main", "resources": {"limits": limits}}]}}
     task = {"name": "worker", "replicas": 12, "template": template}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
-    (found,) = ask(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
+    (found,) = post(client, "explain", {**job, "spec": {"minAvailable": 12, "tasks": [task]}}).json["documents"]
     assert (found["gang"]["placement"], found["gang"]["minimum"]) == ("never", 12)
     assert found["gang"]["tasks"] == [{"name": "worker", "pods": 12, "needed": 12, "placed": 6, "left": 6}]
     assert sum(each["pods"][0] * each["nodes"] for each in found["gang"]["nodes"]) == 6
-    (few,) = ask(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
+    (few,) = post(client, "explain", {**job, "spec": {"minAvailable": 2, "tasks": [task]}}).json["documents"]
     assert few["gang"]["placement"] == "fits"
-    assert ask(client, "explain", POD).json["documents"][0]["gang"] is None
+    assert post(client, "explain", POD).json["documents"][0]["gang"] is None
 
 
 @each_case(
-    "question,status,words",
+    "body,status,message",
     [
         ({}, 400, "manifest"),
         ({"manifest": 1}, 400, "manifest"),
@@ -259,13 +259,13 @@ def test_a_gang_is_laid_out_on_the_nodes(client):
     ],
 )
 @each_case("operation", ["review", "explain"])
-def test_a_bad_request_is_refused_with_the_reason(client, operation, question, status, words):
-    answer = client.post(f"/api/v1/{operation}", json=question)
-    assert answer.status_code == status
-    assert words in answer.json["message"]
+def test_a_bad_request_is_refused_with_the_reason(client, operation, body, status, message):
+    response = client.post(f"/api/v1/{operation}", json=body)
+    assert response.status_code == status
+    assert message in response.json["message"]
 
 
-def test_what_cannot_be_reviewed_does_not_hide_what_can(client):
+def test_an_invalid_document_does_not_hide_the_others(client):
     found = reviewed(client, "a: 1\n---\n- 1\n---\n" + json.dumps(POD) + "\n---\n" + json.dumps({**POD, "spec": []}))
     assert [each["place"] for each in found["documents"]] == ["the manifest: document 3"]
     assert [(each["place"], each["message"]) for each in found["problems"]] == [
@@ -275,59 +275,59 @@ def test_what_cannot_be_reviewed_does_not_hide_what_can(client):
     ]
 
 
-def test_only_so_many_documents_are_reviewed_and_explained(client):
+def test_the_number_of_documents_is_limited(client):
     text = "\n---\n".join([json.dumps(POD)] * 1000)
     found = reviewed(client, text)
     assert len(found["documents"]) == review_api.MAX_DOCUMENTS == 50
     (problem,) = found["problems"]
     assert problem["place"] == "the manifest: 1,000 documents"
     assert problem["message"].startswith("only the first 50 are reviewed here; `vgpu-webhook review FILE`")
-    told = ask(client, "explain", text).json
-    assert len(told["documents"]) == explain.MAX_DOCUMENTS == 10
-    assert told["moreDocuments"] == 40
+    explained = post(client, "explain", text).json
+    assert len(explained["documents"]) == explain.MAX_DOCUMENTS == 10
+    assert explained["moreDocuments"] == 40
 
 
-def test_only_so_many_pods_of_a_document_are_explained(client):
+def test_the_number_of_explained_pods_is_limited(client):
     task = {"replicas": 1, "template": {"spec": POD["spec"]}}
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "spec": {"tasks": [task] * 25}}
-    (told,) = ask(client, "explain", job).json["documents"]
-    assert len({family["pod"] for family in told["families"]}) == explain.MAX_PODS
-    assert told["morePods"] == 15
+    (explained,) = post(client, "explain", job).json["documents"]
+    assert len({family["pod"] for family in explained["families"]}) == explain.MAX_PODS
+    assert explained["morePods"] == 15
 
 
-def test_long_models_are_shortened():
+def test_long_names_of_cards_are_shortened():
     nodes = [vgpu_node(f"node-{at}", (10, 16_000, f"model-{at}-" + "m" * 100_000)) for at in range(20)]
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
-    answer = ask(client, "explain", POD)
-    (told,) = answer.json["documents"]
-    assert sum(len(family["shapes"]) for family in told["families"]) == 20
-    assert len(answer.data) < 200_000
+    response = post(client, "explain", POD)
+    (explained,) = response.json["documents"]
+    assert sum(len(family["shapes"]) for family in explained["families"]) == 20
+    assert len(response.data) < 200_000
     assert len(client.post("/", data={"manifest": json.dumps(POD)}).data) < 500_000
 
 
-def test_shapes_are_bounded_over_all_documents(client, monkeypatch):
+def test_the_number_of_shapes_is_limited_over_all_documents(client, monkeypatch):
     monkeypatch.setattr(explain, "MAX_SHAPES", 5)
-    told = ask(client, "explain", "\n---\n".join([json.dumps(POD)] * 3)).json
-    shapes = [len(family["shapes"]) for each in told["documents"] for family in each["families"]]
+    explained = post(client, "explain", "\n---\n".join([json.dumps(POD)] * 3)).json
+    shapes = [len(family["shapes"]) for each in explained["documents"] for family in each["families"]]
     assert shapes == [4, 1]
-    assert [family["more"] for each in told["documents"] for family in each["families"]] == [0, 3]
-    assert [each["morePods"] for each in told["documents"]] == [0, 0, 1]
+    assert [family["more"] for each in explained["documents"] for family in each["families"]] == [0, 3]
+    assert [each["morePods"] for each in explained["documents"]] == [0, 0, 1]
 
 
-@pytest.mark.parametrize("nodes,word", [(None, "unknown"), ([], "known")])
-def test_an_unknown_fleet_is_called_so(nodes, word):
+@pytest.mark.parametrize("nodes,fleet", [(None, "unknown"), ([], "known")])
+def test_an_explanation_states_whether_the_fleet_is_known(nodes, fleet):
     client = create_app(ConsoleState(Fixed(replace(sample_parts(), nodes=nodes)))).test_client()
-    told = ask(client, "explain", POD).json
-    assert told["fleet"] == word
-    assert all(family["shapes"] == [] for family in told["documents"][0]["families"])
+    explained = post(client, "explain", POD).json
+    assert explained["fleet"] == fleet
+    assert all(family["shapes"] == [] for family in explained["documents"][0]["families"])
 
 
-def test_declared_nodes_are_called_so():
+def test_declared_nodes_are_marked_as_declared():
     document = yaml.safe_load((SAMPLES / "policy.yaml").read_text()) or {}
     cards = {"name": "new", "cards": [{"type": "NVIDIA-A10", "memory": 24000, "count": 2}]}
     document["fleet"] = {"declared": [cards]}
     policy = parse_policy(document, "it")
     client = create_app(ConsoleState(Fixed(replace(sample_parts(policy), nodes=None)))).test_client()
-    told = ask(client, "explain", POD).json
-    assert told["fleet"] == "declared"
-    assert told["documents"][0]["families"][0]["shapes"][0]["declared"]
+    explained = post(client, "explain", POD).json
+    assert explained["fleet"] == "declared"
+    assert explained["documents"][0]["families"][0]["shapes"][0]["declared"]

@@ -1,4 +1,4 @@
-"""A console on a database that others fill: it shows what is there, and says what is wrong with it."""
+"""A console on a database that other processes fill shows new decisions and reports problems of the database."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from webhook.audit.store import DecisionStore
 LINES = [(line, decision) for line in sample.lines() if (decision := parse_decision(line)) is not None]
 
 
-def test_it_shows_what_is_added_meanwhile_and_keeps_it(tmp_path: Path):
+def test_decisions_that_are_added_later_are_shown_and_kept(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/decisions.db"
     client = browse(DecisionSource(DecisionStore(database=Database.at(url))))
     assert "makes the tables when it starts" in ask(client, status=503)["message"]
@@ -29,7 +29,7 @@ def test_it_shows_what_is_added_meanwhile_and_keeps_it(tmp_path: Path):
     assert ask(again, "/1")["id"] == LINES[0][1].id
 
 
-def test_a_database_that_is_away_is_named_without_its_password():
+def test_an_unreachable_database_is_named_without_its_password():
     database = Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")
     client = browse(DecisionSource(DecisionStore(database=database)))
     message = ask(client, status=503)["message"]
