@@ -1,4 +1,4 @@
-"""Many small cases in one test: a test of pytest costs more than most of the cases, and each process collects all tests."""
+"""Many small cases in one test, since pytest takes longer to collect and set up a test than to run most of the cases."""
 
 import functools
 import inspect
@@ -12,11 +12,11 @@ Case = tuple[str, tuple[Any, ...]]
 
 
 def check_each(check: Test, cases: Iterable[Case]) -> None:
-    """Check all cases, each with a label and its values.
+    """Check all cases, each with a label and values.
 
     Raises:
-        ExceptionGroup: what the cases that fail raised, with their labels as notes. A case that is skipped fails, too: a skip
-            would end the test, and no later case would be checked.
+        ExceptionGroup: the exceptions of the failed cases, with their labels as notes. A skipped case fails, too, because a
+            skip would end the test before the later cases.
     """
     failed: list[Exception] = []
     for label, values in cases:
@@ -32,20 +32,20 @@ def check_each(check: Test, cases: Iterable[Case]) -> None:
 
 
 def each_case(names: str | tuple[str, ...], cases: Iterable[Any], ids: Any = None) -> Callable[[Test], Test]:
-    """As `pytest.mark.parametrize`, but makes one test; its fixtures are shared by all cases."""
+    """Like `pytest.mark.parametrize`, but as one test; all cases share its fixtures."""
     keys = [name.strip() for name in (names.split(",") if isinstance(names, str) else names)]
-    listed = list(cases)
-    assert listed
-    labels = map(ids or repr, listed) if ids is None or callable(ids) else ids
-    known = [
+    case_list = list(cases)
+    assert case_list
+    labels = map(ids or repr, case_list) if ids is None or callable(ids) else ids
+    labelled = [
         (str(label)[:200], (case,) if len(keys) == 1 else tuple(case))
-        for label, case in zip(labels, listed, strict=True)
+        for label, case in zip(labels, case_list, strict=True)
     ]
 
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
-            check_each(lambda *values: test(**fixtures, **dict(zip(keys, values, strict=True))), known)
+            check_each(lambda *values: test(**fixtures, **dict(zip(keys, values, strict=True))), labelled)
 
         signature = inspect.signature(test)
         fixtures = [parameter for name, parameter in signature.parameters.items() if name not in keys]

@@ -1,8 +1,8 @@
-"""How many examples a property test tries."""
+"""The number of examples of a property test."""
 
 from hypothesis import settings
 
 
 def examples(number: int) -> settings:
-    """So many in the profile `ci`, ten times as many in `nightly`."""
+    """Settings with this number of examples in the profile `ci`, and ten times the number in `nightly`."""
     return settings(max_examples=number * settings.default.max_examples // 100)

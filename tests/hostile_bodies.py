@@ -1,4 +1,4 @@
-"""Bodies made to be slow: each as near to a limit as it can be, or beyond it."""
+"""Request bodies that are slow to review: each is just below a limit, or beyond it."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,8 +13,8 @@ from webhook.wire.codec import MAX_MARKS, MAX_MARKS_IN_DOUBT
 
 VGPU = {names.VGPU_NUMBER: "1"}
 PERCENT = VGPU | {names.VGPU_MEMORY_PERCENTAGE: "50"}
-ROOM = 4096  # for what stands around the part that is repeated
-WORDS = 40_000  # that one annotation can hold
+ROOM = 4096  # for the JSON around the repeated part
+WORDS = 40_000  # that fit in one annotation
 MARKS = (b",", b":", b"{", b"[")
 MOST_MARKS = MAX_MARKS - 1000
 MOST_MARKS_IN_DOUBT = MAX_MARKS_IN_DOUBT - 1000
@@ -24,7 +24,7 @@ Body = Callable[[], bytes]
 
 
 def bodies() -> Iterator[tuple[str, Body]]:
-    """Each with what it tries; a body is built when it is needed."""
+    """Pairs of a description and a function that builds the body."""
     yield from _pods()
     yield from _workloads()
     yield from _json()
@@ -34,13 +34,13 @@ def _pods() -> Iterator[tuple[str, Body]]:
     many = MAX_ENTRIES - 10
     words = ",".join(f"w{number:x}" for number in range(WORDS))
     for limits in (VGPU, PERCENT, {names.VGPU_MEMORY: "9999999"}, {names.VGPU_NUMBER: "x" * 60}):
-        yield f"as many containers as are reviewed, {limits}"[:78], partial(_alike, MAX_CONTAINERS, limits)
+        yield f"as many containers as are reviewed, {limits}"[:78], partial(_equal_containers, MAX_CONTAINERS, limits)
     for key in (names.USE_GPUTYPE, names.NOUSE_GPUTYPE, names.USE_GPUUUID, names.NOUSE_GPUUUID):
         yield f"{WORDS} words in {key}", partial(pod, *containers(1, PERCENT), annotations={key: words})
     mounts = [{"mountPath": "/a/../b/./c//d"}] * (many // MAX_CONTAINERS - 4)
     yield "mounts in all containers", lambda: pod(*containers(MAX_CONTAINERS, PERCENT, volumeMounts=mounts))
     for name in ("CUDA_X", names.NVIDIA_VISIBLE_DEVICES):
-        yield f"variables {name}", partial(_alike, 1, VGPU, env=[{"name": name, "value": "none"}] * many)
+        yield f"variables {name}", partial(_equal_containers, 1, VGPU, env=[{"name": name, "value": "none"}] * many)
     yield (
         "volumes",
         lambda: pod(*containers(1, VGPU), volumes=[{"name": "v", "hostPath": {"path": "/a/../b/./c"}}] * many),
@@ -79,7 +79,7 @@ def _workloads() -> Iterator[tuple[str, Body]]:
 
 
 def _json() -> Iterator[tuple[str, Body]]:
-    fill = MAX_BODY - ROOM
+    capacity = MAX_BODY - ROOM
     for name, character in {
         "ASCII": b"x",
         "emoji": "\U0001f600".encode(),
@@ -87,8 +87,8 @@ def _json() -> Iterator[tuple[str, Body]]:
         "Go's escapes": b"\\u003c",
         "escapes of surrogates": b"\\ud83d\\ude00",
     }.items():
-        yield f"a string of {name}", partial(_string, character, fill, b'"')
-        yield f"a string of {name}, spelled oddly", partial(_string, character, fill, b'" ')
+        yield f"a string of {name}", partial(_string, character, capacity, b'"')
+        yield f"a string of {name}, encoded unusually", partial(_string, character, capacity, b'" ')
     deep = b"[" * 240 + b"]" * 240
     for name, value in (
         ("empty objects", b"{}"),
@@ -101,11 +101,11 @@ def _json() -> Iterator[tuple[str, Body]]:
     ):
         marks = 1 + sum(map(value.count, MARKS))
         most, few = MOST_MARKS // marks, MOST_MARKS_IN_DOUBT // marks
-        yield f"as many {name} as are read", partial(_list, value, most, b"]")
-        yield f"{name}, spelled oddly", partial(_list, value, few, b" ]")
-        yield f"as many {name} as a body holds", partial(_list, value, fill // (len(value) + 1), b"]")
+        yield f"as many {name} as are parsed", partial(_list, value, most, b"]")
+        yield f"{name}, encoded unusually", partial(_list, value, few, b" ]")
+        yield f"as many {name} as fit in a body", partial(_list, value, capacity // (len(value) + 1), b"]")
     for most, end in ((MOST_MARKS // 2, b"}"), (MOST_MARKS_IN_DOUBT // 2, b" }"), (400_000, b"}")):
-        yield f"{most} keys{', spelled oddly' if end == b' }' else ''}", partial(_keys, most, end)
+        yield f"{most} keys{', encoded unusually' if end == b' }' else ''}", partial(_keys, most, end)
     yield "many keys beside the pod's own", lambda: review({f"a{number}": 1 for number in range(MOST_MARKS // 2)})
 
 
@@ -116,12 +116,12 @@ def containers(number: int, limits: dict[str, Any], **more: Any) -> list[dict[st
     return [{"name": f"c{index}", "resources": {"limits": limits}, **more} for index in range(number)]
 
 
-def template(*found: dict[str, Any]) -> dict[str, Any]:
-    return {"spec": {"containers": list(found)}}
+def template(*container_list: dict[str, Any]) -> dict[str, Any]:
+    return {"spec": {"containers": list(container_list)}}
 
 
 def hard_template(variant: int) -> dict[str, Any]:
-    """Eight containers that nearly fill any node, in so many variants that no two templates are equal."""
+    """Eight containers that nearly fill any node; templates with different variants are different."""
     return template(
         *(
             {
@@ -151,8 +151,10 @@ def review(raw: Any, group: str = "", kind: str = "Pod") -> bytes:
     return body
 
 
-def pod(*found: dict[str, Any], annotations: dict[str, str] | None = None, **spec: Any) -> bytes:
-    return review({"metadata": {"annotations": annotations or {}}, "spec": {"containers": list(found), **spec}})
+def pod(*container_list: dict[str, Any], annotations: dict[str, str] | None = None, **spec: Any) -> bytes:
+    return review(
+        {"metadata": {"annotations": annotations or {}}, "spec": {"containers": list(container_list), **spec}}
+    )
 
 
 def vcjob(templates: Any) -> bytes:
@@ -161,13 +163,13 @@ def vcjob(templates: Any) -> bytes:
 
 
 def with_value(value: bytes) -> bytes:
-    """A device pod that holds a value where no rule looks."""
+    """A device pod with a value in a field that no rule reads."""
     body = pod({"name": "c", "resources": {"limits": VGPU}, "args": ["VALUE"]}).replace(b'"VALUE"', value)
     assert len(body) <= MAX_BODY, len(body)
     return body
 
 
-def _alike(number: int, limits: dict[str, Any], **more: Any) -> bytes:
+def _equal_containers(number: int, limits: dict[str, Any], **more: Any) -> bytes:
     return pod(*containers(number, limits, **more))
 
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, from the distribution's package: in a folder and on a port of its own, with a password."""
+"""A PostgreSQL server for tests, from the distribution's package, with its own folder, port and password."""
 
 import os
 import shutil
@@ -16,13 +16,13 @@ import pytest
 from tests.server.program import free_port, until
 
 USER, PASSWORD = "shipper", "p@ss:w0rd/%41"
-REQUIRED = "VGPU_WEBHOOK_POSTGRES"  # "required": a test must not do without
+REQUIRED = "VGPU_WEBHOOK_POSTGRES"  # "required": tests fail without PostgreSQL
 BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 _FAST = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", "shared_buffers=64MB"]
 
 
 class Postgres:
-    """A server, which is started, killed and started again."""
+    """A server that can be killed and started again."""
 
     def __init__(self) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="vgpu-webhook-postgres-"))
@@ -35,7 +35,7 @@ class Postgres:
         if os.getuid() == 0:  # the server refuses to run as root
             for path in (self._folder, password):
                 shutil.chown(path, "postgres")
-        made = [
+        options = [
             "-D",
             self._data,
             "-U",
@@ -48,7 +48,7 @@ class Postgres:
             "UTF8",
             "--locale=C.UTF-8",
         ]
-        subprocess.run(self._as_user("initdb", *made, "--no-sync", "-N"), check=True, capture_output=True, cwd="/")
+        subprocess.run(self._as_user("initdb", *options, "--no-sync", "-N"), check=True, capture_output=True, cwd="/")
         self.start()
 
     def _as_user(self, program: str, *arguments: object) -> list[str]:
@@ -56,13 +56,15 @@ class Postgres:
         return [*user, str(self._binaries / program), *map(str, arguments)]
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
-        place = ["-D", self._data, "-k", self._folder, "-p", self.port]
+        """Start the server, and wait until it accepts connections."""
+        options = ["-D", self._data, "-k", self._folder, "-p", self.port]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(self._as_user("postgres", *place, *_FAST), stderr=log, stdout=log, cwd="/")
-        until(self._answers, 120)
+            self._process = subprocess.Popen(
+                self._as_user("postgres", *options, *_FAST), stderr=log, stdout=log, cwd="/"
+            )
+        until(self._accepts_connections, 120)
 
-    def _answers(self) -> bool:
+    def _accepts_connections(self) -> bool:
         try:
             self.execute("SELECT 1")
         except psycopg.OperationalError:
@@ -76,11 +78,11 @@ class Postgres:
         assert self._process is not None
         children = self._signal(signal.SIGKILL)
         self._process.wait()
-        until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))  # they hold the shared memory
+        until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))  # they use the shared memory
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop all its processes for a while; the kernel still accepts connections and acknowledges what they send."""
+        """Pause all processes; the kernel still accepts connections and acknowledges data."""
         self._signal(signal.SIGSTOP)
         try:
             yield
@@ -88,23 +90,23 @@ class Postgres:
             self._signal(signal.SIGCONT)
 
     def _signal(self, number: int) -> list[int]:
-        """Send a signal to the server and to all processes that serve a connection; returns these."""
+        """Send a signal to the server and to all processes that serve a connection; returns the latter."""
         assert self._process is not None
-        spelled = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
-        children = [*map(int, spelled)]
+        text = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
+        children = [*map(int, text)]
         for process in (self._process.pid, *children):
             os.kill(process, number)
         return children
 
     def close(self) -> None:
-        """Stop it, and delete its files."""
+        """Stop the server, and delete its files."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait()
         shutil.rmtree(self._folder)
 
     def url(self, database: str = "postgres", user: str = USER, password: str = PASSWORD) -> str:
-        """Where a database is."""
+        """The URL of a database."""
         return f"postgresql://{user}:{quote(password, safe='')}@127.0.0.1:{self.port}/{database}"
 
     def execute(self, statement: str, database: str = "postgres") -> None:
@@ -113,16 +115,16 @@ class Postgres:
             db.execute(statement.encode())
 
     def make(self, database: str) -> str:
-        """An empty database; returns its URL."""
+        """Create an empty database, and return its URL."""
         self.execute(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
         self.execute(f"CREATE DATABASE {database}")
         return self.url(database)
 
 
 def start_postgres() -> Postgres:
-    """A server; without the package, the test is skipped, unless the package is required."""
+    """Start a server. Without the package the test is skipped, or fails if PostgreSQL is required."""
     if not BINARIES:
         if os.environ.get(REQUIRED) == "required":
-            pytest.fail(f"there is no PostgreSQL, but {REQUIRED}=required")
+            pytest.fail(f"PostgreSQL is not installed, but {REQUIRED}=required")
         pytest.skip("needs PostgreSQL: apt-get install postgresql")
     return Postgres()

@@ -1,4 +1,4 @@
-"""Settings and requests as the pipeline takes them, and the recorded reviews. What is sent as bytes: `server/reviews.py`."""
+"""Settings and requests for the pipeline, and the recorded reviews. `server/reviews.py` has requests as bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -14,28 +14,27 @@ from webhook.wire.models import Request
 
 DATA = Path(__file__).parent / "data"
 RECORDED = sorted((DATA / "reviews").glob("*.json"))
-assert RECORDED, "tests that loop over no review could not fail"
+assert RECORDED, "without reviews the tests that loop over them cannot fail"
 CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
 ALL_FAMILIES = ("every-family", "npu-core")  # fleets that have nodes of all families together
 
 
 def nodes_in(*fleets: str, config: DeviceConfig = CONFIG) -> list[Node]:
-    """The nodes of some files in tests/data/fleets."""
+    """The nodes of files in tests/data/fleets."""
     return [node for name in fleets for node in load_nodes(DATA / "fleets" / f"{name}.yaml", config)]
 
 
 def snapshot(*fleets: str, config: DeviceConfig = CONFIG, **policy: Any) -> Snapshot:
-    """The settings with the nodes of some files; without a file no node is known."""
+    """The settings with the nodes of files; without files the nodes are unknown."""
     nodes = nodes_in(*fleets, config=config) if fleets else None
     return SnapshotInputs(config, parse_policy(policy, "the test's policy"), nodes).snapshot()
 
 
 def request(raw: Any, old: Any = None, **fields: Any) -> Request:
-    """A request to create an object, or to change it."""
+    """A request to create an object, or to update it if there is an old one."""
     operation = "CREATE" if old is None else "UPDATE"
-    said = raw if isinstance(raw, dict) else {}
-    group = str(said.get("apiVersion", "v1")).rpartition("/")[0]
-    usual = Request(
-        "u-1", API_VERSION, operation, group, said.get("kind", "Pod"), "", "default", "", "alice", False, raw, old
-    )
-    return usual._replace(**fields)
+    manifest = raw if isinstance(raw, dict) else {}
+    group = str(manifest.get("apiVersion", "v1")).rpartition("/")[0]
+    kind = manifest.get("kind", "Pod")
+    default = Request("u-1", API_VERSION, operation, group, kind, "", "default", "", "alice", False, raw, old)
+    return default._replace(**fields)

@@ -28,7 +28,7 @@ hostile = st.sampled_from(
 
 @st.composite
 def mangled(draw, documents):
-    """A document in which one place holds something else."""
+    """A document with another value in one place."""
     document = copy.deepcopy(draw(documents))
     here = document
     while True:
@@ -44,7 +44,7 @@ def mangled(draw, documents):
 
 @st.composite
 def quantities(draw):
-    """Text of every Kubernetes form."""
+    """Quantities in every form of Kubernetes, as text."""
     sign = draw(st.sampled_from(["", "+", "-"]))
     digits = draw(st.from_regex(r"[0-9]{1,9}(\.[0-9]{0,9})?|\.[0-9]{1,9}", fullmatch=True))
     exponent = st.from_regex(r"[eE][+-]?[0-9]{1,2}", fullmatch=True)
@@ -55,7 +55,7 @@ anything_as_quantity = (
     quantities() | st.text(max_size=80) | json_values | st.floats() | st.integers() | st.text("0123456789.eEkKi+-")
 )
 
-# --- labels, and what pods demand of them ---------------------------------------------------------------------------
+# --- labels and node selectors --------------------------------------------------------------------------------------
 
 LABELS = ("zone", "size")
 NODE_NAMES = tuple(f"n{i}" for i in range(8))
@@ -89,11 +89,11 @@ terms = st.fixed_dictionaries(
 
 
 def affinity(found):
-    """Required node affinity with such terms."""
+    """Required node affinity with these terms."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
 
 
-# What a pod's spec demands of its node, as the API server lets it through.
+# The node selector and affinity of a pod's spec, which the API server accepts.
 selectors = st.fixed_dictionaries(
     {}, optional={"nodeSelector": labels, "affinity": st.lists(terms, min_size=1, max_size=3).map(affinity)}
 )
@@ -120,7 +120,7 @@ resources = st.one_of(
 
 @st.composite
 def containers(draw):
-    """A container with limits and requests, one of them perhaps missing."""
+    """A container with limits, requests, both or none."""
     container = {"name": draw(st.sampled_from(["main", "side", ""]))}
     parts = {"limits": draw(st.none() | resources), "requests": draw(st.none() | resources)}
     if present := {part: value for part, value in parts.items() if value is not None}:
@@ -146,7 +146,7 @@ pod_labels = st.fixed_dictionaries(
 
 @st.composite
 def pods(draw):
-    """A pod with the fields that this project reads, as the API server would send it."""
+    """A pod with the fields that this project reads, as the API server sends it."""
     spec = {"containers": draw(st.lists(containers(), min_size=1, max_size=4))}
     if init := draw(st.lists(containers(), max_size=2)):
         spec["initContainers"] = init
@@ -180,14 +180,14 @@ mig_cards = st.builds(
 
 @st.composite
 def nodes_of(draw, cards, largest=4):
-    """The cards of a node: some kinds, some of them several times, as one object each."""
+    """The cards of a node, of up to two kinds; equal cards are one object."""
     kinds = draw(st.lists(cards, min_size=1, max_size=2))
     return draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=largest))
 
 
 @st.composite
 def full_nodes(draw):
-    """Cards and needs that leave nothing over: some placement exists, since the node was built around one."""
+    """Cards and needs that fill them completely: the cards are built from a placement."""
     number = draw(st.integers(2, 4))
     wanted, shares = [], [[] for _ in range(number)]
     for _ in range(draw(st.integers(2, 4))):
@@ -215,12 +215,12 @@ TYPES = ("NVIDIA-Tesla T4", "NVIDIA-NVIDIA A100-SXM4-80GB", "NVIDIA-Tesla V100-S
 
 
 def register(cards, mode="hami-core", split=10, prefix="GPU"):
-    """The annotation of a node with cards of such (type, memory)."""
+    """The annotation of a node with cards (type, memory)."""
     return "".join(f"{prefix}-{i},{split},{memory},{kind},true,{mode}:" for i, (kind, memory) in enumerate(cards))
 
 
 def node_json(name, text, **offers):
-    """A Node as the API server gives it; it offers the three hard-coded names unless told otherwise."""
+    """A Node as the API server returns it; `offers` changes the amounts of the three hard-coded names, and None removes one."""
     offered = {names.VGPU_NUMBER: "100", names.VGPU_MEMORY: "1000k", names.VGPU_CORES: "1k"}
     offered.update({key: value for key, value in offers.get("offers", {}).items() if value is not None})
     dropped = {key for key, value in offers.get("offers", {}).items() if value is None}
@@ -238,7 +238,7 @@ cards_of_a_node = st.lists(st.tuples(st.sampled_from(TYPES), st.sampled_from([15
 
 @st.composite
 def fleets(draw):
-    """Nodes as JSON, many of them alike."""
+    """Nodes as JSON, many of them equal."""
     models = draw(
         st.lists(st.tuples(cards_of_a_node, st.sampled_from(["hami-core", "mig", "mps"])), min_size=1, max_size=4)
     )
@@ -250,21 +250,21 @@ def fleets(draw):
 
 
 def device_node(name, annotations=None, labels=None, capacity=None, allocatable=None):
-    """A Node as the API server gives it; it offers its capacity unless told otherwise."""
+    """A Node as the API server returns it; by default its capacity is allocatable."""
     metadata = {"name": name, "annotations": annotations or {}, "labels": labels or {}}
     offered = capacity if allocatable is None else allocatable
     return {"metadata": metadata, "status": {"capacity": capacity or {}, "allocatable": offered or {}}}
 
 
 def gpushare_node(name, cards, memory, unhealthy=None, **more):
-    """A node with so many cards, which have so much memory together."""
+    """A node with a number of cards and their total memory."""
     annotations = {} if unhealthy is None else {names.GPU_UNHEALTHY_IDS: unhealthy}
     capacity = {names.GPUSHARE_NUMBER: str(cards), names.GPUSHARE_MEMORY: str(memory)}
     return device_node(name, annotations, capacity=capacity, **more)
 
 
 def register_npus(npus):
-    """The annotation of a node with NPUs of such (split, memory, cores)."""
+    """The annotation of a node with NPUs (split, memory, cores)."""
     return json.dumps(
         [
             {"id": f"NPU-{i}", "index": i, "count": split, "devmem": memory, "devcore": cores, "health": True}
@@ -274,7 +274,7 @@ def register_npus(npus):
 
 
 def ascend_node(name, npus, chip="Ascend910B3", offered=None, mode=None, **more):
-    """A node with such NPUs; mode is the text of the annotation that shares them in software."""
+    """A node with NPUs (split, memory, cores); mode is the annotation that shares them in software."""
     annotations = {names.NODE_ASCEND_REGISTER_PREFIX + chip: register_npus(npus)}
     if mode is not None:
         annotations[names.NODE_VNPU_HAMI_CORE] = mode
@@ -283,7 +283,7 @@ def ascend_node(name, npus, chip="Ascend910B3", offered=None, mode=None, **more)
 
 
 def mindcluster_node(name, cores, server_type=None, labels=None):
-    """A node that offers so many AI cores."""
+    """A node that offers a number of AI cores."""
     known = dict(labels or {})
     if server_type is not None:
         known[names.NODE_SERVER_TYPE] = server_type
@@ -321,7 +321,7 @@ node_models = {
 
 @st.composite
 def mixed_fleets(draw, families=tuple(node_models)):
-    """Nodes of some families as JSON, with labels, many of them alike."""
+    """Nodes of some families as JSON, with labels, many of them equal."""
     models = draw(st.lists(st.one_of([node_models[family] for family in families]), min_size=1, max_size=4))
     found = [draw(st.sampled_from(models))(name) for name in NODE_NAMES[: draw(st.integers(1, 6))]]
     for node in found:

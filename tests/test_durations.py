@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations are parsed and formatted."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ from webhook.durations import format_duration, parse_duration
         ("1w", 604800),
     ],
 )
-def test_amounts_with_units_and_bare_seconds(text: str, seconds: float):
+def test_amounts_with_units_and_bare_seconds_are_parsed(text: str, seconds: float):
     assert parse_duration(text) == timedelta(seconds=seconds)
 
 
@@ -30,12 +30,12 @@ def test_a_duration_is_written_with_its_largest_whole_unit(text: str):
     assert format_duration(parse_duration(text)) == text
 
 
-def test_what_is_too_long():
+def test_a_duration_that_is_too_long_is_refused():
     with pytest.raises(ValueError, match="is too long a duration"):
         parse_duration("999999999w")
 
 
 @pytest.mark.parametrize("text", ["", "h", "1y", "1h30", "-1s", "1 h", "nan", "inf", "1e3", "٣s", "9999999999s"])
-def test_what_is_no_duration(text: str):
+def test_an_invalid_duration_is_refused(text: str):
     with pytest.raises(ValueError, match="is not a duration; write seconds"):
         parse_duration(text)

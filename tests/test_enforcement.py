@@ -1,4 +1,4 @@
-"""A policy that does not enforce: pods pass unchanged, and what is recorded is what enforcing would have done."""
+"""A policy that does not enforce admits pods unchanged, and records what enforcing would do."""
 
 import json
 from pathlib import Path
@@ -38,105 +38,106 @@ def deployment(template: dict[str, Any]) -> Request:
     return request(raw, group="apps", kind="Deployment")
 
 
-def both(asked: Request, used: Snapshot) -> tuple[Outcome, Outcome]:
-    """What each endpoint answers, the second one about what the first one left."""
-    repaired = mutate(asked, used)
-    return repaired, validate(asked._replace(object=dict(repaired.object)) if repaired.touched else asked, used)
+def review_at_both_endpoints(admission_request: Request, settings: Snapshot) -> tuple[Outcome, Outcome]:
+    """The outcomes of both endpoints; /validate gets the object as /mutate returns it."""
+    repaired = mutate(admission_request, settings)
+    mutated = admission_request._replace(object=dict(repaired.object)) if repaired.touched else admission_request
+    return repaired, validate(mutated, settings)
 
 
-def observes(asked: Request) -> None:
-    """Compare all three: the records are the same, what the API server gets is not."""
-    enforced = both(asked, ENFORCING)
-    for used in (WARNING, AUDITING):
-        for outcome, wanted in zip(both(asked, used), enforced, strict=True):
+def check_observed(admission_request: Request) -> None:
+    """Compare the three settings: the records are equal, and only enforcing changes or refuses a pod."""
+    enforced = review_at_both_endpoints(admission_request, ENFORCING)
+    for settings in (WARNING, AUDITING):
+        for outcome, expected in zip(review_at_both_endpoints(admission_request, settings), enforced, strict=True):
             assert outcome.allowed
-            assert outcome.violations == wanted.violations
-            assert (outcome.mutations, outcome.operations) == (wanted.mutations, wanted.operations)
-            assert outcome.object == (asked.object or {})
-            answer = outcome.answer()
-            assert (answer.allowed, list(answer.operations)) == (True, [])
-            assert (outcome.word == "would-be-denied") is bool(wanted.denials)
-            assert used is WARNING or not answer.warnings
-            assert all(len(text.encode()) <= MAX_WARNING and "\n" not in text for text in answer.warnings)
+            assert outcome.violations == expected.violations
+            assert (outcome.mutations, outcome.operations) == (expected.mutations, expected.operations)
+            assert outcome.object == (admission_request.object or {})
+            response = outcome.answer()
+            assert (response.allowed, list(response.operations)) == (True, [])
+            assert (outcome.word == "would-be-denied") is bool(expected.denials)
+            assert settings is WARNING or not response.warnings
+            assert all(len(text.encode()) <= MAX_WARNING and "\n" not in text for text in response.warnings)
 
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
-def test_what_is_recorded_is_what_enforcing_would_have_done(file: Path):
-    asked = codec.decode(file.read_bytes())
-    observes(asked)
+def test_the_record_equals_that_of_enforcing(file: Path):
+    admission_request = codec.decode(file.read_bytes())
+    check_observed(admission_request)
 
 
 @given(strategies.pods())
-def test_any_pod_is_judged_as_it_would_be_after_its_repairs(raw: dict[str, Any]):
-    observes(request(raw))
+def test_any_pod_is_reviewed_after_its_repairs(raw: dict[str, Any]):
+    check_observed(request(raw))
 
 
-def test_a_pod_that_repairs_would_save_would_not_be_refused():
-    asked = recorded("percentage-only")
-    assert not validate(asked, ENFORCING).allowed  # it was not sent to /mutate
-    assert validate(asked, AUDITING).denials == []
+def test_a_pod_that_repairs_make_valid_is_not_reported_as_refused():
+    admission_request = recorded("percentage-only")
+    assert not validate(admission_request, ENFORCING).allowed  # it is not sent to /mutate
+    assert validate(admission_request, AUDITING).denials == []
 
 
-def test_warn_lists_what_would_be_repaired_and_refused():
-    repaired, judged = both(request(pod(number=9, cores=150)), WARNING)
+def test_warn_lists_repairs_and_refusals():
+    repaired, validated = review_at_both_endpoints(request(pod(number=9, cores=150)), WARNING)
     assert repaired.warnings == [
         'scheduler-name: would be repaired: spec.schedulerName becomes "volcano"',
         f"toleration: would be repaired: spec.tolerations gets {TOLERATION}",
     ]
-    assert [text.partition(" container")[0] for text in judged.warnings] == [
+    assert [text.partition(" container")[0] for text in validated.warnings] == [
         "cores-range: would be refused:",
         "card-count: would be refused:",
     ]
-    assert judged.word == "would-be-denied"
+    assert validated.word == "would-be-denied"
     assert repaired.word == "would-be-mutated"
 
 
-def test_warn_words_a_repair_as_its_notice():
-    (told,) = [text for text in mutate(request(pod(number=1, memory=10**6)), WARNING).warnings if "above" in text]
-    assert told.startswith(
+def test_warn_reports_a_repair_with_the_text_of_its_notice():
+    (warning,) = [text for text in mutate(request(pod(number=1, memory=10**6)), WARNING).warnings if "above" in text]
+    assert warning.startswith(
         'memory-above-card: would be repaired: container "train": volcano.sh/vgpu-memory 1000000 is above'
     )
 
 
 def test_warn_warns_the_author_of_a_workload():
     outcome = validate(deployment(pod(memory=3000, cores=150)), WARNING)
-    told = outcome.warnings
+    warnings = outcome.warnings
     assert any(
-        text.startswith("default-number: would be repaired: spec.template: spec.containers[0].") for text in told
+        text.startswith("default-number: would be repaired: spec.template: spec.containers[0].") for text in warnings
     )
-    assert any(text.startswith("cores-range: spec.template: container") for text in told)  # a warning as ever
+    assert any(text.startswith("cores-range: spec.template: container") for text in warnings)  # as with enforcement
     assert outcome.word == "warned"
 
 
-def test_audit_gives_the_author_of_a_workload_no_warning():
+def test_audit_does_not_warn_the_author_of_a_workload():
     outcome = validate(deployment(pod(number=9)), AUDITING)
     assert (outcome.warnings, outcome.word) == ([], "allowed")
-    assert {v.level for v in outcome.violations} == {Level.WARN}  # as `workloads: warn` has it
+    assert {v.level for v in outcome.violations} == {Level.WARN}  # the default is `workloads: warn`
 
 
-def test_a_workload_that_would_be_denied():
-    for enforcement, told in (("warn", "would be refused: spec.template"), ("audit", "")):
+def test_a_workload_that_enforcing_denies_is_admitted():
+    for enforcement, warning in (("warn", "would be refused: spec.template"), ("audit", "")):
         outcome = validate(deployment(pod(number=9)), snapshot("mixed", enforcement=enforcement, workloads="deny"))
         assert (outcome.allowed, outcome.word) == (True, "would-be-denied")
-        assert told in "".join(outcome.warnings)
-        assert bool(told) is bool(outcome.warnings)
+        assert warning in "".join(outcome.warnings)
+        assert bool(warning) is bool(outcome.warnings)
 
 
 @pytest.mark.parametrize("name", ["gpu-pod1.ephemeral", "forged-assignment", "gpu-pod1.update"])
-def test_updates_and_ephemeral_containers(name: str):
-    observes(recorded(name))
+def test_updates_and_ephemeral_containers_are_observed(name: str):
+    check_observed(recorded(name))
 
 
 def test_the_last_entry_that_matches_decides():
     entries = [
         {"match": ["team-*"], "enforcement": "enforce"},
-        {"match": ["team-b"], "rules": {"card-count": "warn"}},  # without a word on enforcement: as everywhere
+        {"match": ["team-b"], "rules": {"card-count": "warn"}},  # without enforcement: the global one
         {"match": ["kube-*"], "exempt": True, "enforcement": "enforce"},
         {"match": ["lab"], "enforcement": "warn"},
     ]
-    used = snapshot("mixed", enforcement="audit", namespaces=entries)
+    settings = snapshot("mixed", enforcement="audit", namespaces=entries)
     words = {
-        name: review(request(pod(number=9), namespace=name), used).word
+        name: review(request(pod(number=9), namespace=name), settings).word
         for name in ("team-a", "team-b", "kube-system", "lab", "other")
     }
     assert words == {
@@ -148,25 +149,25 @@ def test_the_last_entry_that_matches_decides():
     }
 
 
-def test_an_autoscaled_fleet_softens_first():
-    used = snapshot("mixed", enforcement="warn", fleet={"autoscaled": True})
-    outcome = validate(request(pod(number=9)), used)
+def test_an_autoscaled_fleet_softens_a_denial_before_the_enforcement_does():
+    settings = snapshot("mixed", enforcement="warn", fleet={"autoscaled": True})
+    outcome = validate(request(pod(number=9)), settings)
     assert [text.partition(" container")[0] for text in outcome.warnings] == ["card-count:"]
     assert outcome.word == "warned"
 
 
-def test_the_api_servers_audit_log_has_it():
-    asked = recorded("cores-over-100")
-    repaired, judged = both(asked, AUDITING)
+def test_the_audit_annotations_have_the_observed_outcome():
+    admission_request = recorded("cores-over-100")
+    repaired, validated = review_at_both_endpoints(admission_request, AUDITING)
     assert repaired.answer().audit["outcome"] == "would-be-mutated"
-    assert judged.answer().audit["outcome"] == "would-be-denied"
-    assert "cores-range" in judged.answer().audit["rules"]
+    assert validated.answer().audit["outcome"] == "would-be-denied"
+    assert "cores-range" in validated.answer().audit["rules"]
 
 
-def test_the_answer_has_neither_patch_nor_refusal():
-    asked = recorded("cores-over-100")
-    for outcome in both(asked, AUDITING):
-        response = json.loads(codec.encode(asked, outcome.answer()))["response"]
+def test_the_response_has_neither_patch_nor_refusal():
+    admission_request = recorded("cores-over-100")
+    for outcome in review_at_both_endpoints(admission_request, AUDITING):
+        response = json.loads(codec.encode(admission_request, outcome.answer()))["response"]
         assert response["allowed"] is True
         assert response.keys() <= {"uid", "allowed", "auditAnnotations"}
 
@@ -179,5 +180,5 @@ def test_the_answer_has_neither_patch_nor_refusal():
         (Enforcement.AUDIT, ("audit", "audit", "audit")),
     ],
 )
-def test_the_level_at_which_a_finding_takes_effect(enforcement: Enforcement, softened: tuple[str, ...]):
+def test_enforcement_softens_the_level_of_a_finding(enforcement: Enforcement, softened: tuple[str, ...]):
     assert tuple(map(enforcement.soften, (Level.DENY, Level.WARN, Level.AUDIT))) == softened

@@ -1,4 +1,4 @@
-"""What the core loads, and names that occur once. `make check` enforces the import layers."""
+"""The modules that the core loads, and names that are unique. `make check` enforces the import layers."""
 
 import ast
 import json
@@ -42,7 +42,7 @@ OUTSIDE_THE_CORE = {
 
 @pytest.mark.parametrize("module", ["webhook.review", "webhook.wire.codec", "webhook.rules.registry"])
 def test_the_core_loads_nothing_from_outside(module: str):
-    """In a fresh interpreter: import-linter reads import statements, this also sees indirect imports."""
+    """Runs in a new interpreter. Import-linter only reads import statements; this test also finds indirect imports."""
     script = f"import json, sys; import {module}; print(json.dumps(sorted(sys.modules)))"
     output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     loaded = set(json.loads(output))
@@ -50,7 +50,7 @@ def test_the_core_loads_nothing_from_outside(module: str):
     assert loaded & OUTSIDE_THE_CORE == set()
 
 
-def test_names_under_volcano_sh_are_spelled_in_one_module():
+def test_names_under_volcano_sh_are_in_one_module():
     others = [file for file in PACKAGE.rglob("*.py") if file != PACKAGE / "names.py"]
     assert {str(file): found for file in others if (found := names_under("volcano.sh/", file))} == {}
 

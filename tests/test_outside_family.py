@@ -1,4 +1,4 @@
-"""A device family of another vendor, added as webhook/devices/family.py tells: reviews, pages and commands work with it."""
+"""A device family of another vendor, added as webhook/devices/family.py describes, works in reviews, pages and commands."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ BOARDS = "example.com/boards"
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class BoardShape(NodeShape):
-    """Nodes with equally many boards."""
+    """Nodes with the same number of boards."""
 
     boards: int
 
@@ -65,14 +65,14 @@ def judge_pod(pod, fleet):
 
 @dataclass(frozen=True, slots=True)
 class BoardSlices:
-    """What a pod gets."""
+    """The boards of a pod."""
 
     boards: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoardExplanation(ShapeExplanation):
-    """What nodes with boards give."""
+    """The explanation for nodes with boards."""
 
     boards: int
 
@@ -109,8 +109,8 @@ class BoardExplainer(ShapeExplainer):
         return f"the node has {never.most}"
 
     def draw(self, slices, note):
-        given = range(slices.boards) if slices else ()
-        return draw(self.shape, Usage(dict.fromkeys(given, (DrawnPart("", 0, label="board"),)), note=note))
+        assigned = range(slices.boards) if slices else ()
+        return draw(self.shape, Usage(dict.fromkeys(assigned, (DrawnPart("", 0, label="board"),)), note=note))
 
 
 def draw(shape, usage=UNUSED):
@@ -152,40 +152,40 @@ def pod(boards):
 @pytest.fixture
 def files(tmp_path):
     """A device config, a fleet of two kinds of nodes, and a function that writes a pod."""
-    config, fleet, wish = (tmp_path / name for name in ("config.yaml", "fleet.json", "pod.json"))
+    config, fleet, manifest = (tmp_path / name for name in ("config.yaml", "fleet.json", "pod.json"))
     config.write_text("nvidia: {}")
     fleet.write_text(to_json({"kind": "List", "items": [node("small", 2), node("large", 4), node("large-2", 4)]}))
 
     def write(boards):
-        wish.write_text(to_json(pod(boards)))
-        return ["--device-config", str(config), "--fleet", str(fleet), str(wish)]
+        manifest.write_text(to_json(pod(boards)))
+        return ["--device-config", str(config), "--fleet", str(fleet), str(manifest)]
 
     return write
 
 
-def run(capsys, *arguments):
+def run_command(capsys, *arguments):
     return main(arguments), capsys.readouterr().out
 
 
-def test_a_review_repairs_and_admits_what_fits(files, capsys):
-    code, out = run(capsys, "review", *files(3))
+def test_a_review_repairs_and_admits_a_pod_that_fits(files, capsys):
+    code, out = run_command(capsys, "review", *files(3))
     assert (code, "scheduler-name" in out) == (0, True)
 
 
-def test_a_review_refuses_what_no_node_has(files, capsys):
-    code, out = run(capsys, "review", *files(5))
+def test_a_review_refuses_a_pod_that_fits_on_no_node(files, capsys):
+    code, out = run_command(capsys, "review", *files(5))
     assert code == 1
     assert (
         'card-count: container "main" requests example.com/boards 5, but the largest node (large) has 4 boards' in out
     )
 
 
-def test_it_is_explained(files, capsys):
-    _, out = run(capsys, "review", "--explain", *files(3))
+def test_the_placement_is_explained(files, capsys):
+    _, out = run_command(capsys, "review", "--explain", *files(3))
     assert "boards nodes\n    never   small: 2 boards\n            number of cards: the node has 2\n" in out
     assert "    fits    large, large-2: 4 boards\n            the pod gets 3 boards\n" in out
     assert "→ with example.com/boards 2 or less it fits" in out
-    _, out = run(capsys, "review", "--explain", "-o", "json", *files(3))
+    _, out = run_command(capsys, "review", "--explain", "-o", "json", *files(3))
     shape = json.loads(out)["explain"][0]["shapes"][0]
     assert (shape["names"], shape["boards"], shape["placement"]) == (["small"], 2, "never")
 
@@ -198,7 +198,7 @@ def client(files):
     return create_app(ConsoleState(Fixed(inputs))).test_client()
 
 
-def test_the_fleet_page_shows_it(client):
+def test_the_fleet_page_shows_the_boards(client):
     (found,) = client.get("/api/v1/fleet?family=boards").json["families"]
     assert (found["family"], found["nodes"], found["devices"]) == ("boards", 3, 10)
     assert found["shapes"][0]["offered"] == {BOARDS: 4}
@@ -207,7 +207,7 @@ def test_the_fleet_page_shows_it(client):
     assert "board 3" in page
 
 
-def test_the_playground_explains_it(client):
+def test_the_playground_explains_the_placement(client):
     found = client.post("/api/v1/explain", json={"manifest": to_json(pod(3))}).json
     (explained,) = found["documents"][0]["families"]
     assert [shape["placement"] for shape in explained["shapes"]] == ["never", "fits"]
@@ -216,6 +216,6 @@ def test_the_playground_explains_it(client):
     assert "board 3" in page
 
 
-def test_the_doctor_works_with_it(capsys):
-    code, out = run(capsys, "doctor", "--from", "tests/data/cluster-healthy")
+def test_the_doctor_works_with_the_family(capsys):
+    code, out = run_command(capsys, "doctor", "--from", "tests/data/cluster-healthy")
     assert (code, "broken" in out) == (0, False)

@@ -1,4 +1,4 @@
-"""The operator's policy: its defaults are a contract, and a mistake is told with its place."""
+"""The operator's policy: its defaults are a contract, and an error has a path."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.rules.base import Level, MemoryAboveCard, MixedCards, Toleration
 from webhook.settings.snapshot import default_device_config
 
-# The contract: what stands here is what an empty file means.
+# The contract: an empty file means these values.
 CONTRACT = {
     "schedulerName": "volcano",
     "schedulerNames": ["volcano"],
@@ -35,8 +35,8 @@ CONTRACT = {
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
 }
 
-# Every setting, otherwise.
-OTHERWISE = {
+# Every setting, with a value that is not the default.
+NOT_DEFAULT = {
     "schedulerName": "b",
     "schedulerNames": ["a", "b"],
     "toleration": {"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute"},
@@ -64,7 +64,7 @@ def kinds(path: object = "spec.template", **fields: object) -> dict[str, object]
     return {"workloadKinds": [entry | fields]}
 
 
-# An unknown key, its path, and the key that is meant.
+# An unknown key, its path, and the suggested key.
 MISSPELT = [
     ({"schedulrName": 1}, "schedulrName", "schedulerName"),
     ({"scheduler_name": 1}, "scheduler_name", "schedulerName"),
@@ -82,7 +82,7 @@ MISSPELT = [
      "fleet.declared.0.cards.0.splits", "split"),
 ]  # fmt: skip
 
-# A wrong value, and how the message begins.
+# A wrong value, and the start of the message.
 WRONG = [
     ({"rules": {"card-cuont": "deny"}}, "rules: no rule is called 'card-cuont'; did you mean 'card-count'?"),
     ({"rules": {"zzz": "deny"}}, "rules: no rule is called 'zzz'; `vgpu-webhook rules` lists them"),
@@ -156,9 +156,9 @@ def parse(document):
 
 
 def refusal(document):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as raised:
         parse(document)
-    return str(caught.value)
+    return str(raised.value)
 
 
 @each_case("document", [None, {}, CONTRACT, *({key: value} for key, value in CONTRACT.items())])
@@ -168,8 +168,8 @@ def test_the_defaults_are_the_contract(document):
     assert policy.digest == default_policy().digest
 
 
-def test_every_setting_arrives():
-    policy = parse(OTHERWISE)
+def test_every_setting_is_read():
+    policy = parse(NOT_DEFAULT)
     settings = policy.settings
     assert (settings.scheduler_name, settings.scheduler_names) == ("b", ("a", "b"))
     assert settings.toleration == Toleration("k", "Equal", "v", "NoExecute")
@@ -188,23 +188,23 @@ def test_every_setting_arrives():
     assert policy.digest != default_policy().digest
 
 
-def test_no_toleration():
+def test_the_toleration_can_be_null():
     assert parse({"toleration": None}).settings.toleration is None
 
 
 @pytest.mark.parametrize("word", ["off", False])
-def test_a_bare_off_which_yaml_reads_as_false(word):
+def test_a_bare_off_that_yaml_reads_as_false_is_off(word):
     policy = parse({"workloads": word, "rules": {"card-count": word}})
     assert policy.settings.workloads is Level.OFF
     assert policy.levels.of("x").levels["card-count"] is Level.OFF
 
 
 @each_case("document, path, hint", MISSPELT)
-def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_right_key(document, path, hint):
+def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_key(document, path, hint):
     assert refusal(document) == f"the file: {path}: no such key; did you mean {hint!r}?"
 
 
-def test_an_unknown_key_like_no_other_gets_the_list():
+def test_an_unknown_key_without_a_similar_one_lists_all_keys():
     assert refusal({"target": {"zzz": 1}}) == "the file: target.zzz: no such key; there are devicePlugin, volcano"
 
 
@@ -213,7 +213,7 @@ def test_a_wrong_value_is_refused_with_its_path(document, start):
     assert refusal(document).startswith(f"the file: {start}")
 
 
-def test_declared_shapes():
+def test_declared_shapes_are_read():
     geometries = (Geometry("g", (Instance("1g", 9728, 7),)),)
     vgpu = VgpuConfig(mig_models=(MigModels(("A100",), geometries),), memory_factor=2)
     config = replace(default_device_config(), vgpu=vgpu)

@@ -1,4 +1,4 @@
-"""Random JSON, sent to the server and given to the command: a verdict, or a reason why there is none; never a crash."""
+"""Random JSON for the server and the command: the result is a verdict or an error message, never a crash."""
 
 import json
 import os
@@ -35,55 +35,62 @@ def admission():
 
 
 def review_of(pod):
-    """A pod as the API server asks about it."""
+    """A review of a pod as the API server sends it."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
-    asked = {"uid": "uid", "kind": kind, "operation": "CREATE", "namespace": "a", "userInfo": {}, "object": pod}
-    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    admission_request = {
+        "uid": "uid",
+        "kind": kind,
+        "operation": "CREATE",
+        "namespace": "a",
+        "userInfo": {},
+        "object": pod,
+    }
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission_request}
 
 
 reviews = mangled(st.sampled_from(RECORDED)) | mangled(pods()).map(review_of)
 
 
 def check(admission, path, body):
-    """A verdict with the uid echoed, or a Status that says why there is none."""
-    code, answer = admission.answer(path, body, client_verified=False)
-    answer = orjson.loads(answer)
+    """Check that the response is a verdict with the same uid, or a Status with a message."""
+    code, response = admission.answer(path, body, client_verified=False)
+    response = orjson.loads(response)
     if code == 200:
         request = orjson.loads(body)["request"]
-        assert answer["response"]["uid"] == request["uid"]
-        assert isinstance(answer["response"]["allowed"], bool)
+        assert response["response"]["uid"] == request["uid"]
+        assert isinstance(response["response"]["allowed"], bool)
     else:
         assert code == 400
-        assert answer["kind"] == "Status"
-        assert answer["message"]
-        assert "response" not in answer
+        assert response["kind"] == "Status"
+        assert response["message"]
+        assert "response" not in response
 
 
 @given(review=reviews, path=st.sampled_from(sorted(ENDPOINTS)))
-def test_a_mangled_review_gets_a_verdict_or_a_reason(admission, review, path):
+def test_a_mangled_review_gets_a_verdict_or_an_error(admission, review, path):
     check(admission, path, json.dumps(review).encode())
 
 
 @given(document=json_values | st.dictionaries(st.sampled_from(["apiVersion", "kind", "request"]), json_values))
-def test_json_that_is_no_review_gets_no_verdict(admission, document):
-    code, answer = admission.answer("/validate", json.dumps(document).encode(), client_verified=False)
+def test_json_that_is_not_a_review_gets_no_verdict(admission, document):
+    code, response = admission.answer("/validate", json.dumps(document).encode(), client_verified=False)
     assert code == 400
-    assert b"allowed" not in answer
+    assert b"allowed" not in response
 
 
 @given(body=st.binary(max_size=200))
-def test_bytes_get_no_verdict(admission, body):
-    code, answer = admission.answer("/mutate", body, client_verified=False)
+def test_random_bytes_get_no_verdict(admission, body):
+    code, response = admission.answer("/mutate", body, client_verified=False)
     assert code == 400
-    assert b'"allowed"' not in answer
+    assert b'"allowed"' not in response
 
 
 @given(document=reviews | pods() | json_values, output=st.sampled_from(["text", "json", "yaml", "patch"]))
-def test_the_command_ends_with_a_code(tmp_path_factory, document, output):
+def test_the_command_exits_with_a_documented_code(tmp_path_factory, document, output):
     path = tmp_path_factory.getbasetemp() / "document.json"
     path.write_text(json.dumps(document))
     arguments = ["review", "--fleet", str(FLEET), "--device-config", str(CONFIG), "-o", output, str(path)]
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as complaints:
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()) as stderr:
         code = main(arguments)
     assert code in (0, 1, 2)
-    assert (code == 2) == bool(complaints.getvalue())
+    assert (code == 2) == bool(stderr.getvalue())

@@ -1,4 +1,4 @@
-"""Each repair, switched off: a validation answers for pods that cannot run without it, or Volcano alone copes."""
+"""A repair that is off: a validation reports pods that cannot run without it, or the pods run anyway."""
 
 from dataclasses import replace
 from typing import Any
@@ -16,23 +16,23 @@ from webhook.review import Snapshot, mutate, review
 from webhook.rules.registry import MUTATIONS
 
 
-def sized(**limits: Any) -> dict[str, Any]:
+def sized_pod(**limits: Any) -> dict[str, Any]:
     return pod(number=1, memory=3000, cores=10, **limits)
 
 
-REQUESTED = sized()
+REQUESTED = sized_pod()
 REQUESTED["spec"]["containers"][0]["resources"] = {
     "requests": REQUESTED["spec"]["containers"][0]["resources"]["limits"]
 }
-ASCEND = sized()
+ASCEND = sized_pod()
 ASCEND["spec"]["containers"][0]["resources"]["limits"] = {
     "huawei.com/Ascend910B3": "1",
     "huawei.com/Ascend910B3-memory": "5000",
 }
-OTHER = sized()
+OTHER = sized_pod()
 OTHER["spec"]["containers"].append({"name": "log", "image": "i"})
 
-# A pod that the repair would change, and the rules that answer when it is off; none where the pod runs all the same.
+# A pod that the repair changes, and the rules that report it if the repair is off; none if the pod runs anyway.
 SWITCHED_OFF = {
     "limits-from-requests": (REQUESTED, {"limits-missing"}),
     "default-number": (pod(memory=3000, cores=10), {"count-missing"}),
@@ -40,17 +40,17 @@ SWITCHED_OFF = {
     "default-memory": (pod(number=1, cores=10), set()),  # a whole card's memory
     "default-cores": (pod(number=1, memory=3000), set()),  # no limit of cores
     "memory-above-card": (pod(number=1, memory=10**6, cores=10), {"memory-above-card"}),
-    "ascend-memory-template": (ASCEND, set()),  # the scheduler rounds up by itself
-    "scheduler-name": (sized(), {"foreign-scheduler"}),
-    "toleration": (sized(), {"toleration-missing"}),
-    "hide-devices": (OTHER, set()),  # as without `overwriteEnv: true`
+    "ascend-memory-template": (ASCEND, set()),  # the scheduler itself rounds up
+    "scheduler-name": (sized_pod(), {"foreign-scheduler"}),
+    "toleration": (sized_pod(), {"toleration-missing"}),
+    "hide-devices": (OTHER, set()),  # same as without `overwriteEnv: true`
 }
 
 
-def using(**policy: Any) -> Snapshot:
+def settings_with(**policy: Any) -> Snapshot:
     vgpu = replace(CONFIG.vgpu, default_number=1, default_memory=2000, default_cores=20, overwrite_env=True)
-    made = snapshot(*ALL_FAMILIES, **policy)
-    return replace(made, config=replace(made.config, vgpu=vgpu))
+    base = snapshot(*ALL_FAMILIES, **policy)
+    return replace(base, config=replace(base.config, vgpu=vgpu))
 
 
 def test_every_repair_is_listed():
@@ -59,43 +59,45 @@ def test_every_repair_is_listed():
 
 @each_case("rule", SWITCHED_OFF)
 @each_case("enforcement", ["enforce", "audit"])
-def test_a_repair_that_is_off(rule: str, enforcement: str):
-    raw, answers = SWITCHED_OFF[rule]
-    usual = review(request(raw), using())
-    assert rule in usual.mutations, "the pod needs it"
-    assert usual.denials == []
-    off = review(request(raw), using(repairs={rule: "off"}, enforcement=enforcement))
+def test_a_check_reports_a_pod_whose_repair_is_off(rule: str, enforcement: str):
+    raw, rules = SWITCHED_OFF[rule]
+    repaired = review(request(raw), settings_with())
+    assert rule in repaired.mutations, "the pod needs the repair"
+    assert repaired.denials == []
+    off = review(request(raw), settings_with(repairs={rule: "off"}, enforcement=enforcement))
     assert rule not in off.mutations
-    assert {violation.rule for violation in off.violations} - {v.rule for v in usual.violations} == answers
+    assert {violation.rule for violation in off.violations} - {v.rule for v in repaired.violations} == rules
 
 
-def test_off_in_some_namespaces():
+def test_a_repair_can_be_off_in_some_namespaces():
     entries = [
         {"match": ["a*"], "repairs": {"toleration": "off"}},
         {"match": ["ab"], "repairs": {"scheduler-name": "off", "toleration": "on"}},
     ]
-    used = using(repairs={"scheduler-name": False}, namespaces=entries)
+    settings = settings_with(repairs={"scheduler-name": False}, namespaces=entries)
 
-    def made(namespace: str) -> set[str]:
-        return {"scheduler-name", "toleration"} & set(mutate(request(sized(), namespace=namespace), used).mutations)
+    def repairs_in(namespace: str) -> set[str]:
+        return {"scheduler-name", "toleration"} & set(
+            mutate(request(sized_pod(), namespace=namespace), settings).mutations
+        )
 
-    assert made("b") == {"toleration"}
-    assert made("a") == set()
-    assert made("ab") == {"toleration"}
+    assert repairs_in("b") == {"toleration"}
+    assert repairs_in("a") == set()
+    assert repairs_in("ab") == {"toleration"}
 
 
-def test_policy_check_knows_the_answer_to_each_repair():
-    answered = {rule: answer for rule, (_, answers) in SWITCHED_OFF.items() for answer in answers}
-    assert answered == CHECKS_OF_REPAIRS
+def test_policy_check_has_the_check_of_each_repair():
+    check_of_repair = {rule: check for rule, (_, checks) in SWITCHED_OFF.items() for check in checks}
+    assert check_of_repair == CHECKS_OF_REPAIRS
 
 
 @pytest.mark.parametrize("kind", PARTIAL_KINDS, ids=kind_id)
-def test_a_part_of_a_pod_lacks_nothing(kind: WorkloadKind):
-    """What repairs would add to it, its controller may add."""
-    used = using(repairs={"toleration": "off", "scheduler-name": "off"})
+def test_a_partial_pod_is_not_reported_if_repairs_are_off(kind: WorkloadKind):
+    """Its controller can add what a repair adds to a pod."""
+    settings = settings_with(repairs={"toleration": "off", "scheduler-name": "off"})
 
     def reviewed(kind: WorkloadKind) -> Outcome:
-        return review(request(workload(kind, [sized()]), group=kind.group, kind=kind.kind), used)
+        return review(request(workload(kind, [sized_pod()]), group=kind.group, kind=kind.kind), settings)
 
     deployment = reviewed(WORKLOAD_KINDS["apps", "Deployment"])
     assert {violation.rule for violation in deployment.violations} == {"toleration-missing", "foreign-scheduler"}

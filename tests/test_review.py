@@ -1,4 +1,4 @@
-"""Properties of the whole pipeline, whatever comes in."""
+"""Properties of the whole pipeline for random pods and fleets."""
 
 import json
 from dataclasses import replace
@@ -43,7 +43,7 @@ extras = st.dictionaries(st.sampled_from(["x-new", "affinity", "overhead"]), str
 
 @st.composite
 def pods_with_extras(draw):
-    """Pods with fields that this project does not know, in every place where it edits, and tolerations and env."""
+    """Pods with unknown fields in every place that mutations edit, and with tolerations and env."""
     pod = draw(strategies.pods())
     pod.update(draw(extras))
     pod["spec"].update(draw(extras))
@@ -63,30 +63,30 @@ def pods_with_extras(draw):
 
 
 @given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_the_patch_makes_the_api_server_repeat_the_mutation(pod: dict[str, Any], settings_: Snapshot):
+def test_the_patch_repeats_the_mutation(pod: dict[str, Any], settings: Snapshot):
     before = orjson.dumps(pod)
-    outcome = mutate(request(pod), settings_)
+    outcome = mutate(request(pod), settings)
     assert jsonpatch.apply_patch(json.loads(before), list(outcome.operations)) == outcome.object
-    assert orjson.dumps(pod) == before, "the request's own object is never touched"
+    assert orjson.dumps(pod) == before, "the object of the request is never changed"
     assert bool(outcome.operations) == bool(outcome.mutations)
 
 
 @given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_a_second_mutation_changes_nothing(pod: dict[str, Any], settings_: Snapshot):
-    once = mutate(request(pod), settings_)
-    twice = mutate(request(dict(once.object)), settings_)
+def test_a_second_mutation_changes_nothing(pod: dict[str, Any], settings: Snapshot):
+    once = mutate(request(pod), settings)
+    twice = mutate(request(dict(once.object)), settings)
     assert twice.operations == ()
     assert twice.notices == ()
 
 
 @given(pods_with_extras(), st.sampled_from(SNAPSHOTS))
-def test_what_is_not_known_stays_bit_for_bit(pod: dict[str, Any], settings_: Snapshot):
-    after = mutate(request(pod), settings_).object
+def test_unknown_fields_are_never_changed(pod: dict[str, Any], settings: Snapshot):
+    after = mutate(request(pod), settings).object
     assert orjson.dumps(_unknown(after)) == orjson.dumps(_unknown(pod))
 
 
 def _unknown(pod: Any) -> Any:
-    """A pod without what mutations may write; the order of keys counts."""
+    """A pod without the fields that mutations write; the order of keys counts."""
     spec = {key: value for key, value in pod["spec"].items() if key not in ("schedulerName", "tolerations")}
     for kind in ("containers", "initContainers"):
         if kind in spec:
@@ -100,7 +100,7 @@ _EXISTS = {"operator": "Exists", "effect": "NoSchedule"}
 
 # --- verdicts -------------------------------------------------------------------------------------------------------
 
-wishes = st.fixed_dictionaries(
+valid_limits = st.fixed_dictionaries(
     {},
     optional={
         names.VGPU_NUMBER: st.integers(1, 4).map(str),
@@ -113,10 +113,10 @@ wishes = st.fixed_dictionaries(
 schedulers = st.sampled_from([None, "", "default-scheduler", "volcano"])
 
 
-@given(wishes, st.sampled_from(["limits", "requests"]), schedulers)
-def test_a_valid_request_is_admitted_after_mutation(wish: dict[str, str], part: str, scheduler: str | None):
-    """At most four cards of a node, which the largest cards of the fleet are, too: whatever is lowered still fits."""
-    pod = {"spec": {"containers": [{"name": "c", "resources": {part: wish}}]}}
+@given(valid_limits, st.sampled_from(["limits", "requests"]), schedulers)
+def test_a_valid_request_is_admitted_after_mutation(limits: dict[str, str], part: str, scheduler: str | None):
+    """The largest cards of the fleet are on a node with four cards, so lowered requests still fit."""
+    pod = {"spec": {"containers": [{"name": "c", "resources": {part: limits}}]}}
     if scheduler is not None:
         pod["spec"]["schedulerName"] = scheduler
     outcome = review(request(pod), USUAL)
@@ -126,12 +126,12 @@ def test_a_valid_request_is_admitted_after_mutation(wish: dict[str, str], part: 
 
 @given(strategies.pods(), strategies.fleets() | strategies.mixed_fleets())
 def test_one_more_node_never_makes_a_placeable_pod_impossible(pod: dict[str, Any], raw: list[dict[str, Any]]):
-    """Judged on the same, mutated pod: what a percentage becomes may well change with the fleet.
+    """Both fleets review the same mutated pod, because the memory of a percentage depends on the fleet.
 
-    And without what it demands of its node: where no node has it all are asked, until one comes that has it.
+    The pod has no node selector, because a selector that matches no node is ignored until a node matches it.
     """
-    for demanded in ("nodeSelector", "affinity"):
-        pod["spec"].pop(demanded, None)
+    for field in ("nodeSelector", "affinity"):
+        pod["spec"].pop(field, None)
     nodes = [node for node in (read_node(item, CONFIG) for item in raw) if node]
     policy = parse_policy({"memoryAboveCard": "deny"}, "the test's policy")
     fewer, more = (SnapshotInputs(CONFIG, policy, some).snapshot() for some in (nodes[:-1], nodes))
@@ -159,13 +159,13 @@ DECLARED = [
 ]
 
 
-@pytest.mark.parametrize("wish", [pytest.param(wish, id=family) for family, wish in IMPOSSIBLE.items()])
-def test_an_unknown_fleet_never_denies(wish: dict[str, str]):
+@pytest.mark.parametrize("limits", [pytest.param(limits, id=family) for family, limits in IMPOSSIBLE.items()])
+def test_an_unknown_fleet_never_denies_a_pod(limits: dict[str, str]):
     pod = {
         "metadata": {"labels": {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}},
         "spec": {
             "nodeSelector": {"zone": "moon"},
-            "containers": [{"name": "c", "resources": {"limits": wish, "requests": wish}}],
+            "containers": [{"name": "c", "resources": {"limits": limits, "requests": limits}}],
         },
     }
     assert not review(request(pod), EVERY_FAMILY).allowed
@@ -175,12 +175,12 @@ def test_an_unknown_fleet_never_denies(wish: dict[str, str]):
 
 
 @st.composite
-def right_wishes(draw):
-    """A pod that requests what the fleet with every family has."""
+def valid_pods(draw):
+    """A pod that fits on the fleet with every family."""
     chip, most = draw(st.sampled_from([("huawei.com/Ascend910B3", 8), ("huawei.com/Ascend310P", 2)]))
     number = draw(st.integers(1, most))
     memory = {f"{chip}-memory": draw(st.sampled_from(["1", "3k", "12289", "21527"]))} if number == 1 else {}
-    wish, labels = draw(
+    limits, labels = draw(
         st.sampled_from(
             [
                 ({names.GPUSHARE_NUMBER: draw(st.integers(1, 3).map(str))}, {}),
@@ -193,18 +193,18 @@ def right_wishes(draw):
             ]
         )
     )
-    containers = [{"name": "c", "resources": {draw(st.sampled_from(["limits", "requests"])): wish}}]
+    containers = [{"name": "c", "resources": {draw(st.sampled_from(["limits", "requests"])): limits}}]
     return {"metadata": {"labels": labels}, "spec": {"containers": containers, **draw(strategies.selectors)}}
 
 
-@given(right_wishes())
+@given(valid_pods())
 def test_a_valid_request_for_other_devices_is_admitted_after_mutation(pod: dict[str, Any]):
     outcome = review(request(pod), EVERY_FAMILY)
     assert outcome.allowed, outcome.message()
     assert {violation.rule for violation in outcome.violations} <= {"node-selector-unmatched"}
 
 
-# --- what is whose business -----------------------------------------------------------------------------------------
+# --- objects that are not reviewed -----------------------------------------------------------------------------------
 
 PRIVILEGED = {
     "metadata": {"annotations": {names.USE_GPUTYPE: "H100"}},
@@ -235,10 +235,10 @@ PRIVILEGED = {
         {"namespace": "kube-system"},
     ],
 )
-def test_what_no_rule_names_is_allowed_untouched(changes: dict[str, Any]):
+def test_an_object_that_no_rule_reviews_is_allowed_unchanged(changes: dict[str, Any]):
     settings = snapshot("mixed", namespaces=[{"match": ["kube-*"], "exempt": True}])
-    for half in (mutate, validate, review):
-        outcome = half(request(PRIVILEGED, **changes), settings)
+    for endpoint in (mutate, validate, review):
+        outcome = endpoint(request(PRIVILEGED, **changes), settings)
         assert (outcome.touched, outcome.allowed, outcome.operations) == (False, True, ())
         assert outcome.answer().audit is None
 
@@ -280,7 +280,7 @@ def crowded() -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    "wish",
+    "limits",
     [
         {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: "{}", names.VGPU_CORES: "1"},
         {names.GPUSHARE_MEMORY: "{}"},
@@ -292,11 +292,9 @@ def crowded() -> Snapshot:
 )
 @pytest.mark.parametrize("number", [1, 16, MAX_CONTAINERS])
 @pytest.mark.parametrize("mode", ["hami-core", "x"])
-def test_a_pod_made_to_be_expensive_is_answered_at_once(
-    crowded: Snapshot, wish: dict[str, str], number: int, mode: str
-):
-    """Many containers that all request something else, and demands on the node as long as they are read."""
-    limits = [{name: amount.format(1000 + i) for name, amount in wish.items()} for i in range(number)]
+def test_an_expensive_pod_is_reviewed_quickly(crowded: Snapshot, limits: dict[str, str], number: int, mode: str):
+    """Many containers with different requests, and a node affinity of the maximum size."""
+    amounts = [{name: amount.format(1000 + i) for name, amount in limits.items()} for i in range(number)]
     expressions = [{"key": "size", "operator": "Gt", "values": ["-1"]} for _ in range(3)]
     some = {"key": "zone", "operator": "NotIn", "values": [str(i) for i in range(30)]}
     pod = {
@@ -306,15 +304,13 @@ def test_a_pod_made_to_be_expensive_is_answered_at_once(
         },
         "spec": {
             "affinity": strategies.affinity([{"matchExpressions": [*expressions, some]}]),
-            "containers": [{"name": "c", "resources": {"limits": each, "requests": each}} for each in limits],
+            "containers": [{"name": "c", "resources": {"limits": each, "requests": each}} for each in amounts],
         },
     }
-    within(
-        0.5, lambda: review(request(pod), crowded)
-    )  # mutate and validate, of which each may take a quarter of a second
+    within(0.5, lambda: review(request(pod), crowded))  # a quarter of a second for each of mutate and validate
 
 
-def test_demands_made_to_be_expensive_are_not_read(crowded: Snapshot):
+def test_an_expensive_selector_is_ignored(crowded: Snapshot):
     expression = {"key": "size", "operator": "Gt", "values": ["-1"]}
     pod = {
         "spec": {

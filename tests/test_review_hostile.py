@@ -1,4 +1,4 @@
-"""Whatever comes in: no exception but RequestError, no endless answer, no warning that the API server would drop."""
+"""Any input: no exception except RequestError, a bounded response, and no warning that the API server drops."""
 
 import json
 from dataclasses import replace
@@ -37,7 +37,7 @@ FIELDS = """
     requests env value valueFrom envFrom prefix volumeMounts mountPath volumeDevices devicePath volumes hostPath path
     securityContext privileged capabilities add hostPID schedulerName nodeName tolerations key operator effect template
     jobTemplate tasks restartPolicy
-""".split()  # noqa: SIM905  # a list of forty strings would fill the page
+""".split()  # noqa: SIM905  # shorter than a list of forty strings
 KNOWN = [names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_MEMORY_PERCENTAGE, names.USE_GPUTYPE, names.VGPU_MODE]
 WORDS = ["1", "50", "8Gi", "volcano", "A100,", "mig", names.NVIDIA_VISIBLE_DEVICES, "Exists", "", "/dev"]
 
@@ -50,8 +50,8 @@ any_json = st.recursive(
 
 
 @st.composite
-def bent_pods(draw):
-    """Right pods, in which one thing somewhere is replaced by any JSON: it goes deeper than any JSON alone."""
+def mutated_pods(draw):
+    """Valid pods with random JSON in one place, which reaches deeper fields than random JSON alone."""
     pod = draw(strategies.pods())
     pod["spec"].update(tolerations=[{"operator": "Exists"}], volumes=[{"hostPath": {"path": "/dev"}}])
     first = pod["spec"]["containers"][0]
@@ -77,22 +77,24 @@ def _places(value: Any):
 
 kinds = st.sampled_from([("", "Pod"), ("", "Pod"), *sorted(WORKLOAD_KINDS), ("", "Service")])
 operations = st.sampled_from([("CREATE", ""), ("CREATE", ""), ("UPDATE", ""), ("UPDATE", "ephemeralcontainers")])
-objects = st.none() | bent_pods() | st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=4)
-workloads = bent_pods().flatmap(
+objects = st.none() | mutated_pods() | st.dictionaries(st.sampled_from(FIELDS), any_json, max_size=4)
+workloads = mutated_pods().flatmap(
     lambda pod: st.sampled_from([workload(kind, [pod]) for kind in WORKLOAD_KINDS.values()])
 )
 
 
 @given(kinds, operations, objects | workloads, objects | workloads, st.sampled_from(SNAPSHOTS))
-def test_any_object_gets_an_answer_or_a_request_error(
+def test_any_object_gets_a_response_or_a_request_error(
     kind: Any, operation: Any, new: Any, old: Any, settings: Snapshot
 ):
-    asked = request(new, group=kind[0], kind=kind[1], operation=operation[0], sub_resource=operation[1], old_object=old)
+    admission_request = request(
+        new, group=kind[0], kind=kind[1], operation=operation[0], sub_resource=operation[1], old_object=old
+    )
     try:
-        outcome = review(asked, settings)
+        outcome = review(admission_request, settings)
     except RequestError:
         return
-    assert json.loads(encode(asked, outcome.answer()))["response"]["uid"] == asked.uid
+    assert json.loads(encode(admission_request, outcome.answer()))["response"]["uid"] == admission_request.uid
     _check_warnings(outcome)
 
 
@@ -105,7 +107,7 @@ mangled = st.fixed_dictionaries(
         | st.fixed_dictionaries(
             {"uid": st.just("u"), "kind": st.just({"kind": "Pod"}), "operation": st.just("CREATE")},
             optional={
-                "object": bent_pods() | any_json,
+                "object": mutated_pods() | any_json,
                 "userInfo": any_json,
                 "namespace": any_json,
                 "dryRun": any_json,
@@ -116,22 +118,22 @@ mangled = st.fixed_dictionaries(
 
 
 @given(mangled.map(orjson.dumps) | any_json.map(orjson.dumps) | st.binary(max_size=60))
-def test_any_body_gets_an_answer_or_a_request_error(body: bytes):
+def test_any_body_gets_a_response_or_a_request_error(body: bytes):
     try:
-        asked = decode(body)
-        outcome = review(asked, USUAL)
+        admission_request = decode(body)
+        outcome = review(admission_request, USUAL)
     except RequestError:
         return
-    assert orjson.loads(encode(asked, outcome.answer()))["kind"] == "AdmissionReview"
+    assert orjson.loads(encode(admission_request, outcome.answer()))["kind"] == "AdmissionReview"
 
 
-# --- wrong shapes ---------------------------------------------------------------------------------------------------
+# --- malformed fields -----------------------------------------------------------------------------------------------
 
 VGPU = {"limits": {names.VGPU_NUMBER: "1"}}
 
 
 @each_case(
-    "pod, says",
+    "pod, message",
     [
         ({"spec": "x"}, "spec must be an object, not a string"),
         ({"spec": {"containers": "x"}}, "spec.containers must be a list, not a string"),
@@ -175,21 +177,21 @@ VGPU = {"limits": {names.VGPU_NUMBER: "1"}}
         (None, "request.object must be an object, not null"),
     ],
 )
-def test_a_wrong_shape_is_named(pod: Any, says: str):
-    with pytest.raises(Malformed) as refused:
+def test_the_path_of_a_malformed_field_is_reported(pod: Any, message: str):
+    with pytest.raises(Malformed) as raised:
         review(request(pod), USUAL)
-    assert str(refused.value) == says
+    assert str(raised.value) == message
 
 
 # --- bounds ---------------------------------------------------------------------------------------------------------
 
 
-def crowd(size: int, **container: Any) -> dict[str, Any]:
+def pod_of(size: int, **container: Any) -> dict[str, Any]:
     return {"spec": {"schedulerName": "volcano", "containers": [{"name": f"c{i}", **container} for i in range(size)]}}
 
 
-def test_findings_are_capped_and_the_message_counts_the_rest():
-    outcome = review(request(crowd(1000, resources={"limits": {names.VGPU_NUMBER: "0"}})), USUAL)
+def test_findings_are_bounded_and_the_message_counts_the_rest():
+    outcome = review(request(pod_of(1000, resources={"limits": {names.VGPU_NUMBER: "0"}})), USUAL)
     assert not outcome.allowed
     assert len(outcome.violations) == MAX_FINDINGS
     lines = outcome.message().split("\n")
@@ -199,8 +201,8 @@ def test_findings_are_capped_and_the_message_counts_the_rest():
     assert len(answer["status"]["details"]["causes"]) == MAX_SHOWN
 
 
-def test_a_denial_behind_a_thousand_warnings_is_never_lost():
-    pod = crowd(1000, env=[{"name": names.NVIDIA_VISIBLE_DEVICES, "value": "all"}])
+def test_a_denial_after_a_thousand_warnings_is_reported():
+    pod = pod_of(1000, env=[{"name": names.NVIDIA_VISIBLE_DEVICES, "value": "all"}])
     pod["metadata"] = {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}
     outcome = review(request(pod), USUAL)
     assert not outcome.allowed
@@ -210,8 +212,8 @@ def test_a_denial_behind_a_thousand_warnings_is_never_lost():
     assert outcome.warnings[MAX_SHOWN:] == [f"and {MAX_FINDINGS - MAX_SHOWN} more warnings"]
 
 
-def test_a_denial_behind_a_thousand_notices_is_never_lost():
-    pod = crowd(1000, resources={"limits": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "1"}})
+def test_a_denial_after_a_thousand_notices_is_reported():
+    pod = pod_of(1000, resources={"limits": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "1"}})
     pod["spec"]["nodeName"] = "gpu-a"
     outcome = review(request(pod), USUAL)
     assert "node-name-set" in {violation.rule for violation in outcome.denials}
@@ -223,7 +225,9 @@ def test_a_denial_behind_a_thousand_notices_is_never_lost():
 
 HOSTILE = ["\n", "\r\n", "\u2028", "\x85", "\x00", '"', "\\", "☕" * 300, "x" * 300, "\u202e", "e\u0301" * 200]
 hostile = st.lists(st.sampled_from(HOSTILE) | st.text(max_size=5), max_size=4).map("".join)
-LOUD = replace(USUAL, levels=replace(USUAL.levels, overrides=dict.fromkeys(USUAL.levels.of("x").levels, Level.WARN)))
+ONLY_WARNINGS = replace(
+    USUAL, levels=replace(USUAL.levels, overrides=dict.fromkeys(USUAL.levels.of("x").levels, Level.WARN))
+)
 
 
 def _check_warnings(outcome: Outcome):
@@ -266,13 +270,13 @@ def test_a_warning_is_one_line_of_256_bytes_for_any_pod(data: st.DataObject):
             ],
         },
     }
-    outcome = review(request(pod, user=text()), LOUD)
+    outcome = review(request(pod, user=text()), ONLY_WARNINGS)
     assert outcome.allowed
     assert len(outcome.warnings) > 8
     _check_warnings(outcome)
 
 
-def test_a_cut_warning_ends_with_a_sign_of_it_and_never_inside_a_character():
+def test_a_truncated_warning_ends_with_an_ellipsis_after_a_whole_character():
     longest = {"name": "☕" * 80, "resources": {"limits": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY: "40k"}}}
     outcome = review(request({"spec": {"containers": [longest]}}), snapshot("rtx4090"))
     (warning,) = outcome.warnings
@@ -281,8 +285,8 @@ def test_a_cut_warning_ends_with_a_sign_of_it_and_never_inside_a_character():
     assert MAX_WARNING - 3 <= len(warning.encode()) <= MAX_WARNING
 
 
-def test_a_rule_stops_looking_when_enough_is_found():
-    """What it finds beyond the cap has the level of what it found before, so the verdict is the same."""
+def test_a_rule_stops_at_the_maximum_of_findings():
+    """Further findings have the same level, so the verdict does not change."""
     forged = {f"cdi.k8s.io/{number}": "x" for number in range(5000)}
     limits = {names.VGPU_NUMBER: "1"}
     pod = {
@@ -303,7 +307,7 @@ def vcjob(*templates: dict[str, Any], operation: str = "CREATE") -> Any:
 
 
 class CountedBudget(SearchBudget):
-    """A budget that adds up what all of its kind spent."""
+    """A budget that adds up the steps of all its instances."""
 
     spent = 0
 
@@ -313,21 +317,21 @@ class CountedBudget(SearchBudget):
 
 
 def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyPatch):
-    """Beyond it nothing is known of a template, and then nothing is said against it."""
+    """Templates beyond the budget are unknown, so they have no findings."""
     limit = WORK_LIMIT // 3
     monkeypatch.setattr("webhook.review.SearchBudget", CountedBudget)
     monkeypatch.setattr("webhook.review.WORK_LIMIT", limit)
     templates = [hard_template(variant) for variant in range(400)]
     alone = [validate(vcjob(template), USUAL) for template in templates[:40]]
     cost, CountedBudget.spent = CountedBudget.spent, 0
-    assert cost / 40 * 400 > 2 * limit, "the templates are too easy to show it"
+    assert cost / 40 * 400 > 2 * limit, "the templates are too cheap for this test"
     outcome = validate(vcjob(*templates), USUAL)
     assert outcome.allowed
-    assert limit < CountedBudget.spent < 2 * limit, "what is requested after the end is small"
+    assert limit < CountedBudget.spent < 2 * limit, "templates beyond the budget cost little"
     assert {found.rule for found in outcome.violations} <= {v.rule for each in alone for v in each.violations}
 
 
-def test_equal_templates_are_judged_once_and_the_findings_are_those_of_each(monkeypatch: pytest.MonkeyPatch):
+def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch: pytest.MonkeyPatch):
     judged: list[Any] = []
     real = webhook.review.Repair
 
@@ -347,7 +351,7 @@ def test_equal_templates_are_judged_once_and_the_findings_are_those_of_each(monk
     assert [path for path, _ in outcome.received] == [f"spec.tasks[{number}].template" for number in range(4)]
 
 
-def test_templates_beyond_the_limit_are_named_not_reviewed():
+def test_templates_beyond_the_limit_are_not_reviewed_and_a_warning_names_them():
     bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
     outcome = validate(vcjob(*[{"spec": {}}] * MAX_TEMPLATES, bad, bad), USUAL)
     assert outcome.allowed
@@ -359,9 +363,9 @@ def test_templates_beyond_the_limit_are_named_not_reviewed():
     )
 
 
-def test_a_large_template_does_not_hide_the_ones_before_it():
+def test_templates_before_a_large_one_are_reviewed():
     bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
-    outcome = validate(vcjob(bad, crowd(MAX_CONTAINERS)), USUAL)
+    outcome = validate(vcjob(bad, pod_of(MAX_CONTAINERS)), USUAL)
     assert [found.rule for found in outcome.violations] == ["number-zero"]
     assert outcome.warnings[0] == (
         "not-reviewed: spec.tasks[1].template is not reviewed now, but when the pods are created: 1001 containers are too "
@@ -370,52 +374,57 @@ def test_a_large_template_does_not_hide_the_ones_before_it():
 
 
 TOO_LARGE = [
-    (crowd(MAX_CONTAINERS + 1), "1001 containers are too many, at most 1000 are reviewed"),
+    (pod_of(MAX_CONTAINERS + 1), "1001 containers are too many, at most 1000 are reviewed"),
     ({"spec": {"initContainers": [{}] * MAX_CONTAINERS, "containers": [{}]}}, "1001 containers are too many"),
-    (crowd(1, env=[{"name": "A"}] * (MAX_ENTRIES + 1)), "20001 environment variables, mounts, volumes, resources"),
-    (crowd(1, volumeMounts=[{"mountPath": "/a"}] * (MAX_ENTRIES + 1)), "20001 environment variables"),
-    (crowd(1, resources={"limits": {f"a{i}": "1" for i in range(MAX_ENTRIES + 1)}}), "20001 environment variables"),
-    (crowd(1, securityContext={"capabilities": {"add": ["A"] * (MAX_ENTRIES + 1)}}), "20001 environment variables"),
+    (pod_of(1, env=[{"name": "A"}] * (MAX_ENTRIES + 1)), "20001 environment variables, mounts, volumes, resources"),
+    (pod_of(1, volumeMounts=[{"mountPath": "/a"}] * (MAX_ENTRIES + 1)), "20001 environment variables"),
+    (pod_of(1, resources={"limits": {f"a{i}": "1" for i in range(MAX_ENTRIES + 1)}}), "20001 environment variables"),
+    (pod_of(1, securityContext={"capabilities": {"add": ["A"] * (MAX_ENTRIES + 1)}}), "20001 environment variables"),
     ({"metadata": {"annotations": {f"a{i}": "" for i in range(MAX_ENTRIES + 1)}}, "spec": {}}, "20001 environment"),
     ({"spec": {"tolerations": [{}] * MAX_ENTRIES, "volumes": [{}]}}, "20001 environment variables"),
 ]
 
 
-@pytest.mark.parametrize("pod, says", TOO_LARGE)
+@pytest.mark.parametrize("pod, message", TOO_LARGE)
 @pytest.mark.parametrize(
-    "asked", [{}, {"operation": "UPDATE", "sub_resource": "ephemeralcontainers", "old_object": {}}]
+    "fields", [{}, {"operation": "UPDATE", "sub_resource": "ephemeralcontainers", "old_object": {}}]
 )
-def test_a_pod_that_is_too_large_is_refused_unread(pod: dict[str, Any], says: str, asked: dict[str, Any]):
-    """What is not looked at could go around a rule, so nothing of it is admitted."""
-    assert mutate(request(pod, **asked), USUAL).word == "untouched"
-    outcome = validate(request(pod, **asked), USUAL)
+def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, fields: dict[str, Any]):
+    """A rule would miss the part that is not read."""
+    assert mutate(request(pod, **fields), USUAL).word == "untouched"
+    outcome = validate(request(pod, **fields), USUAL)
     assert outcome.word == "denied"
     (found,) = outcome.violations
     assert found.rule == "pod-too-large"
-    assert found.message.startswith(f"the pod is too large: {says}")
+    assert found.message.startswith(f"the pod is too large: {message}")
     assert found.message.endswith("are reviewed; make several pods")
 
 
 @pytest.mark.parametrize("enforcement, warned", [("warn", True), ("audit", False)])
-def test_a_pod_that_is_too_large_is_recorded_where_nothing_is_enforced(enforcement: str, warned: bool):
-    used = snapshot("every-family", enforcement=enforcement)
-    outcome = review(request(crowd(MAX_CONTAINERS + 1)), used)
+def test_a_pod_that_is_too_large_is_recorded_without_enforcement(enforcement: str, warned: bool):
+    settings = snapshot("every-family", enforcement=enforcement)
+    outcome = review(request(pod_of(MAX_CONTAINERS + 1)), settings)
     assert (outcome.allowed, outcome.word) == (True, "would-be-denied")
     assert bool(outcome.warnings) == warned
-    record = orjson.loads(line(Exchange("validate", 1), request(crowd(MAX_CONTAINERS + 1)), outcome, used))
+    record = orjson.loads(line(Exchange("validate", 1), request(pod_of(MAX_CONTAINERS + 1)), outcome, settings))
     assert [finding["rule"] for finding in record["findings"]] == ["pod-too-large"]
     assert record["request"] == {"omitted": "too large"}
 
 
 def review_of_many_values(**request: Any) -> bytes:
-    """As an API server spells a pod that has more values than are read."""
-    asked = {"uid": "u", "kind": {"group": "", "kind": "Pod"}, "namespace": "team-a", "operation": "CREATE"} | request
-    asked["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_MARKS}
-    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": asked})
+    """A review of a pod with more values than the webhook parses, encoded as an API server encodes it."""
+    admission_request = {
+        "uid": "u",
+        "kind": {"group": "", "kind": "Pod"},
+        "namespace": "team-a",
+        "operation": "CREATE",
+    } | request
+    admission_request["object"] = {"metadata": {"object": 1}, "args": [1] * MAX_MARKS}
+    return orjson.dumps({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": admission_request})
 
 
 @pytest.mark.parametrize(
-    "asked, word",
+    "fields, outcome_word",
     [
         ({}, "denied"),
         ({"namespace": "observed"}, "would-be-denied"),
@@ -424,29 +433,29 @@ def review_of_many_values(**request: Any) -> bytes:
         ({"kind": {"group": "apps", "kind": "Deployment"}}, "untouched"),
     ],
 )
-def test_a_pod_of_too_many_values_is_refused_with_its_uid_under_any_failure_policy(asked: dict[str, Any], word: str):
+def test_a_pod_with_too_many_values_is_refused_in_a_response_with_its_uid(fields: dict[str, Any], outcome_word: str):
     entries = [{"match": ["observed"], "enforcement": "warn"}, {"match": ["kube-*"], "exempt": True}]
-    decoded = decode(review_of_many_values(**asked))
+    decoded = decode(review_of_many_values(**fields))
     outcome = review(decoded, snapshot("every-family", namespaces=entries))
-    answer = json.loads(encode(decoded, outcome.answer()))["response"]
-    assert outcome.word == word
-    assert (answer["uid"], answer["allowed"]) == ("u", word != "denied")
-    if word == "denied":
-        assert "managedFields aside; make several pods" in answer["status"]["message"]
-    if "kind" in asked:
-        assert "not reviewed now, but when the pods are created" in answer["warnings"][0]
+    response = json.loads(encode(decoded, outcome.answer()))["response"]
+    assert outcome.word == outcome_word
+    assert (response["uid"], response["allowed"]) == ("u", outcome_word != "denied")
+    if outcome_word == "denied":
+        assert "managedFields aside; make several pods" in response["status"]["message"]
+    if "kind" in fields:
+        assert "not reviewed now, but when the pods are created" in response["warnings"][0]
 
 
-def test_a_rule_sees_the_last_entry_of_the_largest_pod():
+def test_a_rule_reads_the_last_entry_of_the_largest_pod():
     harmless = [{"name": "A", "value": "b"}] * (MAX_ENTRIES - MAX_CONTAINERS - 1)
-    pod = crowd(MAX_CONTAINERS, resources={"limits": {names.VGPU_NUMBER: "1"}})
+    pod = pod_of(MAX_CONTAINERS, resources={"limits": {names.VGPU_NUMBER: "1"}})
     pod["spec"]["containers"][-1]["env"] = [*harmless, {"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
     outcome = validate(request(pod), USUAL)
     assert "isolation-env" in {found.rule for found in outcome.denials}
 
 
-def test_a_foreign_value_of_megabytes_is_not_spelled():
-    """Only as much of it as a message shows."""
+def test_a_value_of_megabytes_is_truncated_in_a_message():
+    """Only the part that the message shows is encoded."""
     huge = [[1] * 1000] * 1000
     limits = dict.fromkeys((names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES), huge)
     pod = {"spec": {"containers": [{"name": "c", "resources": {"limits": limits}}]}}
@@ -454,8 +463,8 @@ def test_a_foreign_value_of_megabytes_is_not_spelled():
     assert '"[[1, 1, 1,' in outcome.message()
 
 
-def test_a_repair_with_a_value_of_megabytes_is_described_without_encoding_it():
-    """Where repairs are not made, the sentence about one shows what it would have put into the pod."""
+def test_the_description_of_a_repair_truncates_a_value_of_megabytes():
+    """Without enforcement, a warning shows the value that a repair would write."""
     huge = [[1] * 1000] * 2000
     edits = [Edit(("spec", "x"), huge)]
     assert within(0.05, lambda: describe(edits)) == f"spec.x becomes [[{'1,' * 38}1…"

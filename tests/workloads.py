@@ -1,4 +1,4 @@
-"""Objects of every kind of workload, with given pods at its template paths."""
+"""Objects of every kind of workload, with given pods at the template paths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,12 +20,12 @@ def kind_id(kind: Any) -> str:
 
 
 def workload(kind: WorkloadKind, templates: Sequence[Json], **metadata: Any) -> Json:
-    """An object of a kind whose pods are made from these templates: lists take all of them, other places the first."""
-    made: Json = {"metadata": {"name": "w", **metadata}}
+    """An object of a kind with these pod templates: a list gets all of them, any other field the first."""
+    fields: Json = {"metadata": {"name": "w", **metadata}}
     for place in kind.templates:
-        _put(made, _steps(place), [_part(place.form, template) for template in templates])
+        _put(fields, _steps(place), [_part(place.form, template) for template in templates])
     version = f"{kind.group}/{kind.versions[0]}".removeprefix("/")
-    return {"apiVersion": version, "kind": kind.kind, **made}
+    return {"apiVersion": version, "kind": kind.kind, **fields}
 
 
 def _steps(place: TemplatePath) -> list[str]:
@@ -50,7 +50,7 @@ def _put(parent: Json, steps: list[str], parts: list[Json]) -> None:
 
 
 def _part(form: Form, template: Json) -> Json:
-    """What a form has for a pod template, as far as it can hold it; fields of wrong types become empty ones."""
+    """A pod template in a form, reduced to the fields of the form; fields of wrong types become empty."""
     spec, metadata = (value if isinstance(value := template.get(key), dict) else {} for key in ("spec", "metadata"))
     containers = spec.get("containers") or []
     match form:
