@@ -353,7 +353,7 @@ def test_damaged_archives_and_rubbish(log: Path, open_journal: Any, monkeypatch:
     monkeypatch.setattr(reader, "GIVE_UP", 6 << 20)
     Path(f"{log}.1").write_bytes(b"\x28\xb5\x2f\xfd rest")
     Path(f"{log}.2.gz").write_bytes(gzip.compress(lines(*range(40)))[:-9])
-    Path(f"{log}.3.bz2").write_bytes(bz2.compress(os.urandom(4) * (reader.GIVE_UP // 2)))
+    Path(f"{log}.3.bz2").write_bytes(bz2.compress(b"x" * 2 * reader.GIVE_UP))
     log.write_bytes(os.urandom(1 << 20) + b"\n" + lines(40) + bytes(3 * MAX_LINE) + b"\n" + lines(41))
     journal = open_journal(log)
     journal.look()
@@ -379,10 +379,10 @@ def test_a_file_of_nothing_but_rubbish_is_passed_over(log: Path, open_journal: A
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1, 5, 100, 1000])
+@pytest.mark.parametrize("most", [1, 100, 1000])
 def test_the_latest_are_held(log: Path, open_journal: Any, most: int):
     journal = open_journal(log, Retention(most))
-    for begin in range(0, 3000, 500):
+    for begin in range(0, 2000, 500):
         with log.open("ab") as file:
             file.write(lines(*range(begin, begin + 500)))
         journal.look()
@@ -397,20 +397,20 @@ def test_the_latest_are_held(log: Path, open_journal: Any, most: int):
 
 
 def test_memory_is_bounded_for_any_lines(log: Path, open_journal: Any):
-    journal = open_journal(log, Retention(bytes=8 << 20))
+    journal = open_journal(log, Retention(bytes=2 << 20))
     finding = {"rule": "r", "level": "deny", "path": "p"}
     with log.open("wb") as file:
         for number in range(100):
-            file.write(line(number, findings=[{**finding, "message": os.urandom(300_000).hex()}]))
+            file.write(line(number, findings=[{**finding, "message": os.urandom(75_000).hex()}]))
         for number in range(100, 130):
-            file.write(line(number, user=os.urandom(100_000).hex()))
+            file.write(line(number, user=os.urandom(25_000).hex()))
     journal.look()
     held = ids(journal)
     assert 5 < len(held) < 50
     assert held[-1] == 129
     last = journal.store.extent().last
     assert journal.store.decision(last) == read(log.read_bytes().splitlines()[-1])
-    assert journal.store.size() <= 8 << 20
+    assert journal.store.size() <= 2 << 20
 
 
 def test_a_huge_log_is_read_from_where_its_latest_lines_begin(log: Path, open_journal: Any):
@@ -488,7 +488,7 @@ def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LogFoll
 
 
 @pytest.mark.parametrize("wanted", FILTERS)
-@pytest.mark.parametrize("limit", [7, 64, 5000])
+@pytest.mark.parametrize("limit", [23, 64, 5000])
 def test_pages_contain_every_match(thousand: Any, wanted: Filter, limit: int):
     filled, decisions = thousand
     expected = [number for number in range(1000) if wanted.admits(decisions[number])]
@@ -519,21 +519,20 @@ def test_a_tail_gets_the_newest_and_the_number_of_those_left_out(thousand: Any, 
     assert len(missed.entries if missed else ()) == page.left_out
 
 
-@pytest.mark.parametrize("wanted", FILTERS)
-def test_sums_are_right_remembered_and_continued(log: Path, filled: LogFollower, wanted: Filter):
-    first = filled.store.summary(wanted)
-    before = deepcopy(first)
-    assert filled.store.summary(wanted) is first
+def test_sums_are_right_remembered_and_continued(log: Path, filled: LogFollower):
+    firsts = [filled.store.summary(wanted) for wanted in FILTERS]
+    before = deepcopy(firsts)
+    assert all(filled.store.summary(wanted) is first for wanted, first in zip(FILTERS, firsts, strict=True))
     with log.open("ab") as file:
         file.write(lines(*range(1000, 1234)))
     filled.look()
-    found = filled.store.summary(wanted)
-    expected = Summary.by_minute()
-    for number in range(1234):
-        if wanted.admits(decision := read(line(number))):
+    decisions = [read(line(number)) for number in range(1234)]
+    for wanted in FILTERS:
+        expected = Summary.by_minute()
+        for decision in filter(wanted.admits, decisions):
             expected.add(decision)
-    assert found == expected
-    assert first == before, "who was given it may still be reading"
+        assert filled.store.summary(wanted) == expected
+    assert firsts == before, "who was given it may still be reading"
 
 
 def test_few_sums_are_remembered(filled: LogFollower):
