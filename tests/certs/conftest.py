@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,16 +10,8 @@ import pytest
 from tests.certs.apiserver import CertsApiServer
 from tests.certs.planning import installed
 from tests.certs.simulated_cluster import World
+from tests.cli.conftest import Result
 from webhook.cli.main import main
-
-
-@dataclass(frozen=True)
-class Result:
-    """The exit code and the output of a command."""
-
-    code: int
-    out: str
-    err: str
 
 
 class Certs:

@@ -1,6 +1,7 @@
-"""Running commands as a user does, and small pods to run them on."""
+"""Run commands as a user does, and make small pods for them."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -17,9 +18,9 @@ REVIEWS = DATA / "reviews"
 CONFIG = DATA / "config" / "device-config.yaml"
 
 
-@dataclass
-class Ran:
-    """What a command did."""
+@dataclass(frozen=True)
+class Result:
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -37,17 +38,17 @@ def run(capsys, monkeypatch):
     for name in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
 
-    def run(*argv: object) -> Ran:
+    def run(*argv: object) -> Result:
         code = main([str(argument) for argument in argv])
         captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
+        return Result(code, captured.out, captured.err)
 
     return run
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a file: text as it is, documents as JSON (which is YAML) in a row."""
+    """Write a file: text as it is, other documents as JSON, which is also YAML."""
 
     def write(name: str, *documents: Any) -> Path:
         path = tmp_path / name
@@ -59,7 +60,7 @@ def write(tmp_path):
 
 
 def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Run the real command in a process of its own."""
+    """Run the command in its own process."""
     return subprocess.run(
         [sys.executable, "-m", "webhook.cli.main", *map(str, argv)],
         input=stdin,
@@ -70,8 +71,20 @@ def shell(*argv: object, stdin: bytes = b"", env: dict[str, str] | None = None) 
     )
 
 
+def python(code: str, *argv: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run Python code in its own process."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, argv)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=os.environ | (env or {}),
+    )
+
+
 def pod(name: str = "train", *, limits: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    """A pod of one container, with what the webhook would add already there."""
+    """A pod of one container, which already has what the webhook would add."""
     container = {"name": "main", "image": "cuda"}
     if limits is not None:
         container["resources"] = {"limits": limits, "requests": limits}
@@ -89,6 +102,6 @@ def pod(name: str = "train", *, limits: dict[str, Any] | None = None, **fields: 
 
 
 def vgpus(number: int, memory: int | None = None, cores: int | None = None) -> dict[str, str]:
-    """Limits of so many vGPUs."""
+    """Limits that request vGPUs."""
     amounts = {"vgpu-number": number, "vgpu-memory": memory, "vgpu-cores": cores}
     return {f"volcano.sh/{name}": str(amount) for name, amount in amounts.items() if amount is not None}

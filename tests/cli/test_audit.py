@@ -1,4 +1,4 @@
-"""`vgpu-webhook audit` as a user runs it."""
+"""`vgpu-webhook audit`: its filters, output formats, exit codes and errors."""
 
 import gzip
 import json
@@ -26,19 +26,19 @@ SAMPLE = SAMPLES / "audit.jsonl"
 LINES = SAMPLE.read_bytes().splitlines(keepends=True)
 
 
-def test_a_table(run):
-    ran = run("audit", "--denied", "--user", "anna*", SAMPLE)
-    assert (ran.code, ran.err) == (0, "")
-    head, row = ran.out.splitlines()
-    assert head.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
+def test_the_table(run):
+    result = run("audit", "--denied", "--user", "anna*", SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    header, row = result.out.splitlines()
+    assert header.split() == ["TIME", "ENDPOINT", "OUTCOME", "NAMESPACE", "OBJECT", "USER", "RULES"]
     assert row.split()[:3] == ["2026-11-20", "08:04:00", "validate"]
     assert row.endswith("cores-range, mode-invalid, isolation-env, card-count")
-    assert row.index("denied") == head.index("OUTCOME")
+    assert row.index("denied") == header.index("OUTCOME")
 
 
-def test_json_is_what_the_log_has(run):
-    ran = run("audit", "-o", "json", "--endpoint", "validate", SAMPLE)
-    assert ran.lines == [line for line in map(json.loads, LINES) if line["endpoint"] == "validate"]
+def test_json_prints_the_lines_of_the_log(run):
+    result = run("audit", "-o", "json", "--endpoint", "validate", SAMPLE)
+    assert result.lines == [line for line in map(json.loads, LINES) if line["endpoint"] == "validate"]
 
 
 @pytest.mark.parametrize(
@@ -65,45 +65,45 @@ def test_filters(run, options: list[str], count: int):
     ("glob", "hint"), [("card-cout", "did you mean 'card-count'?"), ("?", "`vgpu-webhook rules` lists them")]
 )
 def test_a_filter_that_names_no_rule_is_refused(run, command: str, glob: str, hint: str):
-    ran = run(command, "--rule", glob, SAMPLE)
-    assert ran.code == 2
-    assert f"'--rule': no rule is called {glob!r}; {hint}" in ran.err
+    result = run(command, "--rule", glob, SAMPLE)
+    assert result.code == 2
+    assert f"'--rule': no rule is called {glob!r}; {hint}" in result.err
 
 
-def test_a_decision_is_looked_up_with_the_repair_before_it(run):
+def test_a_decision_is_shown_with_its_mutation(run):
     mutated, denied = [json.loads(line) for line in LINES[:2]]
-    ran = run("audit", "--id", denied["id"], SAMPLE)
-    assert (ran.code, ran.err) == (0, "")
-    assert all(text in ran.out for text in (denied["id"], mutated["id"], "anna@example.org", "not verified"))
-    assert all(finding["message"] in " ".join(ran.out.split()) for finding in denied["findings"])
+    result = run("audit", "--id", denied["id"], SAMPLE)
+    assert (result.code, result.err) == (0, "")
+    assert all(text in result.out for text in (denied["id"], mutated["id"], "anna@example.org", "not verified"))
+    assert all(finding["message"] in " ".join(result.out.split()) for finding in denied["findings"])
     assert run("audit", "-o", "json", "--id", mutated["id"], SAMPLE).lines == [mutated, denied]
 
 
-def test_every_decision_is_found_by_its_id_with_its_pair(run):
-    for place, line in enumerate(map(json.loads, LINES)):
-        found = run("audit", "-o", "json", "--id", line["id"], SAMPLE).lines
-        assert found == [json.loads(each) for each in LINES[place // 2 * 2 :][:2]]
+def test_every_decision_is_found_by_its_id(run):
+    for index, line in enumerate(map(json.loads, LINES)):
+        lines = run("audit", "-o", "json", "--id", line["id"], SAMPLE).lines
+        assert lines == [json.loads(each) for each in LINES[index // 2 * 2 :][:2]]
 
 
-def test_an_id_that_is_not_there(run):
-    ran = run("audit", "--id", "000000000000", SAMPLE)
-    assert (ran.code, ran.out) == (1, "")
-    assert "no decision has the id 000000000000" in ran.err
+def test_an_unknown_id(run):
+    result = run("audit", "--id", "000000000000", SAMPLE)
+    assert (result.code, result.out) == (1, "")
+    assert "no decision has the id 000000000000" in result.err
     for options in (["--id", "nonsense"], ["--id", "0" * 12, "--denied"], ["--id", "0" * 12, "--summary"]):
-        ran = run("audit", *options, SAMPLE)
-        assert ran.code == 2
-    assert "--id names one decision" in ran.err
+        result = run("audit", *options, SAMPLE)
+        assert result.code == 2
+    assert "--id names one decision" in result.err
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "json"]])
-def test_nothing_found_is_said(run, options: list[str]):
-    ran = run("audit", *options, "--rule", "family-mixed", SAMPLE)
-    assert (ran.code, ran.out, ran.err) == (0, "", "warning: no decision matches\n")
+def test_no_match_is_a_warning(run, options: list[str]):
+    result = run("audit", *options, "--rule", "family-mixed", SAMPLE)
+    assert (result.code, result.out, result.err) == (0, "", "warning: no decision matches\n")
 
 
-def test_a_summary(run):
-    ran = run("audit", "--summary", SAMPLE)
-    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+def test_the_summary(run):
+    result = run("audit", "--summary", SAMPLE)
+    lines = [" ".join(line.split()) for line in result.out.splitlines()]
     assert lines[:2] == [
         "16 decisions 2026-11-20 08:04:00 to 2026-11-20 10:08:00 UTC",
         "4 denied, 8 mutated, 1 warned, 3 allowed; 8 /mutate, 8 /validate",
@@ -114,35 +114,41 @@ def test_a_summary(run):
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
 
 
-def test_a_summary_for_programs(run):
-    (told,) = run("audit", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
-    assert told["decisions"] == 4
-    assert told["first"] == "2026-11-20T08:04:00.003000Z"
-    assert told["rules"]["card-count"] == {"decisions": 4, "denied": 4, "wouldBeDenied": 0, "warned": 0, "audited": 0}
-    assert told["refused"][0]["times"] == 3
+def test_the_summary_as_json(run):
+    (summary,) = run("audit", "--summary", "-o", "json", "--rule", "card-count", SAMPLE).lines
+    assert summary["decisions"] == 4
+    assert summary["first"] == "2026-11-20T08:04:00.003000Z"
+    assert summary["rules"]["card-count"] == {
+        "decisions": 4,
+        "denied": 4,
+        "wouldBeDenied": 0,
+        "warned": 0,
+        "audited": 0,
+    }
+    assert summary["refused"][0]["times"] == 3
     trend = {"stepSeconds": 3600, "from": "2026-11-20T08:00:00Z", "counts": {"team-vision": [1, 3]}}
-    assert told["denialsOverTime"]["byNamespace"] == trend
-    assert told["outcomesOverTime"] == {**trend, "counts": {"denied": [1, 3]}}
-    assert told["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
+    assert summary["denialsOverTime"]["byNamespace"] == trend
+    assert summary["outcomesOverTime"] == {**trend, "counts": {"denied": [1, 3]}}
+    assert summary["skipped"] == {"foreign": 0, "truncated": 0, "too_long": 0}
 
 
 @pytest.fixture
-def observed(write) -> str:
-    """The sample as a policy with `enforcement: audit` would have left it."""
+def audit_mode_log(write) -> str:
+    """The sample log as a policy with `enforcement: audit` would record it."""
     records = [{**json.loads(line), "allowed": True, "enforcement": "audit"} for line in LINES]
     return write("observed.jsonl", "".join(json.dumps(record) + "\n" for record in records))
 
 
-def test_what_would_have_been_refused_is_listed_apart(run, observed):
-    ran = run("audit", "--outcome", "would-be-denied", observed)
-    head, *rows = ran.out.splitlines()
+def test_would_be_denied_is_listed_separately(run, audit_mode_log):
+    result = run("audit", "--outcome", "would-be-denied", audit_mode_log)
+    header, *rows = result.out.splitlines()
     assert len(rows) == 4
-    assert all(row[head.index("OUTCOME") :].startswith("would-be-denied   team-vision") for row in rows)
-    assert len(run("audit", "--denied", observed).out.splitlines()) == 0
+    assert all(row[header.index("OUTCOME") :].startswith("would-be-denied   team-vision") for row in rows)
+    assert len(run("audit", "--denied", audit_mode_log).out.splitlines()) == 0
 
 
-def test_what_would_have_been_refused_is_summed_up_apart(run, observed, write):
-    lines = [" ".join(line.split()) for line in run("audit", "--summary", observed).out.splitlines()]
+def test_would_be_denied_is_summarized_separately(run, audit_mode_log, write):
+    lines = [" ".join(line.split()) for line in run("audit", "--summary", audit_mode_log).out.splitlines()]
     assert lines[1] == "4 would-be-denied, 8 would-be-mutated, 4 allowed; 8 /mutate, 8 /validate"
     assert "RULE DENIED WOULD BE DENIED WARNED AUDITED DENIED OVER TIME" in lines
     assert "card-count 0 4 0 0" in lines
@@ -150,59 +156,59 @@ def test_what_would_have_been_refused_is_summed_up_apart(run, observed, write):
     assert "WOULD BE REFUSED FOR IN USER TIMES" in lines
     assert "card-count team-vision system:serviceaccount:team-vision:runner 3" in lines
     assert not any(line.startswith("REFUSED FOR") for line in lines)
-    (told,) = run("audit", "--summary", "-o", "json", observed).lines
-    assert told["outcomes"] == {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4}
-    assert told["rules"]["card-count"]["wouldBeDenied"] == 4
-    assert not any(who["enforced"] for who in told["refused"])
+    (summary,) = run("audit", "--summary", "-o", "json", audit_mode_log).lines
+    assert summary["outcomes"] == {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4}
+    assert summary["rules"]["card-count"]["wouldBeDenied"] == 4
+    assert not any(refusal["enforced"] for refusal in summary["refused"])
 
 
 def test_an_empty_log(run, write):
-    ran = run("audit", "--summary", write("empty", ""))
-    assert (ran.code, ran.out, ran.err) == (0, "no decisions\n", "")
-    (told,) = run("audit", "--summary", "-o", "json", write("empty", "")).lines
-    assert told["first"] is None
+    result = run("audit", "--summary", write("empty", ""))
+    assert (result.code, result.out, result.err) == (0, "no decisions\n", "")
+    (summary,) = run("audit", "--summary", "-o", "json", write("empty", "")).lines
+    assert summary["first"] is None
 
 
-def test_numbers_where_bars_cannot_be_drawn():
-    ran = shell("audit", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert b"1 3" in ran.stdout.splitlines()[4]
-    assert ran.returncode == 0
+def test_ascii_output_prints_numbers_instead_of_bars():
+    result = shell("audit", "--summary", SAMPLE, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert b"1 3" in result.stdout.splitlines()[4]
+    assert result.returncode == 0
 
 
 def test_skipped_lines_are_counted(run, tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(b"started\n" + b"".join(LINES) + LINES[0][:80])
-    ran = run("audit", log)
-    assert (ran.code, ran.err) == (0, "warning: lines skipped: 1 foreign, 1 cut off at the end\n")
-    assert len(ran.out.splitlines()) == 17
+    result = run("audit", log)
+    assert (result.code, result.err) == (0, "warning: lines skipped: 1 foreign, 1 cut off at the end\n")
+    assert len(result.out.splitlines()) == 17
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
 @pytest.mark.parametrize("name", [["-"], []])
-def test_standard_input(pack: Any, name: list[str]):
-    ran = shell("audit", "-o", "json", *name, stdin=pack(b"".join(LINES)))
-    assert len(ran.stdout.splitlines()) == 16
-    assert (ran.returncode, ran.stderr) == (0, b"")
+def test_standard_input(compress: Any, name: list[str]):
+    result = shell("audit", "-o", "json", *name, stdin=compress(b"".join(LINES)))
+    assert len(result.stdout.splitlines()) == 16
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 @pytest.mark.parametrize("options", [[], ["--summary"], ["-o", "json"], ["--summary", "-o", "json"]])
 def test_hostile_names_are_shown_escaped(run, tmp_path: Path, options: list[str]):
     log = tmp_path / "log"
-    evil = "\x1b[2J\u202eevil\n" + "x" * 3000
+    hostile = "\x1b[2J\u202eevil\n" + "x" * 3000
     record = json.loads(LINES[1])
-    names = dict.fromkeys(("id", "uid", "user", "namespace", "kind", "name", "operation"), evil)
-    record["findings"][0] |= {"rule": evil, "message": evil, "path": evil}
+    names = dict.fromkeys(("id", "uid", "user", "namespace", "kind", "name", "operation"), hostile)
+    record["findings"][0] |= {"rule": hostile, "message": hostile, "path": hostile}
     log.write_text(json.dumps({**record, **names}) + "\n")
-    ran = run("audit", *options, log)
-    assert ran.code == 0
-    assert "evil" in ran.out
-    assert all(line.isprintable() or set(line) & set("▃█") for line in ran.out.splitlines())
+    result = run("audit", *options, log)
+    assert result.code == 0
+    assert "evil" in result.out
+    assert all(line.isprintable() or set(line) & set("▃█") for line in result.out.splitlines())
     if "json" not in options:
-        assert max(map(len, ran.out.splitlines())) < 6 * MAX_CELL
+        assert max(map(len, result.out.splitlines())) < 6 * MAX_CELL
 
 
 @given(st.text(), st.integers(1, 30))
-def test_no_name_breaks_a_column(text: str, width: int):
+def test_a_name_never_exceeds_its_column(text: str, width: int):
     assert len(legible(text, width)) <= width
     assert legible(text, width).isprintable()
 
@@ -211,10 +217,10 @@ def test_no_name_breaks_a_column(text: str, width: int):
 def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, options: list[str]):
     log = tmp_path / "log"
     log.write_bytes(os.urandom(1 << 20) + b"\x00" * (40 << 20))
-    ran = run("audit", *options, log, SAMPLE)
-    assert ran.code == 2
-    assert f"{log}: no audit line in 16 MiB, so the rest is not read" in ran.err
-    assert "team-vision" in ran.out, "what can be read is told all the same"
+    result = run("audit", *options, log, SAMPLE)
+    assert result.code == 2
+    assert f"{log}: no audit line in 16 MiB, so the rest is not read" in result.err
+    assert "team-vision" in result.out, "readable files are reported in spite of the bad one"
 
 
 @pytest.mark.parametrize(
@@ -226,21 +232,21 @@ def test_binary_files_are_reported_and_read_only_in_part(run, tmp_path: Path, op
     ],
 )
 def test_bad_options(run, options: list[str], message: str):
-    ran = run("audit", "a", *options)
-    assert ran.code == 2
-    assert message in ran.err
+    result = run("audit", "a", *options)
+    assert result.code == 2
+    assert message in result.err
 
 
 @pytest.fixture
 def follow(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """Follow the file `log`; what it tells goes to `out`. It hears Ctrl-C, which a job in the background may not."""
-    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    """Follow the file `log` with output to `out`. The process handles SIGINT even if the tests ignore it."""
+    handle_sigint = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with ExitStack() as running:
 
         def start(*options: str) -> subprocess.Popen[bytes]:
             command = [sys.executable, "-m", "webhook.cli.main", "audit", "--follow", *options, str(tmp_path / "log")]
             out = running.enter_context((tmp_path / "out").open("wb"))
-            process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=heard)  # noqa: PLW1509
+            process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=handle_sigint)  # noqa: PLW1509
             running.enter_context(process)
             running.callback(process.kill)
             return process
@@ -258,7 +264,7 @@ def test_following(tmp_path: Path, follow: Callable[..., subprocess.Popen[bytes]
             file.write(line)
         return bool(out.read_bytes())
 
-    until(lambda: write(LINES[1]))  # it may not yet have begun
+    until(lambda: write(LINES[1]))  # the command may not have started yet
     log.rename(tmp_path / "log.1")
     log.write_bytes(LINES[2] + LINES[7])
     until(lambda: b"card-count" in out.read_bytes().splitlines()[-1] and b'"Pod","name":"nine"' in out.read_bytes())
@@ -279,11 +285,11 @@ def test_following_with_an_age_lists_earlier_decisions_too(tmp_path: Path, follo
         file.write(LINES[5])
     until(lambda: out.read_bytes().splitlines(keepends=True) == LINES[:6])
     process.send_signal(signal.SIGINT)
-    told = process.communicate(timeout=30)[1].decode().splitlines()
-    assert [line.partition("log.2.gz: ")[1] for line in told] == ["log.2.gz: "]
+    errors = process.communicate(timeout=30)[1].decode().splitlines()
+    assert [line.partition("log.2.gz: ")[1] for line in errors] == ["log.2.gz: "]
 
 
-def test_what_cannot_be_followed(run, tmp_path: Path):
-    ran = run("audit", "--follow", tmp_path)
-    assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"error: {tmp_path} is not a regular file")
+def test_a_directory_cannot_be_followed(run, tmp_path: Path):
+    result = run("audit", "--follow", tmp_path)
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith(f"error: {tmp_path} is not a regular file")

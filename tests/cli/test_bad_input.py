@@ -1,4 +1,4 @@
-"""Every command with input that an impatient newcomer gives: one clear sentence, what to do, and exit 2."""
+"""Bad input of each command: one line that names the problem and what to do, and exit code 2."""
 
 import re
 import subprocess
@@ -11,8 +11,8 @@ from tests.cases import each_case
 from tests.cli.conftest import pod, shell
 from webhook.cli.main import COMMANDS
 
-# Words of Python, of its libraries and of this code: none of them helps whoever wrote the input.
-FOREIGN = re.compile(
+# Words of Python, its libraries and this code, which do not help the user.
+INTERNAL_WORDS = re.compile(
     r"Traceback|Errno|byte string|codec|Expecting |Input should|Value error|while parsing|while scanning|constructor|"
     r"dictionary|instance of|invalid choice|invalid \S+ value|the following arguments|unrecognized|usage:|pydantic|"
     r"yaml\.|kube-config|MalformedFraming|https?://|NoneType"
@@ -57,13 +57,13 @@ def bad(request, tmp_path) -> Path:
     return path
 
 
-def refused(ran) -> str:
-    """The one sentence."""
-    assert ran.code == 2
-    lines = ran.err.splitlines()
+def error_line(result) -> str:
+    """The only line on standard error."""
+    assert result.code == 2
+    lines = result.err.splitlines()
     assert len(lines) == 1, lines
     assert lines[0].startswith("error: ")
-    assert FOREIGN.search(lines[0]) is None, lines[0]
+    assert INTERNAL_WORDS.search(lines[0]) is None, lines[0]
     return lines[0]
 
 
@@ -90,12 +90,12 @@ def refused(ran) -> str:
 )
 def test_files_that_cannot_be_read(command, bad, run, write, monkeypatch):
     monkeypatch.chdir(write("good", pod()).parent)
-    line = refused(run(*command, bad))
+    line = error_line(run(*command, bad))
     assert "bad: " in line
 
 
 @pytest.mark.parametrize(
-    "name, says",
+    "name, message",
     [
         ("helm", "a template expression ({{ … }}) in line 4; render it first, for example with `helm template`"),
         ("helm-if", "a template expression ({{ … }}) in line 1; render it first, for example with `helm template`"),
@@ -126,42 +126,42 @@ def test_files_that_cannot_be_read(command, bad, run, write, monkeypatch):
         ),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(name, says, run, tmp_path):
+def test_the_problem_of_a_file_is_named(name, message, run, tmp_path):
     path = tmp_path / name
     path.mkdir() if FILES[name] is None else path.write_bytes(FILES[name])
-    assert refused(run("review", path)).endswith(f": {says}")
+    assert error_line(run("review", path)).endswith(f": {message}")
 
 
 @pytest.mark.parametrize("command", [["review"], ["policy", "check"], ["scan"]], ids=" ".join)
 def test_a_file_that_may_not_be_opened(command, run, tmp_path, monkeypatch):
-    usual = Path.open
+    original = Path.open
 
-    def refuse(path, *arguments, **more):
+    def refuse(path, *args, **more):
         if path.name == "x":
             raise PermissionError(13, "Permission denied", str(path))
-        return usual(path, *arguments, **more)
+        return original(path, *args, **more)
 
     monkeypatch.setattr(Path, "open", refuse)
-    assert "x: Permission denied; let this user read it" in refused(run(*command, tmp_path / "x"))
+    assert "x: Permission denied; let this user read it" in error_line(run(*command, tmp_path / "x"))
 
 
 # --- options --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def complaint(run):
-    """What a command that ends with 2 writes to standard error."""
+def usage_error(run):
+    """Run a command that fails with exit code 2; returns its standard error."""
 
-    def complaint(*words: str) -> str:
-        ran = run(*words)
-        assert ran.code == 2
-        assert FOREIGN.search(ran.err) is None, ran.err
-        return ran.err
+    def usage_error(*arguments: str) -> str:
+        result = run(*arguments)
+        assert result.code == 2
+        assert INTERNAL_WORDS.search(result.err) is None, result.err
+        return result.err
 
-    return complaint
+    return usage_error
 
 
-def see(command: str) -> str:
+def see_help(command: str) -> str:
     return f"; see `vgpu-webhook {command} --help`\n"
 
 
@@ -169,22 +169,22 @@ PORT = "99999 is not in the range 0<=x<=65535"
 
 
 @pytest.mark.parametrize(
-    "words, says",
+    "arguments, message",
     [
         ([], "error: missing command; see `vgpu-webhook --help`\n"),
         (["revew"], "error: no such command 'revew'. (Did you mean one of: 'review', 'serve'?)\n"),
         (["policy", "chekc"], "error: no such command 'chekc'. Did you mean 'check'?\n"),
-        (["review"], "error: name a file, a directory or - for standard input" + see("review")),
+        (["review"], "error: name a file, a directory or - for standard input" + see_help("review")),
         (["review", "--explian", "x"], "error: no such option '--explian'. Did you mean '--explain'?\n"),
-        (["review", "--fleet"], "error: option '--fleet' requires an argument" + see("review")),
+        (["review", "--fleet"], "error: option '--fleet' requires an argument" + see_help("review")),
         (["review", "x", "--fleet", "-"], "error: standard input cannot be read here; name a file\n"),
         (
             ["policy", "check", "x", "-o", "yml"],
-            "'-o' / '--output': 'yml' is not one of 'text', 'json'" + see("policy check"),
+            "'-o' / '--output': 'yml' is not one of 'text', 'json'" + see_help("policy check"),
         ),
-        (["rules", "a", "b"], "error: got unexpected extra argument (b)" + see("rules")),
-        (["demo", "--port", "99999"], f"error: invalid value for '--port': {PORT}{see('demo')}"),
-        (["demo", "--console-port", "99999"], f"error: invalid value for '--console-port': {PORT}{see('demo')}"),
+        (["rules", "a", "b"], "error: got unexpected extra argument (b)" + see_help("rules")),
+        (["demo", "--port", "99999"], f"error: invalid value for '--port': {PORT}{see_help('demo')}"),
+        (["demo", "--console-port", "99999"], f"error: invalid value for '--console-port': {PORT}{see_help('demo')}"),
         *(
             (["serve", "--drain-seconds", text], f"{text!r} is not a duration; write seconds, or amounts with a unit")
             for text in ("nan", "inf", "-5", "soon", "1h30", "")
@@ -192,15 +192,15 @@ PORT = "99999 is not in the range 0<=x<=65535"
         (["serve", "--drain", "2h"], "'2h' is not between 0s and 1h"),
     ],
 )
-def test_mistakes_in_a_command_line(words, says, complaint):
-    assert says in complaint(*words)
+def test_mistakes_in_a_command_line(arguments, message, usage_error):
+    assert message in usage_error(*arguments)
 
 
 @each_case("command", COMMANDS)
-@each_case("word", ["--no-such-option", "--port=99999999999999999999", "--policy", "\x1b[31m"])
-def test_a_mistake_is_one_line_in_every_command(command, word, complaint, monkeypatch, tmp_path):
+@each_case("argument", ["--no-such-option", "--port=99999999999999999999", "--policy", "\x1b[31m"])
+def test_a_mistake_is_one_line_in_every_command(command, argument, usage_error, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    line = complaint(command, word, "--also")
+    line = usage_error(command, argument, "--also")
     assert line.count("\n") == 1
     assert "\x1b" not in line
 
@@ -208,16 +208,16 @@ def test_a_mistake_is_one_line_in_every_command(command, word, complaint, monkey
 # --- policies -------------------------------------------------------------------------------------------------------
 
 
-def test_all_mistakes_of_a_policy_at_once(run, write):
+def test_all_mistakes_of_a_policy_are_reported_at_once(run, write):
     policy = write(
         "policy.yaml",
         "rulez: {}\nworkloads: maybe\nmemoryAboveCard: 5\nfleet: {autoscaled: 1, staleAfterSeconds: 0}\n"
         "rules: {card-cuont: off, cores-range: maybe, toleration: off}\n"
         "namespaces: [{match: team}, {exempt: yes please}]\nschedulerName: ''\n",
     )
-    ran = run("policy", "check", policy)
-    assert (ran.code, ran.out) == (2, "")
-    assert [line.removeprefix(f"error: {policy}: ") for line in sorted(ran.err.splitlines())] == [
+    result = run("policy", "check", policy)
+    assert (result.code, result.out) == (2, "")
+    assert [line.removeprefix(f"error: {policy}: ") for line in sorted(result.err.splitlines())] == [
         "fleet.autoscaled: it must be true or false, not 1",
         "fleet.staleAfterSeconds: it must be 1 or more, not 0",
         "memoryAboveCard: it must be 'clamp' or 'deny', not 5",
@@ -234,20 +234,20 @@ def test_all_mistakes_of_a_policy_at_once(run, write):
 
 
 def test_a_policy_from_a_config_map_and_from_standard_input(run, write):
-    held = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": "rules: {cores-range: warn}"}}
-    ran = run("policy", "check", "--changed", write("map.yaml", held))
-    assert (ran.code, ran.err) == (0, "")
-    assert "cores-range" in ran.out
-    ran = run("policy", "check", write("other.yaml", held | {"data": {"a": "b"}}))
-    assert refused(ran).endswith("the ConfigMap has no key policy.yaml; name the ConfigMap that has it")
+    document = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"policy.yaml": "rules: {cores-range: warn}"}}
+    result = run("policy", "check", "--changed", write("map.yaml", document))
+    assert (result.code, result.err) == (0, "")
+    assert "cores-range" in result.out
+    result = run("policy", "check", write("other.yaml", document | {"data": {"a": "b"}}))
+    assert error_line(result).endswith("the ConfigMap has no key policy.yaml; name the ConfigMap that has it")
     piped = shell("policy", "check", "-", stdin=b"rules: {x: deny}")
     assert piped.returncode == 2
     assert piped.stderr == b"error: standard input: rules: no rule is called 'x'; `vgpu-webhook rules` lists them\n"
 
 
-def test_all_mistakes_of_a_device_config_at_once(run, write):
+def test_all_mistakes_of_a_device_config_are_reported_at_once(run, write):
     bad = write("config.yaml", "nvidia: {defaultMemory: 1.5, overwriteEnv: maybe, knownMigGeometries: [{models: 5}]}\n")
-    assert refused(run("manifests", "--device-config", bad)).endswith(
+    assert error_line(run("manifests", "--device-config", bad)).endswith(
         "config.yaml: nvidia.overwriteEnv: it must be true or false, not 'maybe'; nvidia.defaultMemory: it must be a whole "
         "number, not 1.5; nvidia.knownMigGeometries.0.models: it must be a list, not 5; Volcano would fall back to its "
         "built-in defaults"
@@ -257,7 +257,7 @@ def test_all_mistakes_of_a_device_config_at_once(run, write):
 # --- streams --------------------------------------------------------------------------------------------------------
 
 SAMPLES = "webhook/samples"
-REPORTS = [  # those that handle errors of the files that they read, and one that reads none
+REPORTS = [  # commands that handle errors of their input files, and one that reads no file
     f"review {SAMPLES}/pod-refused.yaml",
     f"scan {SAMPLES}/pod-refused.yaml",
     f"audit {SAMPLES}/audit.jsonl",
@@ -274,18 +274,18 @@ def piped(command: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.parametrize("command", REPORTS)
 def test_a_full_disk(command):
-    ran = piped(f"{command} > /dev/full")
-    assert ran.returncode == 2
-    *_, last = ran.stderr.decode().splitlines()
+    result = piped(f"{command} > /dev/full")
+    assert result.returncode == 2
+    *_, last = result.stderr.decode().splitlines()
     assert last == "error: cannot write the report: No space left on device"
-    assert FOREIGN.search(ran.stderr.decode()) is None
+    assert INTERNAL_WORDS.search(result.stderr.decode()) is None
 
 
 @pytest.mark.parametrize("command", ["review -", "scan -", "audit -"])
 def test_standard_input_is_closed(command):
-    assert FOREIGN.search(piped(f"{command} <&-").stderr.decode()) is None
+    assert INTERNAL_WORDS.search(piped(f"{command} <&-").stderr.decode()) is None
 
 
 @pytest.mark.parametrize("streams", [">&-", ">&- 2>&-", "| head -c 1"])
 def test_standard_output_is_closed(streams):
-    assert FOREIGN.search(piped(f"rules {streams}").stderr.decode()) is None
+    assert INTERNAL_WORDS.search(piped(f"rules {streams}").stderr.decode()) is None

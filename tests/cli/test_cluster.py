@@ -1,4 +1,4 @@
-"""`--cluster`: each command gives the same answer as with the files that kubectl prints of that cluster."""
+"""`--cluster`: each command gives the same result as with the files that kubectl prints from that cluster."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ PODS = sorted(SAMPLES.glob("pod-*.yaml"))
 
 @pytest.fixture
 def api() -> Iterator[ApiServer]:
-    """The samples as a cluster, the webhook in a namespace that is not the usual one."""
+    """A cluster with the samples; the webhook is in a namespace that is not the default."""
     with ApiServer() as server:
         server.put("/api/v1/nodes", *yaml.safe_load(FILES["--fleet"].read_text())["items"])
         server.put(QUOTAS, *yaml.safe_load(FILES["--quotas"].read_text())["items"])
@@ -60,7 +60,7 @@ def cluster(api: ApiServer, tmp_path: Path) -> list[str]:
     ],
     ids=lambda command: " ".join(map(str, command[:4])),
 )
-def test_live_and_offline_are_the_same(command, run, cluster):
+def test_cluster_and_files_give_the_same_result(command, run, cluster):
     offline, live = run(*command, *WITH_FILES), run(*command, *cluster)
     assert offline.out
     assert live == offline
@@ -73,7 +73,7 @@ def test_a_file_takes_precedence_over_the_cluster(run, cluster, write):
     assert run("review", *cluster, "--policy", policy, path).code == 0
 
 
-def test_an_object_without_a_namespace_gets_that_of_the_context(run, cluster, write):
+def test_an_object_without_a_namespace_gets_the_one_of_the_context(run, cluster, write):
     path = write("pod.yaml", pod("here"), pod("there", metadata={"namespace": "elsewhere"}))
     for options, expected in (
         ([], ["team-speech", "elsewhere"]),
@@ -82,12 +82,14 @@ def test_an_object_without_a_namespace_gets_that_of_the_context(run, cluster, wr
         assert [line["namespace"] for line in run("review", *cluster, *options, "-o", "json", path).lines] == expected
 
 
-def test_the_policy_is_looked_for_where_the_webhook_is_installed(run, api, tmp_path, write):
+def test_the_policy_is_read_from_the_namespace_of_the_webhook(run, api, tmp_path, write):
     kubeconfig = api.kubeconfig(tmp_path / "kubeconfig", "team-speech")
     path = write("pod.yaml", pod(limits=vgpus(1, 1000, 101)))
-    weak = config_map(names.POLICY_MAP, {names.POLICY_KEY: "rules: {cores-range: warn, fits-no-node: warn}"})
-    api.put("/api/v1/namespaces/team-speech/configmaps", weak)
-    assert run("review", "--kubeconfig", kubeconfig, path).code == 1, "not that of the context"
-    api.put("/api/v1/namespaces/vgpu-webhook/configmaps", weak)
+    lenient = config_map(names.POLICY_MAP, {names.POLICY_KEY: "rules: {cores-range: warn, fits-no-node: warn}"})
+    api.put("/api/v1/namespaces/team-speech/configmaps", lenient)
+    assert run("review", "--kubeconfig", kubeconfig, path).code == 1, (
+        "the policy of the context's namespace is not used"
+    )
+    api.put("/api/v1/namespaces/vgpu-webhook/configmaps", lenient)
     assert run("review", "--kubeconfig", kubeconfig, path).code == 0
     assert run("review", "--kubeconfig", kubeconfig, "--policy-map", "gpu-system/vgpu-webhook-policy", path).code == 1

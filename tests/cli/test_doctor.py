@@ -1,4 +1,4 @@
-"""The doctor as a command: what it prints, its exit codes, and bad input."""
+"""`vgpu-webhook doctor`: its output, exit codes and bad input."""
 
 import json
 import shutil
@@ -16,22 +16,22 @@ from webhook.doctor.registry import CHECKS
 from webhook.doctor.score import MOST, PRACTICES
 
 HOSTILE = "x\x1b]0;owned\x07\u202e\r\n"
-# What files do not show; of a cluster without the net there is no file that says so.
+# Checks that need a live cluster. Files without the objects of the net do not prove that the net is missing.
 OFFLINE = {"webhook-ready", "net", "failed-open"}
-WELL = len(CHECKS) + 1 - len(OFFLINE)  # webhook-configurations has a line for each of the two
+OK_LINES = len(CHECKS) + 1 - len(OFFLINE)  # webhook-configurations has a line for each of the two
 
 
 @pytest.fixture
 def directory(tmp_path):
-    """The healthy cluster as files, certificates of today among them."""
+    """The healthy cluster as files, with certificates that are valid today."""
     shutil.copytree(HEALTHY, tmp_path / "cluster")
     now = datetime.now(UTC)
     ca = make_ca("today", now)
     objects = healthy()
-    for place in ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfiguration/vgpu-webhook"):
-        for entry in objects[place]["webhooks"]:
+    for target in ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfiguration/vgpu-webhook"):
+        for entry in objects[target]["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(ca.certificate)
-        write(tmp_path / "cluster", place.partition("/")[0], objects[place])
+        write(tmp_path / "cluster", target.partition("/")[0], objects[target])
     write(tmp_path / "cluster", "secret", secret(ca=ca, start=now))
     return tmp_path / "cluster"
 
@@ -48,32 +48,32 @@ def change(directory, file, old, new):
 
 
 def test_a_healthy_cluster_ends_with_0(run, directory):
-    ran = run("doctor", "--from", directory)
-    assert ran.code == 0, ran.out
-    *lines, empty, total = ran.out.splitlines()
+    result = run("doctor", "--from", directory)
+    assert result.code == 0, result.out
+    *lines, empty, total = result.out.splitlines()
     assert empty == ""
-    assert total == f"{WELL} ok, {len(OFFLINE)} not checked"
+    assert total == f"{OK_LINES} ok, {len(OFFLINE)} not checked"
     assert [line.split()[1] for line in lines if line.startswith("?")] == ["net", "webhook-ready", "failed-open"]
     assert all(line.startswith(("ok ", "? ")) for line in lines)
     assert run("doctor", "--from", directory, "--warnings-as-errors").code == 0
 
 
 def test_json_has_every_check(run, directory):
-    ran = run("doctor", "--from", directory, "-o", "json")
-    (found,) = ran.lines
-    assert found["counts"] == {"ok": WELL, "warning": 0, "broken": 0, "not checked": len(OFFLINE)}
-    assert {line["check"] for line in found["lines"]} == set(CHECKS)
-    assert {line["check"] for line in found["lines"] if line["status"] == "not checked"} == OFFLINE
-    assert all(line.keys() == {"check", "status", "message", "remedy"} for line in found["lines"])
+    result = run("doctor", "--from", directory, "-o", "json")
+    (report,) = result.lines
+    assert report["counts"] == {"ok": OK_LINES, "warning": 0, "broken": 0, "not checked": len(OFFLINE)}
+    assert {line["check"] for line in report["lines"]} == set(CHECKS)
+    assert {line["check"] for line in report["lines"] if line["status"] == "not checked"} == OFFLINE
+    assert all(line.keys() == {"check", "status", "message", "remedy"} for line in report["lines"])
 
 
 def test_a_failed_check_ends_with_1_and_names_the_remedy(run, directory):
     change(directory, "config-maps.yaml", "- name: predicates", "- name: binpack")
-    ran = run("doctor", "--from", directory, "--warnings-as-errors")
-    assert ran.code == 1
-    (at,) = [n for n, line in enumerate(ran.out.splitlines()) if line.startswith("broken")]
-    assert "never assigns a card" in ran.out.splitlines()[at]
-    assert ran.out.splitlines()[at + 1].strip().startswith("do add `- name: predicates`")
+    result = run("doctor", "--from", directory, "--warnings-as-errors")
+    assert result.code == 1
+    (index,) = [n for n, line in enumerate(result.out.splitlines()) if line.startswith("broken")]
+    assert "never assigns a card" in result.out.splitlines()[index]
+    assert result.out.splitlines()[index + 1].strip().startswith("do add `- name: predicates`")
 
 
 def test_warnings_end_with_3_if_they_are_errors(run, directory):
@@ -84,43 +84,43 @@ def test_warnings_end_with_3_if_they_are_errors(run, directory):
 
 def test_an_unreadable_file_ends_with_2_and_the_rest_is_checked(run, directory):
     (directory / "bad.yaml").write_text("a: [")
-    ran = run("doctor", "--from", directory)
-    assert ran.code == 2
-    assert "bad.yaml: not YAML" in ran.err
-    assert f"{WELL} ok" in ran.out
+    result = run("doctor", "--from", directory)
+    assert result.code == 2
+    assert "bad.yaml: not YAML" in result.err
+    assert f"{OK_LINES} ok" in result.out
 
 
-def test_without_an_object_that_matters_nothing_is_checked(run, tmp_path):
+def test_files_without_relevant_objects_are_an_error(run, tmp_path):
     write(tmp_path, "one", {"kind": "Service", "metadata": {"name": "x", "namespace": "y"}})
     assert run("doctor", "--from", tmp_path).code == 2
     assert run("doctor", "--from", tmp_path / "absent").code == 2
 
 
-def test_a_policy_may_be_given(run, directory, tmp_path):
+def test_the_policy_option(run, directory, tmp_path):
     (tmp_path / "policy.yaml").write_text('target: {volcano: "1.12.0"}')
-    ran = run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml")
-    assert ran.code == 1
-    assert "the policy expects 1.12.0" in ran.out
+    result = run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml")
+    assert result.code == 1
+    assert "the policy expects 1.12.0" in result.out
     (tmp_path / "policy.yaml").write_text("rulez: {}")
     assert run("doctor", "--from", directory, "--policy", tmp_path / "policy.yaml").code == 2
 
 
 @pytest.mark.parametrize("option", [["--context", "x"], ["--kubeconfig", "x"], ["--cluster"]])
 def test_files_and_a_cluster_exclude_each_other(run, directory, option):
-    ran = run("doctor", "--from", directory, *option)
-    assert ran.code == 2
-    assert "files are read instead of a cluster" in ran.err
+    result = run("doctor", "--from", directory, *option)
+    assert result.code == 2
+    assert "files are read instead of a cluster" in result.err
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-def test_nothing_reaches_the_terminal_raw(output, run, tmp_path):
+def test_output_is_escaped(output, run, tmp_path):
     node = {"kind": "Node", "metadata": {"name": HOSTILE, "annotations": {"volcano.sh/node-vgpu-register": HOSTILE}}}
     hooks = [{"name": HOSTILE, "rules": [{"apiGroups": [""], "operations": ["CREATE"], "resources": ["pods"]}]}]
     other = {"kind": "MutatingWebhookConfiguration", "metadata": {"name": HOSTILE}, "webhooks": hooks}
     write(tmp_path, "all", node, other)
-    ran = run("doctor", "--from", tmp_path, "-o", output)
-    assert "x\\x1b" in ran.out or "x\\u001b" in ran.out
-    assert all(line.isprintable() for line in ran.out.split("\n"))
+    result = run("doctor", "--from", tmp_path, "-o", output)
+    assert "x\\x1b" in result.out or "x\\u001b" in result.out
+    assert all(line.isprintable() for line in result.out.split("\n"))
 
 
 def test_no_private_key_is_printed(run, directory):
@@ -134,40 +134,40 @@ def test_a_live_cluster(run, tmp_path):
         put(api, healthy())
         api.fail(".*/proxy/readyz|/metrics", status(403))
         kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
-        ran = run("doctor", "--kubeconfig", kubeconfig)
-        assert "ok       volcano-version" in ran.out
-        assert "needs get on the URL /metrics" in ran.out
-    ran = run("doctor", "--kubeconfig", kubeconfig)
-    assert ran.code == 2
-    assert ran.out == ""
-    assert ran.err.startswith("error: ")
+        result = run("doctor", "--kubeconfig", kubeconfig)
+        assert "ok       volcano-version" in result.out
+        assert "needs get on the URL /metrics" in result.out
+    result = run("doctor", "--kubeconfig", kubeconfig)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("error: ")
 
 
 def test_without_a_cluster_the_message_names_the_options(tmp_path):
-    ran = shell("doctor", env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
-    assert ran.returncode == 2
-    assert b"--kubeconfig" in ran.stderr
-    assert b"Traceback" not in ran.stderr
+    result = shell("doctor", env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"})
+    assert result.returncode == 2
+    assert b"--kubeconfig" in result.stderr
+    assert b"Traceback" not in result.stderr
 
 
-def test_the_score(run, directory):
-    ran = run("doctor", "--from", directory, "--score")
-    assert ran.code == 0, ran.out
-    *lines, empty, total = ran.out.splitlines()
+def test_the_score_of_a_healthy_cluster(run, directory):
+    result = run("doctor", "--from", directory, "--score")
+    assert result.code == 0, result.out
+    *lines, empty, total = result.out.splitlines()
     assert empty == ""
-    reached = MOST * (len(PRACTICES) - 1)
-    assert total == f"{reached} of {reached} points"
+    points = MOST * (len(PRACTICES) - 1)
+    assert total == f"{points} of {points} points"
     assert [line.split()[1] for line in lines if line.startswith("?")] == ["failures-counted"], "files hold no metrics"
-    (found,) = run("doctor", "--from", directory, "--score", "-o", "json").lines
-    assert (found["score"], found["of"]) == (reached, reached)
-    assert found["practices"][0].keys() == {"practice", "points", "evidence", "remedy"}
+    (report,) = run("doctor", "--from", directory, "--score", "-o", "json").lines
+    assert (report["score"], report["of"]) == (points, points)
+    assert report["practices"][0].keys() == {"practice", "points", "evidence", "remedy"}
 
 
 def test_a_score_below_all_points(run, directory):
     change(directory, "MutatingWebhookConfiguration.json", '"timeoutSeconds": 5', '"timeoutSeconds": 9')
-    ran = run("doctor", "--from", directory, "--score")
-    assert ran.code == 0
-    assert "the timeout is longer than 5 s" in ran.out
+    result = run("doctor", "--from", directory, "--score")
+    assert result.code == 0
+    assert "the timeout is longer than 5 s" in result.out
     assert run("doctor", "--from", directory, "--score", "--warnings-as-errors").code == 3
     change(directory, "MutatingWebhookConfiguration.json", '"sideEffects": "None"', '"sideEffects": "Some"')
     assert run("doctor", "--from", directory, "--score").code == 1

@@ -1,16 +1,16 @@
-"""What --explain tells: of each family's nodes, in words and as JSON."""
+"""`review --explain`: the nodes of each family, as text and as JSON."""
 
 import json
 
 import pytest
 
-from tests.cli.conftest import CONFIG, FLEETS, Ran, pod, vgpus
+from tests.cli.conftest import CONFIG, FLEETS, Result, pod, vgpus
 from tests.timing import within
 from webhook import names
 from webhook.pod.size import MAX_CONTAINERS
 
 
-def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Ran:
+def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Result:
     """Explain a pod of one container."""
     path = write("pod.yaml", pod(**fields))
     return run("review", "--explain", "--fleet", FLEETS / fleet, "--device-config", CONFIG, *options, path)
@@ -19,14 +19,14 @@ def explain(run, write, *options, fleet="every-family.yaml", **fields) -> Ran:
 # --- vGPUs ----------------------------------------------------------------------------------------------------------
 
 
-def test_where_slices_go(run, write):
+def test_the_placement_of_slices(run, write):
     out = explain(run, write, fleet="rtx4090.yaml", limits=vgpus(2, 1000)).out
     assert "fits    gpu-a: hami-core, 8 × NVIDIA GeForce RTX 4090, 24564 MiB, 10 slices\n" in out
     assert 'container "main" on cards 6, 7\n' in out
 
 
 @pytest.mark.parametrize(
-    "number,annotations,told",
+    "number,annotations,expected",
     [
         (
             9,
@@ -51,52 +51,52 @@ def test_where_slices_go(run, write):
         ),
     ],
 )
-def test_what_refuses_and_what_helps(number, annotations, told, run, write):
-    wish = {"limits": vgpus(number, 1000), "metadata": {"annotations": annotations}}
-    assert told in explain(run, write, fleet="rtx4090.yaml", **wish).out
+def test_refusals_and_changes_that_help(number, annotations, expected, run, write):
+    fields = {"limits": vgpus(number, 1000), "metadata": {"annotations": annotations}}
+    assert expected in explain(run, write, fleet="rtx4090.yaml", **fields).out
 
 
 def test_the_explanation_of_vgpus_as_json(run, write):
     path = write("pod.yaml", pod(limits=vgpus(9, 1000)))
     (line,) = run("review", "-o", "json", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).lines
-    (told,) = line["explain"]
-    assert (told["pod"], told["placeable"]) == ("", True)
-    (shape,) = told["shapes"]
+    (explanation,) = line["explain"]
+    assert (explanation["pod"], explanation["placeable"]) == ("", True)
+    (shape,) = explanation["shapes"]
     assert shape["refusal"]["reason"] == "number of cards"
     assert shape["change"] == {"container": "main", "resource": "volcano.sh/vgpu-number", "most": 8}
 
 
-def test_work_on_explanations_is_bounded(run, write):
+def test_the_time_for_vgpu_explanations_is_bounded(run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": vgpus(3, 3000 + n, 1 + n % 40)}} for n in range(60)]
     within(20, lambda: explain(run, write, containers=containers))
 
 
 def test_without_the_selector_it_fits(run, write):
     out = explain(run, write, limits=vgpus(1, 10), nodeSelector={"kubernetes.io/hostname": "gpu-mig"}).out
-    told = """10 slices
+    expected = """10 slices
             node labels: not what the pod's nodeSelector demands
             → without nodeSelector it fits
     fits    gpu-mig: mig,"""
-    assert told in out
+    assert expected in out
 
 
-# --- nodes that a selector leaves -----------------------------------------------------------------------------------
+# --- nodes that a selector matches ---------------------------------------------------------------------------------
 
 
-def twins(write, *zones):
-    """A fleet of equal gpushare nodes, one in each zone."""
-    offers = {"volcano.sh/gpu-number": "4", "volcano.sh/gpu-memory": "400"}
+def gpushare_fleet(write, *zones):
+    """Write a fleet of equal gpushare nodes, one in each zone."""
+    resources = {"volcano.sh/gpu-number": "4", "volcano.sh/gpu-memory": "400"}
     nodes = [
         {"kind": "Node", "metadata": {"name": f"n-{zone}", "labels": {"zone": zone}}}
-        | {"status": {"capacity": offers, "allocatable": offers}}
+        | {"status": {"capacity": resources, "allocatable": resources}}
         for zone in zones
     ]
     return write("twins.yaml", {"apiVersion": "v1", "kind": "List", "items": nodes})
 
 
-def among_twins(run, write, *options, **fields) -> Ran:
+def explain_on_gpushare(run, write, *options, **fields) -> Result:
     path = write("pod.yaml", pod(limits={"volcano.sh/gpu-memory": "100"}, **fields))
-    return run("review", "--explain", "--fleet", twins(write, "a", "b", "c", "d", "e"), *options, path)
+    return run("review", "--explain", "--fleet", gpushare_fleet(write, "a", "b", "c", "d", "e"), *options, path)
 
 
 def affinity(*zones, operator="In"):
@@ -104,17 +104,17 @@ def affinity(*zones, operator="In"):
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
-def test_the_nodes_that_a_selector_leaves_are_named(run, write):
-    heads = ["    fits    n-a, n-b, n-c and 2 more: 4 healthy cards with 100 of memory"]
-    heads.append("            your node affinity leaves n-b, n-c, n-d and 1 more")
-    assert "\n".join(heads) in among_twins(run, write, affinity=affinity("a", operator="NotIn")).out
-    assert "leaves" not in among_twins(run, write).out
-    assert "leaves" not in among_twins(run, write, affinity=affinity("z", operator="NotIn")).out
+def test_the_nodes_that_a_selector_matches_are_named(run, write):
+    lines = ["    fits    n-a, n-b, n-c and 2 more: 4 healthy cards with 100 of memory"]
+    lines.append("            your node affinity leaves n-b, n-c, n-d and 1 more")
+    assert "\n".join(lines) in explain_on_gpushare(run, write, affinity=affinity("a", operator="NotIn")).out
+    assert "leaves" not in explain_on_gpushare(run, write).out
+    assert "leaves" not in explain_on_gpushare(run, write, affinity=affinity("z", operator="NotIn")).out
 
 
-def test_the_nodes_that_a_selector_leaves_as_json(run, write):
+def test_the_nodes_that_a_selector_matches_as_json(run, write):
     def selected(**fields):
-        (line,) = among_twins(run, write, "-o", "json", **fields).lines
+        (line,) = explain_on_gpushare(run, write, "-o", "json", **fields).lines
         return line["explain"][0]["shapes"][0]["selected"]
 
     assert selected() is None
@@ -122,8 +122,8 @@ def test_the_nodes_that_a_selector_leaves_as_json(run, write):
     assert selected(affinity=affinity("a", operator="NotIn")) == {"names": ["n-b", "n-c", "n-d"], "nodes": 4}
 
 
-def test_a_selector_that_leaves_no_node_is_set_aside(run, write):
-    out = among_twins(run, write, nodeSelector={"zone": "z"}).out
+def test_a_selector_that_matches_no_node_is_ignored(run, write):
+    out = explain_on_gpushare(run, write, nodeSelector={"zone": "z"}).out
     assert (
         """
     your nodeSelector leaves none of them, so it is ignored here
@@ -139,7 +139,7 @@ SHARED = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}
 
 
 @pytest.mark.parametrize(
-    "limits,metadata,told",
+    "limits,metadata,expected",
     [
         (
             {"volcano.sh/gpu-memory": "8000"},
@@ -218,15 +218,15 @@ SHARED = {"annotations": {"huawei.com/vnpu-mode": "hami-core"}}
         ),
     ],
 )
-def test_other_families_are_explained(limits, metadata, told, run, write):
+def test_other_families_are_explained(limits, metadata, expected, run, write):
     out = explain(run, write, limits=limits, metadata=metadata).out
-    assert told in out
+    assert expected in out
     others = {"gpu-a", "gpu-mig", "npu-a", "npu-b", "share-a"} - {"share-a" if "gpu-" in min(limits) else "npu-a"}
     assert not [name for name in others if name in out]
 
 
 @pytest.mark.parametrize(
-    "cores,labels,told",
+    "cores,labels,expected",
     [
         (
             "4",
@@ -263,12 +263,12 @@ def test_other_families_are_explained(limits, metadata, told, run, write):
         ),
     ],
 )
-def test_mindcluster_is_explained(cores, labels, told, run, write):
+def test_mindcluster_is_explained(cores, labels, expected, run, write):
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P", **labels}}
-    wish = {"limits": {"huawei.com/npu-core": cores}, "metadata": metadata}
-    assert told in explain(run, write, fleet="npu-core.yaml", **wish).out
-    nothing = "  mindcluster nodes\n    no node of the fleet offers huawei.com/npu-core\n"
-    assert nothing in explain(run, write, fleet="rtx4090.yaml", **wish).out
+    fields = {"limits": {"huawei.com/npu-core": cores}, "metadata": metadata}
+    assert expected in explain(run, write, fleet="npu-core.yaml", **fields).out
+    no_node = "  mindcluster nodes\n    no node of the fleet offers huawei.com/npu-core\n"
+    assert no_node in explain(run, write, fleet="rtx4090.yaml", **fields).out
 
 
 @pytest.mark.parametrize(
@@ -284,26 +284,26 @@ def test_a_family_without_nodes_takes_one_line(limits, line, run, write):
 
 
 def test_a_pod_of_two_families_gets_both(run, write):
-    ran = explain(run, write, limits=vgpus(1, 10) | {NPU: "1", "huawei.com/Ascend310P": "1"})
-    heads = [line for line in ran.out.splitlines() if " nodes" in line and ":" not in line]
-    assert heads == ["  vgpu nodes", "  ascend nodes with Ascend910B3", "  ascend nodes with Ascend310P"]
+    result = explain(run, write, limits=vgpus(1, 10) | {NPU: "1", "huawei.com/Ascend310P": "1"})
+    lines = [line for line in result.out.splitlines() if " nodes" in line and ":" not in line]
+    assert lines == ["  vgpu nodes", "  ascend nodes with Ascend910B3", "  ascend nodes with Ascend310P"]
 
 
 @pytest.mark.parametrize(
-    "resource,amounts,told",
+    "resource,amounts,expected",
     [
         ("volcano.sh/gpu-memory", (10000, 9000), "volcano.sh/gpu-memory 7000 or less in"),
         (NPU, (6, 3), "huawei.com/Ascend910B3 5 or less in"),
     ],
 )
-def test_the_container_of_a_change_is_named_where_several_ask(resource, amounts, told, run, write):
+def test_a_change_names_its_container_if_several_request_devices(resource, amounts, expected, run, write):
     containers = [
         {"name": name, "resources": {"limits": {resource: str(n)}}} for name, n in zip("ab", amounts, strict=True)
     ]
-    assert f'→ with {told} container "a" it fits' in explain(run, write, containers=containers).out
+    assert f'→ with {expected} container "a" it fits' in explain(run, write, containers=containers).out
 
 
-def test_a_selector_is_not_set_aside_where_there_is_nothing_to_select(run, write):
+def test_a_selector_is_not_mentioned_if_no_node_has_the_device(run, write):
     out = explain(run, write, limits={"huawei.com/Ascend910A": "1"}, nodeSelector={"zone": "z"}).out
     assert "    no node of the fleet registers Ascend910A NPUs" in out
     assert "so it is ignored" not in out
@@ -317,18 +317,18 @@ def test_an_unknown_verdict_has_a_reason(run, write):
     assert "\n            a node registers too many kinds of NPUs\n" in out
 
 
-def ascend_node(npus, offered, word="Ascend910B3", name="n"):
+def ascend_node(npus, allocatable, chip="Ascend910B3", name="n"):
     """A node that registers NPUs."""
-    annotations = {f"hami.io/node-register-{word}": json.dumps(npus)}
+    annotations = {f"hami.io/node-register-{chip}": json.dumps(npus)}
     metadata = {"name": name, "annotations": annotations}
-    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": offered}}
+    return {"kind": "Node", "metadata": metadata, "status": {"allocatable": allocatable}}
 
 
 def test_pods_of_a_workload_are_named_by_their_path(run, write):
     spec = pod(limits={"volcano.sh/gpu-number": "1"})["spec"]
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": {"spec": spec}}}
-    ran = run("review", "--explain", "--fleet", FLEETS / "every-family.yaml", write("job.yaml", job))
-    assert "  gpushare nodes for spec.template\n" in ran.out
+    result = run("review", "--explain", "--fleet", FLEETS / "every-family.yaml", write("job.yaml", job))
+    assert "  gpushare nodes for spec.template\n" in result.out
 
 
 @pytest.mark.parametrize(
@@ -357,39 +357,39 @@ def test_escape_sequences_never_reach_the_terminal(resource, amount, run, write)
     ],
 )
 def test_nothing_to_place(limits, metadata, run, write):
-    wish = {"limits": limits, "metadata": metadata}
-    assert "nothing to place: correct the quantities first" in explain(run, write, **wish).out
-    (line,) = explain(run, write, "-o", "json", **wish).lines
-    assert [(told["placeable"], told["shapes"]) for told in line["explain"]] == [(False, [])]
+    fields = {"limits": limits, "metadata": metadata}
+    assert "nothing to place: correct the quantities first" in explain(run, write, **fields).out
+    (line,) = explain(run, write, "-o", "json", **fields).lines
+    assert [(each["placeable"], each["shapes"]) for each in line["explain"]] == [(False, [])]
 
 
-# --- for programs ---------------------------------------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------------------------------------
 
-SHAPE = ["names", "nodes", "selected"]
-ANSWER = ["placement", "slices", "refusal", "change"]
-
-
-def told(run, write, **wish):
-    (line,) = explain(run, write, "-o", "json", **wish).lines
-    (one,) = line["explain"]
-    return one
+SHAPE_KEYS = ["names", "nodes", "selected"]
+RESULT_KEYS = ["placement", "slices", "refusal", "change"]
 
 
-def test_every_family_has_the_same_form(run, write):
-    vgpu = told(run, write, limits=vgpus(1, 10))
+def explain_json(run, write, **fields):
+    (line,) = explain(run, write, "-o", "json", **fields).lines
+    (explanation,) = line["explain"]
+    return explanation
+
+
+def test_every_family_has_the_same_json_keys(run, write):
+    vgpu = explain_json(run, write, limits=vgpus(1, 10))
     assert list(vgpu) == ["pod", "family", "placeable", "shapes", "skipped"]
-    assert list(vgpu["shapes"][0]) == [*SHAPE, "mode", "cards", *ANSWER]
-    share = told(run, write, limits={"volcano.sh/gpu-number": "1"})
+    assert list(vgpu["shapes"][0]) == [*SHAPE_KEYS, "mode", "cards", *RESULT_KEYS]
+    share = explain_json(run, write, limits={"volcano.sh/gpu-number": "1"})
     assert list(share) == list(vgpu)
-    assert list(share["shapes"][0]) == [*SHAPE, "cards", *ANSWER]
-    npu = told(run, write, limits={NPU: "1"})
+    assert list(share["shapes"][0]) == [*SHAPE_KEYS, "cards", *RESULT_KEYS]
+    npu = explain_json(run, write, limits={NPU: "1"})
     assert list(npu) == ["pod", "family", "chip", "placeable", "shapes", "skipped"]
-    assert list(npu["shapes"][0]) == [*SHAPE, "npus", "hamiCore", *ANSWER]
-    served = {"labels": {"ring-controller.atlas": "ascend-310P"}}
-    cores = told(run, write, fleet="npu-core.yaml", limits={"huawei.com/npu-core": "2"}, metadata=served)
-    assert list(cores["shapes"][0]) == [*SHAPE, "cores", "chips", *ANSWER]
-    assert [one["family"] for one in (vgpu, share, npu, cores)] == ["vgpu", "gpushare", "ascend", "mindcluster"]
-    slices = [one["shapes"][0]["slices"] for one in (share, npu, cores)]
+    assert list(npu["shapes"][0]) == [*SHAPE_KEYS, "npus", "hamiCore", *RESULT_KEYS]
+    metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
+    cores = explain_json(run, write, fleet="npu-core.yaml", limits={"huawei.com/npu-core": "2"}, metadata=metadata)
+    assert list(cores["shapes"][0]) == [*SHAPE_KEYS, "cores", "chips", *RESULT_KEYS]
+    assert [each["family"] for each in (vgpu, share, npu, cores)] == ["vgpu", "gpushare", "ascend", "mindcluster"]
+    slices = [each["shapes"][0]["slices"] for each in (share, npu, cores)]
     assert slices == [
         {"cards": 1, "memory": None},
         {
@@ -400,12 +400,12 @@ def test_every_family_has_the_same_form(run, write):
     ]
 
 
-def test_a_refusal_and_a_change_have_the_same_form(run, write):
-    (shape,) = told(run, write, limits={NPU: "9"})["shapes"]
+def test_refusals_and_changes_have_the_same_json_keys(run, write):
+    (shape,) = explain_json(run, write, limits={NPU: "9"})["shapes"]
     message = 'number of NPUs: container "main" needs 9 different NPUs, the node has 8'
     assert shape["refusal"] == {"reason": "number of NPUs", "container": "main", "message": message}
     assert shape["change"] == {"container": "main", "resource": NPU, "most": 8}
-    (shape,) = told(run, write, limits={NPU: "1"}, metadata=SHARED)["shapes"]
+    (shape,) = explain_json(run, write, limits={NPU: "1"}, metadata=SHARED)["shapes"]
     assert shape["change"] == {"remove": "huawei.com/vnpu-mode"}
 
 
@@ -416,15 +416,15 @@ def test_npus_that_the_scheduler_skips_are_named(run, write):
     _, _, out = explain(run, write, fleet=fleet, limits={NPU: "1"}).out.partition("ascend nodes")
     assert "never   gated: the scheduler skips it, its allocatable huawei.com/Ascend910B3 is missing or 0\n" in out
     assert "registers" not in out
-    assert told(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
+    assert explain_json(run, write, fleet=fleet, limits={NPU: "1"})["skipped"] == [{"node": "gated", "missing": NPU}]
 
 
 def test_the_labels_of_declared_nodes_are_unknown(run, write):
     entry = {"name": "big", "nodes": 2, "family": "gpushare", "cards": [{"type": "T4", "memory": 32000, "count": 2}]}
     policy = write("policy.yaml", {"fleet": {"declared": [entry]}})
     path = write("pod.yaml", pod(limits={"volcano.sh/gpu-number": "2"}, nodeSelector={"zone": "b"}))
-    ran = run("review", "-o", "json", "--explain", "--fleet", twins(write, "a"), "--policy", policy, path)
-    real, declared = ran.lines[0]["explain"][0]["shapes"]
+    result = run("review", "-o", "json", "--explain", "--fleet", gpushare_fleet(write, "a"), "--policy", policy, path)
+    real, declared = result.lines[0]["explain"][0]["shapes"]
     assert (real["placement"], real["selected"]) == ("never", {"names": [], "nodes": 0})
     assert (declared["placement"], declared["selected"]) == ("fits", None)
 
@@ -441,7 +441,7 @@ def test_the_ai_cores_of_declared_npus_are_unknown(run, write):
 @pytest.mark.parametrize(
     "limits", [{"volcano.sh/gpu-memory": "30000"}, {NPU: "9", MEMORY: "65536"}, {"huawei.com/npu-core": "1024"}]
 )
-def test_work_on_other_families_is_bounded(limits, run, write):
+def test_the_time_for_explanations_of_other_families_is_bounded(limits, run, write):
     containers = [{"name": f"c{n}", "resources": {"limits": limits}} for n in range(MAX_CONTAINERS)]
     metadata = {"labels": {"ring-controller.atlas": "ascend-310P"}}
     for fleet in ("every-family.yaml", "npu-core.yaml"):
@@ -464,7 +464,7 @@ def job(*tasks, minimum):
 SERVER, WORKER = ("server", 2, vgpus(1, 1000)), ("worker", 3, vgpus(8, 20000))
 
 
-def test_a_gang_on_the_nodes(run, write):
+def test_the_placement_of_a_gang(run, write):
     path = write("job.yaml", job(SERVER, WORKER, minimum=3))
     out = run("review", "--explain", "--fleet", FLEETS / "rtx4090.yaml", path).out
     assert "  gang of 3 pods that start together (spec.minAvailable)\n    fits    " in out

@@ -1,4 +1,4 @@
-"""A review gives the same answer in every process: replicas and replays must not differ by the order of a hash."""
+"""A review gives the same result in every process: replicas and replays must not depend on the order of a hash."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import subprocess
 from tests.server.program import COMMAND, DATA
 
 
-def test_the_answer_does_not_depend_on_the_hash_seed(tmp_path):
+def test_the_result_does_not_depend_on_the_hash_seed(tmp_path):
     # Its fleet has a card and a MIG instance of the same size, and pods that request more.
     fleet = json.loads((DATA / "oracle" / "cases.jsonl").read_text().splitlines()[3])
     assert fleet["id"] == "f11-3"
@@ -24,7 +24,7 @@ def test_the_answer_does_not_depend_on_the_hash_seed(tmp_path):
 def _review(directory, seed: int) -> str:
     command = [COMMAND, "review", "--fleet", "nodes.json", "--device-config", "config.json", "--policy", "policy.json"]
     environment = os.environ | {"PYTHONHASHSEED": str(seed)}
-    done = subprocess.run(
+    result = subprocess.run(
         [*command, "-o", "json", "pods.json"],
         cwd=directory,
         env=environment,
@@ -32,5 +32,5 @@ def _review(directory, seed: int) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 1, done.stderr
-    return done.stdout
+    assert result.returncode == 1, result.stderr
+    return result.stdout

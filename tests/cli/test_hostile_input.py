@@ -1,4 +1,4 @@
-"""Files that are broken, huge, or made to harm: a clear sentence and exit 2, never a traceback, never a raw escape."""
+"""Broken, huge and hostile files: one line on standard error and exit code 2, no traceback, no raw escape sequence."""
 
 import json
 
@@ -12,17 +12,17 @@ OUTPUTS = ["text", "json", "yaml", "patch"]
 HOSTILE = "x\x1b]0;owned\x07\x1b[31m\u202egnp.\x9b2J\r\n"
 
 
-def refused(ran) -> str:
-    """The complaint about one bad file."""
-    assert ran.code == 2
-    assert ran.out == ""
-    (line,) = ran.err.splitlines()
+def error_line(result) -> str:
+    """The only line on standard error; nothing is printed."""
+    assert result.code == 2
+    assert result.out == ""
+    (line,) = result.err.splitlines()
     assert line.startswith("error: ")
     return line
 
 
 @pytest.mark.parametrize(
-    "text,says",
+    "text,message",
     [
         ("", "no document in it"),
         ("# nothing\n---\n", "no document in it"),
@@ -49,14 +49,14 @@ def refused(ran) -> str:
         ("apiVersion: admission.k8s.io/v1\nkind: AdmissionReview", "not an AdmissionReview that can be answered"),
     ],
 )
-def test_bad_documents_are_named(text, says, run, write):
-    line = refused(run("review", write("bad.yaml", text)))
+def test_the_problem_of_a_document_is_named(text, message, run, write):
+    line = error_line(run("review", write("bad.yaml", text)))
     assert "bad.yaml" in line
-    assert says in line
+    assert message in line
 
 
-def test_a_name_of_a_file_may_be_hostile_too(run, tmp_path):
-    line = refused(run("review", tmp_path / "\x1b[31m"))
+def test_file_names_are_escaped(run, tmp_path):
+    line = error_line(run("review", tmp_path / "\x1b[31m"))
     assert "\x1b" not in line
     assert "\\x1b[31m" in line
 
@@ -72,10 +72,10 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_alias_bombs_stay_small(bomb, run, write):
     path = write("bomb.yaml", "apiVersion: v1\nkind: Pod\n" + bomb)
-    refused(within(20, lambda: run("review", path)))
+    error_line(within(20, lambda: run("review", path)))
 
 
-def test_aliases_in_measure_are_followed_and_written_out(run, write):
+def test_a_few_aliases_are_expanded(run, write):
     text = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"
     text += "  - {name: a, resources: {limits: &l {volcano.sh/vgpu-number: 1}, requests: *l}}\n"
     out = run("review", "-o", "yaml", write("alias.yaml", text)).out
@@ -86,7 +86,7 @@ def test_aliases_in_measure_are_followed_and_written_out(run, write):
 def test_too_large_files_are_not_read_whole(run, tmp_path):
     path = tmp_path / "large.yaml"
     path.write_bytes(b"a: b\n" * (11 << 18))
-    assert "larger than 10 MiB" in refused(run("review", path))
+    assert "larger than 10 MiB" in error_line(run("review", path))
 
 
 def test_a_file_of_almost_ten_megabytes(run, write):
@@ -94,11 +94,11 @@ def test_a_file_of_almost_ten_megabytes(run, write):
     raw = pod(limits=vgpus(1, 1000), metadata=padding)
     path = write("large.json", raw)
     assert 9 << 20 < path.stat().st_size < 10 << 20
-    ran = within(20, lambda: run("review", "-o", "json", path))
-    assert (ran.code, ran.lines[0]["object"]) == (0, raw)
+    result = within(20, lambda: run("review", "-o", "json", path))
+    assert (result.code, result.lines[0]["object"]) == (0, raw)
 
 
-# --- what reaches the terminal --------------------------------------------------------------------------------------
+# --- output to a terminal -------------------------------------------------------------------------------------------
 
 
 def hostile_pod():
@@ -109,22 +109,22 @@ def hostile_pod():
     return raw
 
 
-def harmless(text: str) -> bool:
+def is_printable(text: str) -> bool:
     return all(line.isprintable() for line in text.split("\n"))
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
 def test_escape_sequences_never_reach_the_terminal(output, run, write):
-    ran = run("review", "-o", output, write("h.json", hostile_pod()), write("good.json", hostile_kind()))
-    assert harmless(ran.out)
-    assert harmless(ran.err)
+    result = run("review", "-o", output, write("h.json", hostile_pod()), write("good.json", hostile_kind()))
+    assert is_printable(result.out)
+    assert is_printable(result.err)
 
 
 def hostile_kind():
     return {"apiVersion": "v1", "kind": HOSTILE, "metadata": {"name": HOSTILE}, "data": {HOSTILE: HOSTILE}}
 
 
-def test_programs_still_get_every_byte(run, write):
+def test_json_and_yaml_keep_every_character(run, write):
     (line,) = run("review", "-o", "json", write("h.json", hostile_kind())).lines
     assert line["object"] == hostile_kind()
     assert line["name"] == HOSTILE

@@ -1,6 +1,5 @@
-"""What all commands have in common: names, imports, exit codes, completion."""
+"""What all commands share: names, imports, exit codes, completion."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,13 +11,13 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.conftest import pod
+from tests.cli.conftest import pod, python
 from webhook.cli.completion import kubectl_complete
 from webhook.cli.main import COMMANDS, COMPLETION_VARIABLE, program
 from webhook.cli.program import ExitCode
 
 ROOT = Path(__file__).parents[2]
-# What takes long to import, and only some commands need.
+# Modules that import slowly and that only some commands need.
 HEAVY = {
     "asyncio",
     "cryptography",
@@ -35,22 +34,15 @@ HEAVY = {
 SERVERS_AND_CLIENTS = {"flask", "gunicorn", "kubernetes", "sqlalchemy", "sqlite3", "urllib3"}
 
 
-def python(code: str, *argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code, *argv],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=os.environ | (env or {}),
-    )
-
-
-NEED_THEM = {"certs", "serve", "console"}  # the commands that always need a server or the client of the API server
+ALWAYS_HEAVY = {
+    "certs",
+    "serve",
+    "console",
+}  # the commands that always need a server or the client of the API server
 
 
 @pytest.mark.parametrize("argv", [["--version"], ["--help"], ["revew"]], ids=" ".join)
-def test_a_quick_answer_imports_little(argv: list[str]):
+def test_short_commands_import_little(argv: list[str]):
     code = (
         "import sys; from webhook.cli.main import main; main(sys.argv[1:]); "
         f"print(sorted({HEAVY!r} & sys.modules.keys()), sorted(m for m in sys.modules if m.startswith('webhook.cli.')))"
@@ -59,13 +51,13 @@ def test_a_quick_answer_imports_little(argv: list[str]):
     assert (heavy, loaded) == ("[", "'webhook.cli.main', 'webhook.cli.program']")
 
 
-def test_commands_that_can_read_files_import_no_server_no_database_and_no_client_of_the_api_server():
+def test_commands_that_read_files_import_no_server_database_or_kubernetes_client():
     code = (
         "import sys; from importlib import import_module; "
         "loaded = [import_module(f'webhook.cli.{name}') for name in sys.argv[1:]]; "
         f"print(len(loaded), sorted({SERVERS_AND_CLIENTS!r} & sys.modules.keys()))"
     )
-    commands = sorted(COMMANDS.keys() - NEED_THEM)
+    commands = sorted(COMMANDS.keys() - ALWAYS_HEAVY)
     assert python(code, *commands).stdout == f"{len(commands)} []\n"
 
 
@@ -79,10 +71,10 @@ def test_the_version(run):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_explains_itself(name: str, run):
-    ran = run(name, "--help")
-    assert ran.code == 0
-    assert ran.out.startswith(f"Usage: vgpu-webhook {name} ")
+def test_every_command_has_help(name: str, run):
+    result = run(name, "--help")
+    assert result.code == 0
+    assert result.out.startswith(f"Usage: vgpu-webhook {name} ")
     command = import_module(f"webhook.cli.{name}").command
     for each in (command, *getattr(command, "commands", {}).values()):
         assert each.help
@@ -95,12 +87,12 @@ def test_help_lists_every_command(run):
 
 
 @pytest.mark.parametrize(
-    "path, shown", [("/usr/bin/kubectl-vgpu", "kubectl vgpu"), ("/usr/bin/vgpu-webhook", "vgpu-webhook")]
+    "path, program_name", [("/usr/bin/kubectl-vgpu", "kubectl vgpu"), ("/usr/bin/vgpu-webhook", "vgpu-webhook")]
 )
-def test_usage_names_the_program_that_was_called(path: str, shown: str, run, monkeypatch):
+def test_usage_names_the_program_that_was_called(path: str, program_name: str, run, monkeypatch):
     monkeypatch.setattr(sys, "argv", [path])
-    assert run("rules", "--help").out.startswith(f"Usage: {shown} rules ")
-    assert run("rules", "--nope").err == f"error: no such option '--nope'; see `{shown} rules --help`\n"
+    assert run("rules", "--help").out.startswith(f"Usage: {program_name} rules ")
+    assert run("rules", "--nope").err == f"error: no such option '--nope'; see `{program_name} rules --help`\n"
 
 
 def test_kubectl_finds_the_program():
@@ -109,8 +101,10 @@ def test_kubectl_finds_the_program():
 
 
 def test_python_m_webhook():
-    ran = subprocess.run([sys.executable, "-m", "webhook", "rules", "-h"], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("Usage: python -m webhook rules ")
+    result = subprocess.run(
+        [sys.executable, "-m", "webhook", "rules", "-h"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("Usage: python -m webhook rules ")
 
 
 def test_a_short_option_may_have_an_equals_sign(run):
@@ -142,9 +136,9 @@ def test_files_and_directories(run, write, tmp_path: Path):
     ]
     (tmp_path / "empty").mkdir()
     assert run("review", tmp_path / "empty").code == ExitCode.BAD_INPUT
-    ran = run("review", "-f", "https://example.org/pod.yaml")
+    result = run("review", "-f", "https://example.org/pod.yaml")
     assert (
-        ran.err
+        result.err
         == "error: https://example.org/pod.yaml: URLs are not read; download it first: curl -LO https://example.org/pod.yaml\n"
     )
 
@@ -152,13 +146,13 @@ def test_files_and_directories(run, write, tmp_path: Path):
 # --- completion -----------------------------------------------------------------------------------------------------
 
 
-def complete(*words: str) -> list[str]:
-    """What bash would offer for the last word."""
-    line = ["vgpu-webhook", *words]
-    env = {COMPLETION_VARIABLE: "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(words))}
-    done = python("import sys; from webhook.cli.main import main; sys.exit(main())", env=env)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+def complete(*arguments: str) -> list[str]:
+    """The completions that bash offers for the last word."""
+    line = ["vgpu-webhook", *arguments]
+    env = {COMPLETION_VARIABLE: "bash_complete", "COMP_WORDS": " ".join(line), "COMP_CWORD": str(len(arguments))}
+    result = python("import sys; from webhook.cli.main import main; sys.exit(main())", env=env)
+    assert (result.returncode, result.stderr) == (0, "")
+    return [line.partition(",")[2] for line in result.stdout.splitlines()]
 
 
 def test_tab_offers_commands_options_and_values():
@@ -169,32 +163,32 @@ def test_tab_offers_commands_options_and_values():
 
 
 @pytest.mark.parametrize(
-    "words, offered, directive",
+    "arguments, completions, directive",
     [
         (["rev"], ["review"], ":4"),
         (["certs", "sh"], ["show"], ":4"),
         (["review", "--policy", ""], [], ":0"),
     ],
 )
-def test_kubectl_completes_the_plugin(words, offered, directive, capsys):
-    assert kubectl_complete(words) == 0
+def test_kubectl_completes_the_plugin(arguments, completions, directive, capsys):
+    assert kubectl_complete(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition("\t")[0] for line in lines] == [*offered, directive]
-    assert all("\t" in line for line in lines[:-1]), "each with its help"
+    assert [line.partition("\t")[0] for line in lines] == [*completions, directive]
+    assert all("\t" in line for line in lines[:-1]), "each completion has its help"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell(shell: str, run):
-    ran = run("completion", shell)
-    assert (ran.code, ran.err) == (0, "")
-    assert f"{COMPLETION_VARIABLE}={shell}_complete" in ran.out
+    result = run("completion", shell)
+    assert (result.code, result.err) == (0, "")
+    assert f"{COMPLETION_VARIABLE}={shell}_complete" in result.out
 
 
-def test_bash_takes_the_script(run, tmp_path: Path):
+def test_bash_accepts_the_script(run, tmp_path: Path):
     script = tmp_path / "script"
     script.write_text(run("completion", "bash").out)
-    done = subprocess.run(
+    result = subprocess.run(
         ["bash", "-c", f"source {script}; complete -p vgpu-webhook"], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.rstrip().endswith(" vgpu-webhook")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.rstrip().endswith(" vgpu-webhook")

@@ -1,4 +1,4 @@
-"""`vgpu-webhook manifests`: what deploy/ holds is what it prints, and what it prints follows device config and policy."""
+"""`vgpu-webhook manifests` prints what deploy/ contains, and its output follows the device config and the policy."""
 
 from pathlib import Path
 
@@ -19,37 +19,37 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 @pytest.fixture
 def printed(run):
-    """Run the command; the entries by their names."""
+    """Run the command; returns the webhook entries by name."""
 
     def printed(*options):
-        ran = run("manifests", *options)
-        assert (ran.code, ran.err) == (0, "")
-        return by_name(yaml.safe_load_all(ran.out))
+        result = run("manifests", *options)
+        assert (result.code, result.err) == (0, "")
+        return by_name(yaml.safe_load_all(result.out))
 
     return printed
 
 
 def by_name(configurations):
-    return {entry["name"].partition(".")[0]: entry for one in configurations for entry in one["webhooks"]}
+    return {entry["name"].partition(".")[0]: entry for document in configurations for entry in document["webhooks"]}
 
 
 def annotations(text):
-    found = [one["metadata"]["annotations"] for one in yaml.safe_load_all(text)]
-    return {key: value for one in found for key, value in one.items()}
+    maps = [document["metadata"]["annotations"] for document in yaml.safe_load_all(text)]
+    return {key: value for each in maps for key, value in each.items()}
 
 
 def condition(entry, name):
-    return next(found["expression"] for found in entry["matchConditions"] if found["name"] == name)
+    return next(each["expression"] for each in entry["matchConditions"] if each["name"] == name)
 
 
-def test_deploy_holds_what_is_printed_by_default(run):
+def test_deploy_contains_the_default_output(run):
     assert run("manifests").out == (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
 
 
-def test_the_component_for_all_pods_adds_the_entry_that_is_printed(run, printed):
+def test_the_all_pods_component_adds_the_printed_entry(run, printed):
     component = yaml.safe_load((DEPLOY / "components" / "all-pods" / "hide-devices.yaml").read_text())
-    usual, all_pods = printed(), printed("--all-pods")
-    assert all_pods == usual | by_name([component])
+    default, all_pods = printed(), printed("--all-pods")
+    assert all_pods == default | by_name([component])
     assert component["metadata"].keys() == {"name", "annotations"}
     assert annotations(run("manifests", "--all-pods").out) == (
         annotations(run("manifests").out) | component["metadata"]["annotations"]
@@ -57,27 +57,27 @@ def test_the_component_for_all_pods_adds_the_entry_that_is_printed(run, printed)
     assert all_pods["hide-devices"]["failurePolicy"] == "Ignore"
 
 
-def test_only_the_probe_is_called_before_the_webhook_answers(run, printed):
-    """The rules of all other entries are in annotations, from where `python -m certs` takes them."""
+def test_only_the_probe_has_rules_before_the_webhook_responds(run, printed):
+    """The rules of all other entries are in annotations; `python -m certs` moves them into the entries."""
     assert {name for name, entry in printed("--all-pods").items() if "rules" in entry} == {"probe"}
     documents = list(yaml.safe_load_all(run("manifests", "--all-pods").out))
     assert [bound(document) for document in documents] == [
-        document | {"webhooks": wanted["webhooks"]} for document, wanted in zip(documents, RENDERED, strict=True)
+        document | {"webhooks": expected["webhooks"]} for document, expected in zip(documents, RENDERED, strict=True)
     ]
 
 
 def test_another_namespace_and_name(run):
-    usual = run("manifests").out
+    default = run("manifests").out
     renamed = run("manifests", "-n", "gpu-system", "--name", "gpu-webhook").out
     assert (
-        usual.replace(
+        default.replace(
             SERVICE.format("vgpu-webhook", "vgpu-webhook"), SERVICE.format("gpu-system", "gpu-webhook")
         ).replace("  name: vgpu-webhook\n  labels:", "  name: gpu-webhook\n  labels:")
         == renamed
     )
 
 
-def test_json_is_one_list_of_the_same(run, printed):
+def test_json_is_one_list_of_the_same_objects(run, printed):
     (document,) = run("manifests", "-o", "json").lines
     assert (document["apiVersion"], document["kind"]) == ("v1", "List")
     assert by_name(document["items"]) == printed()
@@ -85,7 +85,7 @@ def test_json_is_one_list_of_the_same(run, printed):
 
 def test_the_names_of_the_device_config(printed, write):
     config = {"nvidia": {"resourceCountName": NVIDIA_GPU}, "vnpus": [{"resourceName": "example.org/npu"}]}
-    usual, renamed = printed(), printed("--device-config", write("device-config.yaml", config))
+    default, renamed = printed(), printed("--device-config", write("device-config.yaml", config))
     for entry, name in (
         ("repair", "names-a-device"),
         ("pods", "concerns-a-device"),
@@ -93,18 +93,18 @@ def test_the_names_of_the_device_config(printed, write):
         ("ephemeral-containers", "concerns-a-device"),
         ("workloads", "concerns-a-device"),
     ):
-        before, after = condition(usual[entry], name), condition(renamed[entry], name)
+        before, after = condition(default[entry], name), condition(renamed[entry], name)
         for prefix in (NVIDIA_GPU, "example.org/npu"):
             assert (f'startsWith("{prefix}")' in before, f'startsWith("{prefix}")' in after) == (False, True)
         assert 'startsWith("example.org/npu-core")' not in after
         assert 'startsWith("volcano.sh/")' in after
 
 
-def test_the_usual_npus_need_no_rendering(printed):
+def test_the_default_npus_do_not_change_the_output(printed):
     assert printed("--device-config", CONFIG) == printed()
 
 
-def test_an_old_volcano_reads_the_well_known_names(printed, write):
+def test_an_old_volcano_uses_the_well_known_names(printed, write):
     config = write("device-config.yaml", {"nvidia": {"resourceCountName": NVIDIA_GPU}})
     policy = write("policy.yaml", {"target": {"volcano": "1.12.0"}})
     assert printed("--device-config", config, "--policy", policy) == printed()
@@ -115,9 +115,9 @@ def test_the_trusted_users_of_the_policy(printed, write):
     assert condition(assignments, "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
 
 
-@pytest.mark.parametrize(("workloads", "sent"), [("off", False), ("warn", True), ("deny", True)])
-def test_the_workloads_of_the_policy(printed, write, workloads, sent):
-    assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is sent
+@pytest.mark.parametrize(("workloads", "present"), [("off", False), ("warn", True), ("deny", True)])
+def test_the_workloads_of_the_policy(printed, write, workloads, present):
+    assert ("workloads" in printed("--policy", write("policy.yaml", {"workloads": workloads}))) is present
 
 
 def test_a_config_that_hides_devices_needs_all_pods(run, write):
@@ -126,10 +126,10 @@ def test_a_config_that_hides_devices_needs_all_pods(run, write):
     assert run("manifests", "--device-config", config, "--all-pods").err == ""
 
 
-def test_every_entry_fails_closed_but_those_that_hold_up_other_pods(printed):
+def test_every_entry_fails_closed_except_those_that_could_block_other_pods(printed):
     entries = printed("--all-pods")
-    open_ones = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
-    assert open_ones == {"workloads", "hide-devices"}
+    fail_open = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
+    assert fail_open == {"workloads", "hide-devices"}
     for entry in entries.values():
         assert entry["timeoutSeconds"] == 5
         assert (entry["sideEffects"], entry["matchPolicy"]) == ("None", "Equivalent")
@@ -139,43 +139,46 @@ def test_every_entry_fails_closed_but_those_that_hold_up_other_pods(printed):
         assert entry.get("reinvocationPolicy") == ("IfNeeded" if mutates else None)
 
 
-def test_a_component_holds_the_repairs_that_are_printed_by_default(run):
+def test_the_net_repair_component_contains_the_default_output(run):
     printed = run("manifests", "--net-repair").out
     assert printed == (DEPLOY / "components" / "net-repair" / "policies.yaml").read_text()
-    both = list(yaml.safe_load_all(run("manifests", "--net", "static", "--net-repair").out))
-    assert both[-2:] == list(yaml.safe_load_all(printed))
+    documents = list(yaml.safe_load_all(run("manifests", "--net", "static", "--net-repair").out))
+    assert documents[-2:] == list(yaml.safe_load_all(printed))
 
 
 @pytest.mark.parametrize(("net", "component"), [("isolation", "net"), ("static", "net-static")])
-def test_the_components_hold_the_nets_that_are_printed_by_default(run, net, component):
+def test_the_net_components_contain_the_default_output(run, net, component):
     assert run("manifests", "--net", net).out == (DEPLOY / "components" / component / "policies.yaml").read_text()
 
 
-def test_the_net_denies_where_the_policy_does(run, tmp_path):
+def test_the_net_denies_where_the_policy_denies(run, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text("rules: {isolation-env: warn}\nnamespaces: [{match: [team-*], rules: {host-access: deny}}]\n")
-    ran = run("manifests", "--net", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
-    assert (ran.code, ran.err) == (0, "")
-    found = list(yaml.safe_load_all(ran.out))
-    assert [one["kind"] for one in found] == ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] * 3
-    assert {one["spec"]["failurePolicy"] for one in found[::2]} == {"Ignore"}
-    assert [one["spec"] for one in found[1::2]] == [
-        {"policyName": one["metadata"]["name"], "validationActions": ["Deny"]} for one in found[::2]
+    result = run("manifests", "--net", "isolation", "--failure-policy", "Ignore", "--policy", str(policy))
+    assert (result.code, result.err) == (0, "")
+    documents = list(yaml.safe_load_all(result.out))
+    assert [document["kind"] for document in documents] == [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ] * 3
+    assert {document["spec"]["failurePolicy"] for document in documents[::2]} == {"Ignore"}
+    assert [document["spec"] for document in documents[1::2]] == [
+        {"policyName": document["metadata"]["name"], "validationActions": ["Deny"]} for document in documents[::2]
     ]
-    variables = {one["name"]: one["expression"] for one in found[0]["spec"]["variables"]}
+    variables = {document["name"]: document["expression"] for document in documents[0]["spec"]["variables"]}
     assert variables["host_access"].startswith("!(variables.entry in [0] && ")
     assert "isolation_env" not in variables
 
 
 @pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])
-def test_names_that_no_object_can_have_are_refused(run, options):
-    ran = run("manifests", *options)
-    assert (ran.code, ran.out) == (2, "")
-    assert f"{options[1]!r} is not a name" in ran.err
+def test_invalid_object_names_are_refused(run, options):
+    result = run("manifests", *options)
+    assert (result.code, result.out) == (2, "")
+    assert f"{options[1]!r} is not a name" in result.err
 
 
 @pytest.mark.parametrize("options", [["--failure-policy", "Ignore"], ["--net", "isolation", "--all-pods"]])
 def test_options_that_do_not_go_together(run, options):
-    ran = run("manifests", *options)
-    assert ran.code == 2
-    assert "--net" in ran.err
+    result = run("manifests", *options)
+    assert result.code == 2
+    assert "--net" in result.err

@@ -1,4 +1,4 @@
-"""The options that commands share, as a command reads them."""
+"""The options that commands share, as a command parses them."""
 
 from pathlib import Path
 from typing import Any
@@ -14,42 +14,42 @@ from webhook.settings.watcher import SettingsWatcher
 
 def read(*argv: str) -> Any:
     @click.command("a-command")
-    @settings_option("Ask the cluster.")
+    @settings_option("Read the cluster.")
     def command(settings: Any) -> Any:
         return settings
 
     return command.main(list(argv), standalone_mode=False)
 
 
-def test_nothing_is_given():
+def test_no_options():
     assert read() == (SettingsPaths(), None)
 
 
-def test_files():
-    given = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
-    files, cluster = read(*[word for key, value in given.items() for word in (f"--{key}", value)])
+def test_file_options():
+    options = {"fleet": "f", "policy": "p", "device-config": "c", "scheduler-conf": "s", "queues": "q", "quotas": "r"}
+    files, cluster = read(*[word for key, value in options.items() for word in (f"--{key}", value)])
     assert files == SettingsPaths(*map(Path, "cpfs"), {"queues": Path("q"), "quotas": Path("r")})
     assert files.paths == tuple(map(Path, "cpfsqr"))
     assert cluster is None
 
 
-def test_the_cluster_with_its_defaults():
+def test_cluster_defaults():
     assert read("--cluster", "--policy", "p") == (SettingsPaths(policy=Path("p")), ClusterOptions())
 
 
-def test_the_cluster_with_everything():
-    places = ("--device-config-namespace", "a", "--device-config-namespace", "b", "--policy-map", "c/d")
-    _, cluster = read("--cluster", "--kubeconfig", "k", "--context", "x", "--device-config-map", "m", *places)
+def test_all_cluster_options():
+    options = ("--device-config-namespace", "a", "--device-config-namespace", "b", "--policy-map", "c/d")
+    _, cluster = read("--cluster", "--kubeconfig", "k", "--context", "x", "--device-config-map", "m", *options)
     assert cluster == ClusterOptions(Path("k"), "x", "m", ("a", "b"), ("c", "d"))
 
 
-@pytest.mark.parametrize("place", ["", "/", "a/", "/a", "a/b/c"])
-def test_a_malformed_place(place: str):
+@pytest.mark.parametrize("value", ["", "/", "a/", "/a", "a/b/c"])
+def test_a_malformed_policy_map(value: str):
     with pytest.raises(click.BadParameter, match="is neither NAME nor NAMESPACE/NAME"):
-        read("--policy-map", place)
+        read("--policy-map", value)
 
 
-def test_samples_stand_where_no_file_is_given_and_can_be_used():
+def test_samples_replace_only_missing_files():
     files, _ = read("--sample", "--policy", "p")
     assert files.policy == Path("p")
     files, _ = read("--sample")

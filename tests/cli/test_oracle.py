@@ -1,6 +1,6 @@
-"""The scheduler's own verdicts, through the command's own path: files in, JSON lines out. None may differ.
+"""`review` gives the same verdict as the scheduler in every recorded case.
 
-The explanations must agree, too: a change that is offered is made, and the pod is reviewed again.
+The explanations must agree, too: each offered change is applied, and the pod is reviewed again.
 """
 
 import copy
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import DATA, Ran
+from tests.cli.conftest import DATA, Result
 
 POLICY = {
     "memoryAboveCard": "deny",
@@ -31,7 +31,7 @@ ALLOWED = {"allow": {True}, "deny": {False}, "either": {True, False}}
 def review(run, write):
     """Review some pods against some nodes."""
 
-    def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str) -> Ran:
+    def review(fleet: dict[str, Any], nodes: list[Any], pods: list[Any], *options: str) -> Result:
         return run(
             "review",
             "-o",
@@ -49,26 +49,26 @@ def review(run, write):
     return review
 
 
-# No single change makes one of their pods fit.
+# Fleets where no single change makes a pod fit.
 WITHOUT_OFFERS = {"gpushare21-13", "gpushare21-16", "gpushare21-17"}
 
-LINES: dict[int, list[Any]] = {}  # by the fleet's identity: what its pods are told, which several tests look at
+EXPLAINED: dict[int, list[Any]] = {}  # the output for the pods of a fleet, by id(fleet); several tests use it
 
 
 @pytest.fixture
 def explained(review):
-    """The lines about a fleet's pods, with explanations."""
+    """The JSON lines of all pods of a fleet, with explanations."""
 
     def explained(fleet: dict[str, Any]) -> list[Any]:
-        if id(fleet) not in LINES:
+        if id(fleet) not in EXPLAINED:
             pods = [case["pod"] for case in fleet["cases"]]
-            LINES[id(fleet)] = review(fleet, fleet["nodes"], pods, "--explain").lines
-        return LINES[id(fleet)]
+            EXPLAINED[id(fleet)] = review(fleet, fleet["nodes"], pods, "--explain").lines
+        return EXPLAINED[id(fleet)]
 
     return explained
 
 
-def test_the_oracle_is_all_there():
+def test_the_oracle_is_complete():
     cases = [case for fleet in FLEETS for case in fleet["cases"]]
     assert len(cases) == 2000
     assert {"allow", "deny"} <= {case["expect"] for case in cases} <= set(ALLOWED)
@@ -78,11 +78,11 @@ def test_the_oracle_is_all_there():
 
 
 @pytest.mark.parametrize("fleet", FLEETS, ids=lambda fleet: fleet["id"])
-def test_verdicts_are_the_schedulers(fleet, explained):
+def test_verdicts_match_the_scheduler(fleet, explained):
     cases = fleet["cases"]
-    told = explained(fleet)
-    assert len(told) == len(cases)
-    for case, line in zip(cases, told, strict=True):
+    lines = explained(fleet)
+    assert len(lines) == len(cases)
+    for case, line in zip(cases, lines, strict=True):
         assert line["allowed"] in ALLOWED[case["expect"]], (case, line["findings"])
         placements = {shape["placement"] for pod in line["explain"] for shape in pod["shapes"]}
         if line["explain"] and line["explain"][0]["placeable"]:
@@ -91,41 +91,41 @@ def test_verdicts_are_the_schedulers(fleet, explained):
 
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
-def test_verdicts_on_other_families_are_the_schedulers(fleet, explained):
+def test_verdicts_of_other_families_match_the_scheduler(fleet, explained):
     cases = fleet["cases"]
-    told = explained(fleet)
-    assert [line["allowed"] for line in told] == [case["expect"] == "allow" for case in cases]
-    for case, line in zip(cases, told, strict=True):
+    lines = explained(fleet)
+    assert [line["allowed"] for line in lines] == [case["expect"] == "allow" for case in cases]
+    for case, line in zip(cases, lines, strict=True):
         placements = [[shape["placement"] for shape in pod["shapes"]] for pod in line["explain"]]
         assert line["explain"]
-        assert {placement for some in placements for placement in some} <= {"fits", "never"}
-        assert all("fits" in some for some in placements) == line["allowed"], (case, line["explain"])
+        assert {placement for shapes in placements for placement in shapes} <= {"fits", "never"}
+        assert all("fits" in shapes for shapes in placements) == line["allowed"], (case, line["explain"])
 
 
 def _check_slices(case: dict[str, Any], line: dict[str, Any]) -> None:
-    """They lie on different cards of the node."""
+    """The slices of a container are on different cards of the node."""
     counts = [_number(container) for container in case["pod"]["spec"]["containers"]]
     for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["slices"]):
         cards = sum(kind["count"] for kind in shape["cards"])
         taken = [container["cards"] for container in shape["slices"]["containers"]]
-        assert [len(set(one)) for one in taken] == [count for count in counts if count]
-        assert all(0 <= card < cards for one in taken for card in one)
+        assert [len(set(indexes)) for indexes in taken] == [count for count in counts if count]
+        assert all(0 <= index < cards for indexes in taken for index in indexes)
 
 
 @pytest.mark.parametrize("fleet", FLEETS[::3], ids=lambda fleet: fleet["id"])
 def test_offered_changes_help(fleet, review, explained):
-    """Make each change, and for a number also the one that gives up a little less."""
+    """Apply each change; for a number, also check that one more does not fit."""
     nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
     offers = 0
     for case, line in zip(fleet["cases"], explained(fleet), strict=True):
         for shape in (shape for pod in line["explain"] for shape in pod["shapes"] if shape["change"]):
             alone = [nodes[name] for name in shape["names"]]
-            changed, less = _apply(case["pod"], shape["change"], 0), _apply(case["pod"], shape["change"], 1)
-            told = review(fleet, alone, [changed, less]).lines
-            assert told[0]["allowed"], (case["pod"], shape, told[0]["findings"])
+            changed, exceeding = _apply(case["pod"], shape["change"], 0), _apply(case["pod"], shape["change"], 1)
+            lines = review(fleet, alone, [changed, exceeding]).lines
+            assert lines[0]["allowed"], (case["pod"], shape, lines[0]["findings"])
             if "most" in shape["change"]:
-                tight = any(finding["rule"] == "fits-tightly" for finding in told[1]["findings"])
-                assert tight or not told[1]["allowed"], (case["pod"], shape)
+                tight = any(finding["rule"] == "fits-tightly" for finding in lines[1]["findings"])
+                assert tight or not lines[1]["allowed"], (case["pod"], shape)
             offers += 1
             if offers == 12:
                 return
@@ -134,24 +134,25 @@ def test_offered_changes_help(fleet, review, explained):
 
 @pytest.mark.parametrize("fleet", FAMILIES, ids=lambda fleet: fleet["id"])
 def test_offered_changes_help_in_other_families(fleet, review, explained):
-    """Make each change, and for a number also the one that gives up a little less."""
+    """Apply each change; for a number, also check that one more does not fit."""
     nodes = {node["metadata"]["name"]: node for node in fleet["nodes"]}
     offers: dict[tuple[str, ...], list[Any]] = {}
     for case, line in zip(fleet["cases"], explained(fleet), strict=True):
-        for shape in line["explain"][0]["shapes"] if len(line["explain"]) == 1 else ():  # several chips need several
+        # A pod with several chips needs several changes.
+        for shape in line["explain"][0]["shapes"] if len(line["explain"]) == 1 else ():
             if shape["change"]:
                 offers.setdefault(tuple(shape["names"]), []).append((case["pod"], shape["change"]))
     assert bool(offers) == (fleet["id"] not in WITHOUT_OFFERS)
-    for alone, offered in offers.items():
-        pods = [_apply(pod, change, more) for pod, change in offered for more in (0, 1)]
-        told = review(fleet, [nodes[name] for name in alone], pods).lines
-        for (pod, change), made, less in zip(offered, told[::2], told[1::2], strict=True):
-            assert made["allowed"], (alone, pod, change, made["findings"])
-            assert not less["allowed"] or "remove" in change or _is_whole(change, less), (alone, pod, change)
+    for alone, changes in offers.items():
+        pods = [_apply(pod, change, extra) for pod, change in changes for extra in (0, 1)]
+        lines = review(fleet, [nodes[name] for name in alone], pods).lines
+        for (pod, change), changed, exceeding in zip(changes, lines[::2], lines[1::2], strict=True):
+            assert changed["allowed"], (alone, pod, change, changed["findings"])
+            assert not exceeding["allowed"] or "remove" in change or _is_whole(change, exceeding), (alone, pod, change)
 
 
 def _is_whole(change: dict[str, Any], line: dict[str, Any]) -> bool:
-    """Whether memory that nobody offers was rounded down to a whole NPU."""
+    """Whether memory above that of an NPU was rounded down to a whole NPU."""
     return any(
         f"{change['most'] + 1} becomes {change['most']}, the whole NPU" in warning for warning in line["warnings"]
     )
@@ -163,12 +164,12 @@ def _number(container: dict[str, Any]) -> int:
     return int(number) if number is not None else int(memory is not None)
 
 
-def _apply(pod: dict[str, Any], change: dict[str, Any], more: int) -> dict[str, Any]:
+def _apply(pod: dict[str, Any], change: dict[str, Any], extra: int) -> dict[str, Any]:
     pod = copy.deepcopy(pod)
     if "remove" in change:
         del pod["metadata"]["annotations"][change["remove"]]
         return pod
     container = next(c for c in pod["spec"]["containers"] if c["name"] == change["container"])
     for part in container["resources"].values():
-        part[change["resource"]] = str(change["most"] + more)
+        part[change["resource"]] = str(change["most"] + extra)
     return pod

@@ -1,4 +1,4 @@
-"""`vgpu-webhook policy check`: what the table says is what the webhook does."""
+"""`vgpu-webhook policy check` prints the levels and settings that the webhook uses."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ POLICY = {
 
 @pytest.fixture
 def check(run, write):
-    """Check a policy and return what it says."""
+    """Run `policy check` on a policy."""
 
     def check(policy, *options):
         return run("policy", "check", write("policy.yaml", policy), *options)
@@ -38,28 +38,28 @@ def check(run, write):
     return check
 
 
-def levels(ran):
-    return {row["id"]: row for row in json.loads(ran.out)["levels"]}
+def levels(result):
+    return {row["id"]: row for row in json.loads(result.out)["levels"]}
 
 
-# --- what holds -----------------------------------------------------------------------------------------------------
+# --- levels ---------------------------------------------------------------------------------------------------------
 
 
-def test_each_level_with_where_it_comes_from(check):
-    found = levels(check(POLICY, "--namespace", "team-b", "-o", "json"))
-    assert list(found) == [rule.id for rule in VALIDATIONS]
+def test_each_level_has_its_source(check):
+    rows = levels(check(POLICY, "--namespace", "team-b", "-o", "json"))
+    assert list(rows) == [rule.id for rule in VALIDATIONS]
 
-    def told(rule):
-        return [found[rule][key] for key in ("level", "default", "source", "softened")]
+    def row(rule):
+        return [rows[rule][key] for key in ("level", "default", "source", "softened")]
 
-    assert told("mode-invalid") == ["deny", "deny", "default", False]
-    assert told("number-zero") == ["audit", "deny", "rules", False]
-    assert told("host-access") == ["deny", "warn", "namespaces", False]
-    assert told("card-count") == ["off", "deny", "namespaces", False]
-    assert told("fits-no-node") == ["warn", "deny", "default", True]
+    assert row("mode-invalid") == ["deny", "deny", "default", False]
+    assert row("number-zero") == ["audit", "deny", "rules", False]
+    assert row("host-access") == ["deny", "warn", "namespaces", False]
+    assert row("card-count") == ["off", "deny", "namespaces", False]
+    assert row("fits-no-node") == ["warn", "deny", "default", True]
 
 
-def test_the_same_as_text(check):
+def test_levels_as_text(check):
     lines = check(POLICY, "--namespace", "team-b").out.splitlines()
     assert "levels in team-b, as namespaces.0 (team-*) decides" in lines
     rows = {line[4:].split()[0]: line for line in lines if line.startswith(("    ", "  * "))}
@@ -70,7 +70,7 @@ def test_the_same_as_text(check):
     assert rows["several-device-containers"] == f"    {'several-device-containers':{WIDTH}}  warn   rules"
 
 
-OBSERVING = {
+AUDITING = {
     "enforcement": "audit",
     "repairs": {"toleration": "off"},
     "namespaces": [
@@ -81,7 +81,7 @@ OBSERVING = {
 
 
 def test_enforcement_and_repairs(check):
-    text = check(OBSERVING).out
+    text = check(AUDITING).out
     assert (
         "enforcement in every other namespace: audit: pods are admitted unchanged, and findings are only recorded\n"
         in text
@@ -90,25 +90,25 @@ def test_enforcement_and_repairs(check):
     assert "  * toleration  off  repairs\n" in text
     entry = "enforcement enforce, repair scheduler-name off, repair toleration on"
     assert f"    namespaces.0 (team-*): {entry}\n    namespaces.1 (lab): enforcement warn\n" in text
-    text = check(OBSERVING, "--namespace", "team-a").out
+    text = check(AUDITING, "--namespace", "team-a").out
     assert "enforcement in team-a: enforce\n" in text
     assert "  * scheduler-name  off  namespaces.0\n" in text
     assert "    toleration  on  namespaces.0\n" in text
-    assert "and their author is warned\n" in check(OBSERVING, "--namespace", "lab").out
+    assert "and their author is warned\n" in check(AUDITING, "--namespace", "lab").out
 
 
-def test_enforcement_and_repairs_for_programs(check):
-    told = json.loads(check(OBSERVING, "--namespace", "team-a", "-o", "json").out)
-    assert told["enforcement"] == {"value": "enforce", "source": "namespaces"}
-    assert told["repairs"][-2:] == [
+def test_enforcement_and_repairs_as_json(check):
+    report = json.loads(check(AUDITING, "--namespace", "team-a", "-o", "json").out)
+    assert report["enforcement"] == {"value": "enforce", "source": "namespaces"}
+    assert report["repairs"][-2:] == [
         {"id": "toleration", "on": True, "source": "namespaces"},
         {"id": "hide-devices", "on": True, "source": "default"},
     ]
-    assert told["namespaces"][0]["repairs"] == {"scheduler-name": False, "toleration": True}
-    told = json.loads(check(OBSERVING, "--namespace", "other", "-o", "json").out)
-    assert told["enforcement"] == {"value": "audit", "source": "enforcement"}
-    told = json.loads(check({}, "-o", "json").out)
-    assert told["enforcement"] == {"value": "enforce", "source": "default"}
+    assert report["namespaces"][0]["repairs"] == {"scheduler-name": False, "toleration": True}
+    report = json.loads(check(AUDITING, "--namespace", "other", "-o", "json").out)
+    assert report["enforcement"] == {"value": "audit", "source": "enforcement"}
+    report = json.loads(check({}, "-o", "json").out)
+    assert report["enforcement"] == {"value": "enforce", "source": "default"}
 
 
 levels_of_rules = st.dictionaries(st.sampled_from(sorted(DEFAULT_LEVELS)), st.sampled_from([*Level]), max_size=6)
@@ -123,25 +123,25 @@ policies = st.fixed_dictionaries(
 
 
 @given(policies, st.sampled_from(["a", "ab", "b", "c", "cd"]))
-def test_the_effective_policy_is_what_the_webhook_does(policy, namespace):
-    told, holds = effective_policy(policy, "file", namespace), policy.levels.of(namespace)
-    assert told.exempt is holds.exempt
-    assert told.exempt or {row.id: row.level for row in told.levels} == holds.levels
+def test_the_effective_policy_has_the_levels_of_the_webhook(policy, namespace):
+    effective, levels_in_use = effective_policy(policy, "file", namespace), policy.levels.of(namespace)
+    assert effective.exempt is levels_in_use.exempt
+    assert effective.exempt or {row.id: row.level for row in effective.levels} == levels_in_use.levels
 
 
 @given(policies)
-def test_every_other_namespace_is_one_that_no_entry_singles_out(policy):
-    told, holds = effective_policy(policy, "file", None), policy.levels.of("none-of-them")
-    assert told.exempt is holds.exempt
-    assert told.exempt or {row.id: row.level for row in told.levels} == holds.levels
-    for entry in told.namespaces:
-        assert entry.exempt or {**holds.levels, **entry.changes} == policy.levels.at(entry.index).levels
+def test_every_other_namespace_matches_no_specific_entry(policy):
+    effective, levels_in_use = effective_policy(policy, "file", None), policy.levels.of("none-of-them")
+    assert effective.exempt is levels_in_use.exempt
+    assert effective.exempt or {row.id: row.level for row in effective.levels} == levels_in_use.levels
+    for entry in effective.namespaces:
+        assert entry.exempt or {**levels_in_use.levels, **entry.changes} == policy.levels.at(entry.index).levels
 
 
 def test_what_each_entry_changes(check):
-    ran = check(POLICY)
-    assert "levels in every other namespace\n" in ran.out
-    assert ran.out.endswith(
+    result = check(POLICY)
+    assert "levels in every other namespace\n" in result.out
+    assert result.out.endswith(
         "namespaces, of which the last one that matches decides\n"
         "    namespaces.0 (team-*): host-access deny, card-count off\n"
         "    namespaces.1 (kube-*, x): exempt\n"
@@ -156,7 +156,7 @@ def test_what_each_entry_changes(check):
     ]  # fmt: skip
 
 
-def test_an_entry_for_all_decides_in_every_other_namespace(check):
+def test_an_entry_for_all_namespaces_applies_to_every_other_namespace(check):
     policy = {"namespaces": [{"match": ["*"], "rules": {"card-count": "warn"}}, {"match": ["a"]}]}
     out = check(policy).out
     assert "levels in every other namespace, as namespaces.0 (*) decides\n" in out
@@ -170,16 +170,16 @@ def test_rules_of_an_exempt_entry_change_nothing(check):
     assert entry == {"index": 0, "match": ["a"], "exempt": True, "changes": {}, "enforcement": None, "repairs": {}}
 
 
-def test_many_globs_are_cut(check):
+def test_many_globs_are_truncated(check):
     policy = {"namespaces": [{"match": [f"team-{index}" for index in range(20)], "exempt": True}]}
-    shown = "team-0, team-1, team-2, team-3, team-4, team-5, team-6, tea…"
-    assert f"    namespaces.0 ({shown}): exempt\n" in check(policy).out
+    globs = "team-0, team-1, team-2, team-3, team-4, team-5, team-6, tea…"
+    assert f"    namespaces.0 ({globs}): exempt\n" in check(policy).out
 
 
 def test_an_exempt_namespace_has_no_levels(check):
-    ran = check(POLICY, "--namespace", "kube-system")
-    assert "kube-system is exempt by namespaces.1 (kube-*, x): pods pass untouched\n" in ran.out
-    assert "mode-invalid" not in ran.out
+    result = check(POLICY, "--namespace", "kube-system")
+    assert "kube-system is exempt by namespaces.1 (kube-*, x): pods pass untouched\n" in result.out
+    assert "mode-invalid" not in result.out
     value = json.loads(check(POLICY, "--namespace", "kube-system", "-o", "json").out)
     assert (value["exempt"], value["decider"], value["levels"]) == (True, 1, [])
 
@@ -200,7 +200,7 @@ def test_every_setting_with_its_default(check):
     assert {key.split(".")[0] for key in settings} | {"rules", "namespaces"} >= sections | {"trustedUsers"}
 
 
-def test_what_differs_is_marked(check):
+def test_changed_settings_are_marked(check):
     lines = check(POLICY, "--namespace", "a").out.splitlines()
     assert "  * workloads                off  (default warn)" in lines
     assert "    memoryAboveCard          clamp" in lines
@@ -210,7 +210,7 @@ def test_what_differs_is_marked(check):
 
 
 @pytest.mark.parametrize(
-    "target, means",
+    "target, fact",
     [
         ({"volcano": "1.15.1"}, "a node counts only if it offers all three vGPU names"),
         ({"volcano": "1.15.0"}, "a node counts whatever vGPU names it lacks"),
@@ -236,25 +236,25 @@ def test_what_differs_is_marked(check):
         ({"devicePlugin": "1.11.0"}, "several vGPU containers a pod are served"),
     ],
 )
-def test_what_follows_from_a_version(target, means):
+def test_facts_of_a_version(target, fact):
     settings = effective_policy(parse_policy({"target": target}, "the file"), "file", None).settings
-    assert means in [fact.text for row in settings for fact in row.facts]
+    assert fact in [each.text for row in settings for each in row.facts]
 
 
 def test_facts_are_shown_below_their_setting(check):
-    means = "GPU UUID annotations are read"
-    assert f" {means}\n" in check(POLICY).out
-    assert means in [
-        fact for row in json.loads(check(POLICY, "-o", "json").out)["settings"] for fact in row.get("facts", ())
+    fact = "GPU UUID annotations are read"
+    assert f" {fact}\n" in check(POLICY).out
+    assert fact in [
+        each for row in json.loads(check(POLICY, "-o", "json").out)["settings"] for each in row.get("facts", ())
     ]
 
 
-def test_no_fact_is_left_out():
+def test_every_derived_field_has_a_fact():
     derived = {field.name for field in dataclasses.fields(Target) if not field.init and field.type is bool}
     assert {name for facts in FACTS.values() for name in facts} == derived
 
 
-def test_only_what_differs(check):
+def test_changed_prints_only_the_differences(check):
     assert check({}, "--changed").out.splitlines()[1:] == [
         "", "settings: default", "", "levels in every namespace: default",
     ]  # fmt: skip
@@ -262,16 +262,16 @@ def test_only_what_differs(check):
     assert [line.split()[1] for line in out.splitlines() if line.startswith("  ")] == ["workloads", "card-count"]
 
 
-# --- bad files, warnings, strangers ---------------------------------------------------------------------------------
+# --- warnings and hostile input -------------------------------------------------------------------------------------
 
 
-def test_warnings_fail_on_request_only(check):
-    doubtful, fine = {"namespaces": [{"match": ["default"]}]}, {"rules": {"card-count": "warn"}}
-    assert check(doubtful).code == 0
-    assert check(doubtful, "--warnings-as-errors").code == 3
-    assert check(fine, "--warnings-as-errors").code == 0
-    assert "policy.yaml: valid, with 1 warning\n" in check(doubtful).out
-    assert json.loads(check(doubtful, "-o", "json").out)["warnings"][0]["path"] == "namespaces.0"
+def test_warnings_are_errors_only_on_request(check):
+    with_warning, without_warning = {"namespaces": [{"match": ["default"]}]}, {"rules": {"card-count": "warn"}}
+    assert check(with_warning).code == 0
+    assert check(with_warning, "--warnings-as-errors").code == 3
+    assert check(without_warning, "--warnings-as-errors").code == 0
+    assert "policy.yaml: valid, with 1 warning\n" in check(with_warning).out
+    assert json.loads(check(with_warning, "-o", "json").out)["warnings"][0]["path"] == "namespaces.0"
 
 
 def test_control_characters_are_escaped(check, run, write):
@@ -283,13 +283,13 @@ def test_control_characters_are_escaped(check, run, write):
     for options in ((), ("-o", "json"), ("--namespace", "\x1b[31m")):
         assert "\x1b" not in check(policy, *options).out
     assert "\x1b" not in check({"\x1b[31m": 1}).err
-    written = write("\x1b[31m.yaml", {})
-    assert "\x1b" not in run("policy", "check", written).out + run("policy", "check", f"{written}x").err
+    path = write("\x1b[31m.yaml", {})
+    assert "\x1b" not in run("policy", "check", path).out + run("policy", "check", f"{path}x").err
 
 
-def test_arguments_that_are_no_text(write):
+def test_arguments_that_are_not_utf_8(write):
     for output in ("text", "json"):
-        ran = shell("policy", "check", write("\udcfe.yaml", {}), "--namespace", "\udcff", "-o", output)
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        assert b"\\udcfe.yaml" in ran.stdout
-        assert b"\\udcff" in ran.stdout
+        result = shell("policy", "check", write("\udcfe.yaml", {}), "--namespace", "\udcff", "-o", output)
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert b"\\udcfe.yaml" in result.stdout
+        assert b"\\udcff" in result.stdout

@@ -1,4 +1,4 @@
-"""`vgpu-webhook policy default` and `schema`: whole, and of one mind with the loader."""
+"""`vgpu-webhook policy default` and `schema`: they are complete and agree with the loader."""
 
 import json
 import re
@@ -27,8 +27,8 @@ from webhook.settings.files import load_policy
 SCHEMA = json_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
-# What no schema can say: that one value depends on another.
-BEYOND = (
+# Errors that a schema cannot express, because one value depends on another.
+NOT_IN_SCHEMA = (
     "the policy: schedulerName",
     "toleration: a toleration with operator Exists",
     "workloadKinds.0.templates.0: 'spec.in.",
@@ -36,7 +36,7 @@ BEYOND = (
 )
 
 
-def accepted(document):
+def is_accepted(document):
     try:
         parse_policy(document, "the file")
     except ConfigError:
@@ -56,13 +56,13 @@ def objects(node=SCHEMA):
 # --- the default policy ---------------------------------------------------------------------------------------------
 
 
-def test_it_is_the_default_policy(run, write):
+def test_default_prints_the_default_policy(run, write):
     printed = run("policy", "default").out
     assert load_policy(write("policy.yaml", printed)) == default_policy()
     assert load_policy(write("policy.yaml", printed)).digest == default_policy().digest
 
 
-def test_it_has_every_key_and_every_rule():
+def test_the_default_has_every_key_and_every_rule():
     keys = {key for node in objects() for key in node["properties"]}
     assert keys > {field.alias for field in PolicyFile.model_fields.values()} | set(DEFAULT_LEVELS)
     assert set(re.findall(r"([\w-]+):(?: |$)", commented_default(), re.MULTILINE)) >= keys
@@ -71,11 +71,11 @@ def test_it_has_every_key_and_every_rule():
 def test_every_key_has_its_description():
     text = commented_default()
     flat = " ".join(text.replace("#", " ").split())
-    told = [
+    descriptions = [
         inner["description"] for node in objects() for inner in node["properties"].values() if "description" in inner
     ]
-    assert len(told) > 20
-    assert [description for description in told if description not in flat] == []
+    assert len(descriptions) > 20
+    assert [description for description in descriptions if description not in flat] == []
     assert "# The version of Volcano's scheduler.\n  volcano: '1.15.1'\n" in text
     assert "review pods only.\nworkloads: warn\n" in text
     assert "One of: smallest, largest, deny.\n  mixedCards: smallest\n" in text
@@ -83,16 +83,16 @@ def test_every_key_has_its_description():
 
 
 @pytest.mark.parametrize("key", ["rules", "repairs", "namespaces", "declared"])
-def test_what_is_commented_out_can_be_used(key):
+def test_commented_out_examples_are_valid(key):
     lines = commented_default().splitlines()
-    at = next(number for number, line in enumerate(lines) if line.lstrip() in (f"{key}: {{}}", f"{key}: []"))
-    indent = len(lines[at]) - len(lines[at].lstrip())
-    end = next((n for n, line in enumerate(lines[at + 1 :], at + 1) if not line.strip()), len(lines))
-    used = [" " * indent + line.strip().removeprefix("# ") for line in lines[at + 1 : end]]
-    document = yaml.safe_load("\n".join([*lines[:at], lines[at][:-3], *used, *lines[end:]]))
+    start = next(number for number, line in enumerate(lines) if line.lstrip() in (f"{key}: {{}}", f"{key}: []"))
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end = next((n for n, line in enumerate(lines[start + 1 :], start + 1) if not line.strip()), len(lines))
+    uncommented = [" " * indent + line.strip().removeprefix("# ") for line in lines[start + 1 : end]]
+    document = yaml.safe_load("\n".join([*lines[:start], lines[start][:-3], *uncommented, *lines[end:]]))
     value = document["fleet"]["declared"] if key == "declared" else document[key]
     assert value
-    assert accepted(document)
+    assert is_accepted(document)
     assert list(VALIDATOR.iter_errors(document)) == []
     if key == "rules":
         assert value == DEFAULT_LEVELS
@@ -101,7 +101,7 @@ def test_what_is_commented_out_can_be_used(key):
 # --- the schema -----------------------------------------------------------------------------------------------------
 
 
-def test_it_is_a_schema(run):
+def test_schema_prints_a_json_schema(run):
     printed = json.loads(run("policy", "schema").out)
     assert printed == json.loads(json.dumps(SCHEMA))
     assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -118,41 +118,41 @@ def test_editors_get_descriptions_defaults_and_choices():
         assert all(node["enum"] == [*Level, False] and node["description"] for node in rules["properties"].values())
 
 
-def test_names_are_those_of_the_file():
+def test_definitions_are_named_after_their_class():
     assert {name: node["title"] for name, node in SCHEMA["$defs"].items()} == {name: name for name in SCHEMA["$defs"]}
     assert not any(name.startswith("_") for name in SCHEMA["$defs"])
     assert not any("title" in inner for node in objects() for inner in node["properties"].values())
 
 
-def test_no_object_takes_another_key():
+def test_no_object_accepts_unknown_keys():
     assert len(list(objects())) > 8
     assert all(node["additionalProperties"] is False for node in objects())
 
 
-def used_in_tests():
+def policies_of_tests():
     yield from (None, {}, CONTRACT, OTHERWISE, {"toleration": None}, {"namespaces": NAMESPACES})
     yield from ({"workloads": word, "rules": {"card-count": word}} for word in ("off", False))
     yield yaml.safe_load((Path("webhook") / "samples" / "policy.yaml").read_text())
     yield from (case["policy"] for cases in ALL.values() for case in cases if "policy" in case)
 
 
-def test_every_policy_of_the_tests_passes():
-    policies = list(used_in_tests())
+def test_every_policy_of_the_tests_is_valid():
+    policies = list(policies_of_tests())
     assert len(policies) > 20
     for policy in policies:
-        assert accepted(policy), policy
+        assert is_accepted(policy), policy
         assert list(VALIDATOR.iter_errors(policy)) == [], policy
 
 
 @each_case("document", [document for document, *_ in MISSPELT])
-def test_a_misspelt_key_does_not(document):
+def test_a_misspelt_key_is_invalid(document):
     errors = [inner for error in VALIDATOR.iter_errors(document) for inner in (error, *error.context)]
     assert "additionalProperties" in {error.validator for error in errors}
 
 
 @each_case("document, start", WRONG)
-def test_a_wrong_value_does_not(document, start):
-    assert VALIDATOR.is_valid(document) is start.startswith(BEYOND)
+def test_a_wrong_value_is_invalid(document, start):
+    assert VALIDATOR.is_valid(document) is start.startswith(NOT_IN_SCHEMA)
 
 
 scalars = st.sampled_from(
@@ -182,14 +182,14 @@ documents = st.fixed_dictionaries(
 
 @given(documents)
 def test_loader_and_schema_agree(document):
-    assert VALIDATOR.is_valid(document) is accepted(document)
+    assert VALIDATOR.is_valid(document) is is_accepted(document)
 
 
 @given(st.text("v1.20-+a \n", max_size=8))
 @example(" v1.2.3 ")
 @example("1.2\n")
 @example("1.2-alpha.1+x")
-def test_they_agree_on_versions(text):
+def test_loader_and_schema_agree_on_versions(text):
     try:
         parse_version(text)
     except ValueError:

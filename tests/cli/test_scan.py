@@ -1,4 +1,4 @@
-"""What `vgpu-webhook scan` reads, tells and writes, and its exit codes."""
+"""`vgpu-webhook scan`: its input, output, PolicyReports and exit codes."""
 
 import json
 import os
@@ -22,8 +22,8 @@ SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 REPORTS = "/apis/wgpolicyk8s.io/v1alpha2"
 
 
-def stored(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
-    """A pod that the scheduler has placed."""
+def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = "", **fields: Any) -> dict[str, Any]:
+    """A pod that is bound to a node."""
     metadata: dict[str, Any] = {
         "namespace": namespace,
         "annotations": {names.RESERVED_HAMI_PREFIX + "vgpu-node": "gpu-a"},
@@ -39,13 +39,13 @@ def listed(*items: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "items": list(items), "kind": "List"}
 
 
-def many() -> dict[str, Any]:
+def pods_and_others() -> dict[str, Any]:
     return listed(
-        stored("good"),
-        stored("db-0", 150, owner="db"),
-        stored("db-1", 150, owner="db"),
-        stored("loose", schedulerName="default-scheduler", namespace="other"),
-        stored("done", 150) | {"status": {"phase": "Succeeded"}},
+        bound_pod("good"),
+        bound_pod("db-0", 150, owner="db"),
+        bound_pod("db-1", 150, owner="db"),
+        bound_pod("loose", schedulerName="default-scheduler", namespace="other"),
+        bound_pod("done", 150) | {"status": {"phase": "Succeeded"}},
         pod("plain", metadata={"namespace": "team"}),
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}},
     )
@@ -93,72 +93,78 @@ def trimmed(text: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-@pytest.mark.parametrize("spell", [json.dumps, yaml.safe_dump])
-def test_the_table(run, write, spell):
-    ran = run("scan", *SETTINGS, write("all", spell(many())))
-    assert (trimmed(ran.out), ran.err, ran.code) == (TABLE, "", 1)
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_the_table(run, write, dump):
+    result = run("scan", *SETTINGS, write("all", dump(pods_and_others())))
+    assert (trimmed(result.out), result.err, result.code) == (TABLE, "", 1)
 
 
-def test_what_is_not_reviewed_is_named(run, write):
+def test_objects_that_are_not_reviewed_are_named(run, write):
     policy = write("policy.yaml", {"namespaces": [{"match": ["own-*"], "exempt": True}]})
-    items = [stored("a", 150, namespace=where) for where in ("kube-system", "own-a")]
-    path = write("all", listed(*items, session(), session("kube-system"), {"apiVersion": "v1", "kind": "ConfigMap"}))
-    unread = [
+    items = [bound_pod("a", 150, namespace=namespace) for namespace in ("kube-system", "own-a")]
+    path = write(
+        "all",
+        listed(*items, session(), session("kube-system"), {"apiVersion": "v1", "kind": "ConfigMap"}),
+    )
+    expected = [
         ("not reviewed: namespace kube-system is exempt: ", " (2 objects)"),
         ("not reviewed: namespace own-a is exempt: ", " (1 object)"),
         ("not reviewed: unknown kind Session of example.org: ", " (1 object)"),
     ]
 
-    def names_all(lines: list[str], prefix: str = "") -> bool:
-        ends = zip(lines, unread, strict=True)
+    def matches_expected(lines: list[str], prefix: str = "") -> bool:
+        ends = zip(lines, expected, strict=True)
         return all(line.startswith(prefix + start) and line.endswith(end) for line, (start, end) in ends)
 
     table = run("scan", *SETTINGS, "--policy", policy, path)
     assert (table.code, table.err) == (0, "")
     *lines, skipped = table.out.splitlines()[-4:]
-    assert names_all(lines)
+    assert matches_expected(lines)
     assert skipped == "skipped: 1 finished pods and other objects"
-    ran = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
-    assert (ran.code, ran.out) == (0, "")
-    assert names_all(ran.err.splitlines(), "warning: ")
+    result = run("scan", *SETTINGS, "--policy", policy, "-o", "json", path)
+    assert (result.code, result.out) == (0, "")
+    assert matches_expected(result.err.splitlines(), "warning: ")
 
 
-def test_a_kind_that_is_not_known_is_reviewed_by_its_shape(run, write):
+def test_an_unknown_kind_is_reviewed_by_its_shape(run, write):
     path = write("all", listed(fleet(), fleet("kube-system")))
-    ran = run("scan", *SETTINGS, path)
-    assert ran.code == 1
-    assert "unknown kind Fleet of example.org: " in " ".join(ran.out.split())
-    ran = run("scan", *SETTINGS, "-o", "json", path)
-    assert [(line["kind"], line["level"], line["rule"]) for line in ran.lines] == [("Fleet", "deny", "cores-range")]
-    assert "warning: unknown kind Fleet of example.org: " in ran.err
+    result = run("scan", *SETTINGS, path)
+    assert result.code == 1
+    assert "unknown kind Fleet of example.org: " in " ".join(result.out.split())
+    result = run("scan", *SETTINGS, "-o", "json", path)
+    assert [(line["kind"], line["level"], line["rule"]) for line in result.lines] == [("Fleet", "deny", "cores-range")]
+    assert "warning: unknown kind Fleet of example.org: " in result.err
 
 
 def test_another_installation_exempts_other_namespaces(run, write):
-    path = write("all", listed(*[stored("a", 150, namespace=where) for where in ("kube-system", "gpu-system", "team")]))
+    path = write(
+        "all",
+        listed(*[bound_pod("a", 150, namespace=namespace) for namespace in ("kube-system", "gpu-system", "team")]),
+    )
     exempt = ("--exempt-namespace", "gpu-system")
-    ran = run("scan", *SETTINGS, "-o", "json", *exempt, path)
-    assert [line["namespace"] for line in ran.lines] == ["kube-system", "team"]
-    assert "namespace gpu-system is exempt" in ran.err
-    ran = run("review", *SETTINGS, "-o", "json", *exempt, path)
-    assert [line["allowed"] for line in ran.lines] == [False, True, False]
+    result = run("scan", *SETTINGS, "-o", "json", *exempt, path)
+    assert [line["namespace"] for line in result.lines] == ["kube-system", "team"]
+    assert "namespace gpu-system is exempt" in result.err
+    result = run("review", *SETTINGS, "-o", "json", *exempt, path)
+    assert [line["allowed"] for line in result.lines] == [False, True, False]
     assert len(run("scan", *SETTINGS, "-o", "json", "--exempt-namespace", "", path).lines) == 3
 
 
-def test_a_workload_whose_pods_would_be_refused_is_a_denial(run, write):
+def test_a_workload_whose_pods_would_be_refused_is_denied(run, write):
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": fleet()["spec"]["group"]}
-    ran = run("scan", *SETTINGS, "-o", "json", write("all", job))
-    assert (ran.code, ran.lines[0]["level"], ran.lines[0]["rule"]) == (1, "deny", "cores-range")
+    result = run("scan", *SETTINGS, "-o", "json", write("all", job))
+    assert (result.code, result.lines[0]["level"], result.lines[0]["rule"]) == (1, "deny", "cores-range")
 
 
-def test_findings_alone_and_finished_pods_too(run, write):
-    ran = run("scan", *SETTINGS, "--findings-only", "--all", write("all", many()))
-    assert "Pod/good" not in ran.out
-    assert "Pod/done" in ran.out
+def test_findings_only_and_finished_pods(run, write):
+    result = run("scan", *SETTINGS, "--findings-only", "--all", write("all", pods_and_others()))
+    assert "Pod/good" not in result.out
+    assert "Pod/done" in result.out
 
 
-def test_without_a_fleet_nothing_is_called_fine(run, write):
+def test_without_a_fleet_no_pod_is_fine(run, write):
     note = "the fleet is unknown, so whether any node has such cards was not checked: kubectl get nodes -o yaml > fleet.yaml"
-    big = stored("big")
+    big = bound_pod("big")
     big["spec"]["containers"][0]["resources"] = {key: {names.VGPU_NUMBER: "12"} for key in ("limits", "requests")}
     path = write("all", listed(big))
     table = run("scan", path)
@@ -173,33 +179,33 @@ def test_without_a_fleet_nothing_is_called_fine(run, write):
     assert "note" not in plain.out
 
 
-def test_json_is_a_line_a_row(run, write):
-    ran = run("scan", *SETTINGS, "-o", "json", write("all", many()))
+def test_json_has_one_line_per_row(run, write):
+    result = run("scan", *SETTINGS, "-o", "json", write("all", pods_and_others()))
     assert [
-        (line["kind"], line["name"], line["pods"], line["pod"], line["rule"], line["level"]) for line in ran.lines
+        (line["kind"], line["name"], line["pods"], line["pod"], line["rule"], line["level"]) for line in result.lines
     ] == [
         ("Pod", "loose", 0, "", "scheduler-name", "deny"),
         ("Pod", "good", 0, "", None, None),
         ("StatefulSet", "db", 2, "db-0", "cores-range", "deny"),
     ]
-    assert ran.lines[2]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
+    assert result.lines[2]["path"] == "spec.containers[0].resources.limits[volcano.sh/vgpu-cores]"
 
 
 def test_namespaces_can_be_chosen(run, write):
-    ran = run("scan", *SETTINGS, "-o", "json", "-n", "other", "--namespace", "none", write("all", many()))
-    assert [line["name"] for line in ran.lines] == ["loose"]
+    result = run("scan", *SETTINGS, "-o", "json", "-n", "other", "--namespace", "none", write("all", pods_and_others()))
+    assert [line["name"] for line in result.lines] == ["loose"]
 
 
 def test_labels_can_be_chosen(run, write):
-    items = [stored(name, 150) for name in ("a", "b", "c")]
+    items = [bound_pod(name, 150) for name in ("a", "b", "c")]
     for item, labels in zip(items, ({"app": "web"}, {"app": "api"}, {}), strict=True):
         item["metadata"]["labels"] = labels
     path = write("all", listed(*items))
     for command in ("scan", "review"):
-        ran = run(command, *SETTINGS, "-o", "json", "-l", "app in (web, api),app!=api", path)
-        assert [line["name"] for line in ran.lines] == ["a"]
-    ran = run("scan", "-l", "a b", path)
-    assert ran.err.startswith(
+        result = run(command, *SETTINGS, "-o", "json", "-l", "app in (web, api),app!=api", path)
+        assert [line["name"] for line in result.lines] == ["a"]
+    result = run("scan", "-l", "a b", path)
+    assert result.err.startswith(
         "error: invalid value for '-l' / '--selector': 'a b' is not a label selector; write KEY=VALUE"
     )
 
@@ -207,12 +213,12 @@ def test_labels_can_be_chosen(run, write):
 @pytest.mark.parametrize(
     "items, options, code",
     [
-        ([stored("good")], (), 0),
-        ([stored("a", tolerations=[])], (), 0),
-        ([stored("a", tolerations=[])], ("--warnings-as-errors",), 3),
-        ([stored("a", 150)], ("--warnings-as-errors",), 1),
-        ([stored("a", 150), {"metadata": {}}], (), 2),
-        ([stored("a", 150), stored("b") | {"spec": "text"}], (), 2),
+        ([bound_pod("good")], (), 0),
+        ([bound_pod("a", tolerations=[])], (), 0),
+        ([bound_pod("a", tolerations=[])], ("--warnings-as-errors",), 3),
+        ([bound_pod("a", 150)], ("--warnings-as-errors",), 1),
+        ([bound_pod("a", 150), {"metadata": {}}], (), 2),
+        ([bound_pod("a", 150), bound_pod("b") | {"spec": "text"}], (), 2),
         ([], (), 0),
     ],
 )
@@ -220,72 +226,73 @@ def test_exit_codes(run, write, items, options, code):
     assert run("scan", *SETTINGS, *options, write("all", listed(*items))).code == code
 
 
-def test_what_cannot_be_read_is_named_and_the_rest_reported(run, write, tmp_path):
-    bad, odd = write("bad.json", '{"items": [{'), write("odd.json", stored("b") | {"spec": "\x1b"}, many())
-    ran = run("scan", *SETTINGS, bad, tmp_path / "none", odd)
-    assert ran.code == 2
-    assert trimmed(ran.out) == TABLE
-    told = ran.err.splitlines()
-    assert told[0].startswith(f"error: {bad}: not JSON that can be read")
-    assert told[1] == f"error: {tmp_path / 'none'}: No such file or directory"
-    assert told[2] == f"error: {odd}: object 1: spec must be an object, not a string"
-    assert "\x1b" not in ran.err
+def test_unreadable_files_are_named_and_the_rest_is_reported(run, write, tmp_path):
+    bad = write("bad.json", '{"items": [{')
+    invalid = write("odd.json", bound_pod("b") | {"spec": "\x1b"}, pods_and_others())
+    result = run("scan", *SETTINGS, bad, tmp_path / "none", invalid)
+    assert result.code == 2
+    assert trimmed(result.out) == TABLE
+    errors = result.err.splitlines()
+    assert errors[0].startswith(f"error: {bad}: not JSON that can be read")
+    assert errors[1] == f"error: {tmp_path / 'none'}: No such file or directory"
+    assert errors[2] == f"error: {invalid}: object 1: spec must be an object, not a string"
+    assert "\x1b" not in result.err
 
 
-def test_large_json_is_read_up_to_its_mistake(run, write, monkeypatch):
+def test_large_json_is_read_up_to_its_error(run, write, monkeypatch):
     monkeypatch.setattr("webhook.offline.objects.MAX_MANIFEST_BYTES", 1000)
-    whole = json.dumps(many())
+    whole = json.dumps(pods_and_others())
     assert trimmed(run("scan", *SETTINGS, write("all.json", whole)).out) == TABLE
-    ran = run("scan", *SETTINGS, write("cut.json", whole[: whole.index('"Service"')]))
-    assert trimmed(ran.out) == TABLE.replace("2 finished", "1 finished")
-    assert ran.code == 2
-    assert "cut.json: not JSON that can be read" in ran.err
+    result = run("scan", *SETTINGS, write("cut.json", whole[: whole.index('"Service"')]))
+    assert trimmed(result.out) == TABLE.replace("2 finished", "1 finished")
+    assert result.code == 2
+    assert "cut.json: not JSON that can be read" in result.err
 
 
 def test_standard_input_and_hostile_names():
-    evil = stored("x", 150, namespace="\x1b[31mred")
-    ran = shell("scan", *SETTINGS, "-", stdin=json.dumps(listed(evil)).encode())
-    assert ran.returncode == 1
-    assert b"\x1b" not in ran.stdout
-    assert b"\\x1b[31mred" in ran.stdout
+    hostile = bound_pod("x", 150, namespace="\x1b[31mred")
+    result = shell("scan", *SETTINGS, "-", stdin=json.dumps(listed(hostile)).encode())
+    assert result.returncode == 1
+    assert b"\x1b" not in result.stdout
+    assert b"\\x1b[31mred" in result.stdout
 
 
 def test_a_large_yaml_file_is_refused_with_advice(run, write, monkeypatch):
     monkeypatch.setattr("webhook.offline.manifests.MAX_MANIFEST_BYTES", 1000)
-    ran = run("scan", write("big.yaml", yaml.safe_dump(many())))
-    assert ran.code == 2
-    assert "print it with -o json, which is read piece by piece" in ran.err
+    result = run("scan", write("big.yaml", yaml.safe_dump(pods_and_others())))
+    assert result.code == 2
+    assert "print it with -o json, which is read piece by piece" in result.err
 
 
 @pytest.mark.parametrize(
     "argv",
     [[], ["--cluster", "file"], ["--kubeconfig", "x", "file"], ["-o", "yaml", "file"], ["--report", "file"]],
 )
-def test_what_cannot_be_meant_is_refused(run, argv):
+def test_contradictory_options_are_refused(run, argv):
     assert run("scan", *argv).code == 2
 
 
 def test_reports_can_be_printed(run, write):
-    ran = run("scan", *SETTINGS, "--report", "-o", "yaml", write("all", many()))
-    reports = list(yaml.safe_load_all(ran.out))
+    result = run("scan", *SETTINGS, "--report", "-o", "yaml", write("all", pods_and_others()))
+    reports = list(yaml.safe_load_all(result.out))
     assert [report["metadata"]["namespace"] for report in reports] == ["other", "team"]
     assert reports[1]["summary"]["fail"] == 1
-    assert ran.code == 1
+    assert result.code == 1
 
 
 def test_memory_is_bounded(tmp_path):
-    """Four times the pods take no more memory."""
+    """Four times as many pods need no more memory."""
     script = (
         "import re, sys; from webhook.cli.main import main; main(sys.argv[1:]); "
         "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
     )
-    ballast = [{"name": f"V{number}", "value": "x" * 500} for number in range(50)]
+    variables = [{"name": f"V{number}", "value": "x" * 500} for number in range(50)]
     peaks = []
     for count in (250, 1000):
         path = tmp_path / f"{count}.json"
-        one = stored("p")
-        one["spec"]["containers"][0]["env"] = ballast
-        text = json.dumps(one)
+        pod_object = bound_pod("p")
+        pod_object["spec"]["containers"][0]["env"] = variables
+        text = json.dumps(pod_object)
         path.write_text('{"items":[' + ",".join([text] * count) + "]}")
         command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), str(path)]
         peaks.append(int(subprocess.run(command, capture_output=True, text=True, check=True).stderr))
@@ -294,28 +301,28 @@ def test_memory_is_bounded(tmp_path):
 
 
 def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
-    path = write("all.json", listed(*[stored(f"p{number}") for number in range(300)]))
+    path = write("all.json", listed(*[bound_pod(f"p{number}") for number in range(300)]))
     script = (
         "import sys; from webhook.cli import progress; progress.EVERY = 0.01; "
         "from webhook.offline import objects; objects.MAX_MANIFEST_BYTES = 1000; "
         "from webhook.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "scan", *map(str, SETTINGS), "--findings-only", str(path)]
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
-        os.close(theirs)
-        told = b""
+    terminal, process_end = pty.openpty()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=process_end) as process:
+        os.close(process_end)
+        output = b""
         try:
-            while data := os.read(ours, 4096):
-                told += data
+            while data := os.read(terminal, 4096):
+                output += data
         except OSError:  # the other end is closed
             pass
         out = process.communicate()[0]
-    os.close(ours)
-    assert b" objects, " in told
-    assert b"%, " in told
-    assert b" a second" in told
-    assert told.endswith(b"\r\x1b[K")
+    os.close(terminal)
+    assert b" objects, " in output
+    assert b"%, " in output
+    assert b" a second" in output
+    assert output.endswith(b"\r\x1b[K")
     assert b"a second" not in out
     assert subprocess.run(command, capture_output=True, check=False).stderr == b""
 
@@ -323,23 +330,23 @@ def test_progress_is_shown_on_a_terminal_only(tmp_path, write):
 # --- a cluster ------------------------------------------------------------------------------------------------------
 
 
-def _write(handler: Any, change: Any) -> None:
-    """What the API server of the tests does on a change: it answers reads only."""
+def _serve_write(handler: Any, change: Any) -> None:
+    """Serve a write, which the fake API server does not support by itself."""
     api, path = handler.server.api, handler.path
     content = json.loads(handler.rfile.read(int(handler.headers.get("Content-Length") or 0)) or b"null")
-    api.written.append((handler.command, path))
+    api.writes.append((handler.command, path))
     change(api, path, content)
     handler.respond(200, b"{}")
 
 
 def _post(api: Any, path: str, content: Any) -> None:
     api.put(path, content)
-    _everywhere(api, path, content)
+    _put_in_all_namespaces(api, path, content)
 
 
 def _put(api: Any, path: str, content: Any) -> None:
-    held = api.get(path)
-    assert content["metadata"]["resourceVersion"] == held["metadata"]["resourceVersion"]
+    stored_report = api.get(path)
+    assert content["metadata"]["resourceVersion"] == stored_report["metadata"]["resourceVersion"]
     _post(api, path.rpartition("/")[0], content)
 
 
@@ -347,25 +354,27 @@ def _delete(api: Any, path: str, _: Any) -> None:
     collection, _, name = path.rpartition("/")
     api.delete(collection, name)
     api._objects[f"{REPORTS}/policyreports"] = {
-        key: held
-        for key, held in api._objects[f"{REPORTS}/policyreports"].items()
-        if not collection.endswith(f"/{held['metadata']['namespace']}/policyreports")
+        key: stored_report
+        for key, stored_report in api._objects[f"{REPORTS}/policyreports"].items()
+        if not collection.endswith(f"/{stored_report['metadata']['namespace']}/policyreports")
     }
 
 
-def _everywhere(api: Any, path: str, content: Any) -> None:
-    """The collection of all namespaces holds what its parts hold."""
+def _put_in_all_namespaces(api: Any, path: str, content: Any) -> None:
+    """Store an object in the collection of all namespaces, too."""
     namespace = content["metadata"]["namespace"]
-    held = api.get(f"{path}/{content['metadata']['name']}")
-    api._objects.setdefault(f"{REPORTS}/policyreports", {})[f"{namespace}-report"] = held
+    stored_report = api.get(f"{path}/{content['metadata']['name']}")
+    api._objects.setdefault(f"{REPORTS}/policyreports", {})[f"{namespace}-report"] = stored_report
 
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
     for method, change in (("do_POST", _post), ("do_PUT", _put), ("do_DELETE", _delete)):
-        monkeypatch.setattr(Handler, method, lambda handler, change=change: _write(handler, change), raising=False)
+        monkeypatch.setattr(
+            Handler, method, lambda handler, change=change: _serve_write(handler, change), raising=False
+        )
     with ApiServer() as server:
-        server.written = []  # type: ignore[attr-defined]
+        server.writes = []  # type: ignore[attr-defined]
         nodes = yaml.safe_load(FLEET.read_text())["items"]
         server.put("/api/v1/nodes", *nodes)
         text = CONFIG.read_text()
@@ -373,17 +382,17 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
             "/api/v1/namespaces/volcano-system/configmaps",
             config_map(names.DEVICE_CONFIG_MAP, {names.DEVICE_CONFIG_KEY: text}),
         )
-        monkeypatch.setattr(server, "page", lambda seen: _with_group(seen.path, ApiServer.page(server, seen)))
+        monkeypatch.setattr(server, "page", lambda request: _with_group(request.path, ApiServer.page(server, request)))
         yield server
 
 
 def _with_group(path: str, page: Any) -> Any:
-    """A list as the API server spells it: with the group that its items leave out."""
+    """A list with the apiVersion, which its items omit, as a real API server returns it."""
     parts = path.strip("/").split("/")
     return page | {"apiVersion": "v1" if parts[0] == "api" else "/".join(parts[1:3])}
 
 
-def everything(api: ApiServer, *items: dict[str, Any]) -> None:
+def put_pods(api: ApiServer, *items: dict[str, Any]) -> None:
     api.put("/api/v1/pods", *items)
 
 
@@ -392,33 +401,33 @@ def cluster(api: ApiServer, tmp_path: Path) -> tuple[str, ...]:
     return ("--kubeconfig", str(api.kubeconfig(tmp_path / "kubeconfig", "team")))
 
 
-def missing(api: ApiServer, path: str) -> None:
+def fail_with_404(api: ApiServer, path: str) -> None:
     api.fail(path, lambda handler: handler.refuse(404, "not found"))
 
 
 def test_a_cluster_is_scanned_with_its_own_settings(run, api, cluster):
-    everything(api, *[item for item in many()["items"] if item["kind"] == "Pod"])
-    missing(api, ".*/batch.volcano.sh/.*")
-    ran = run("scan", *cluster, "-A")
-    assert trimmed(ran.out) == TABLE.replace("2 finished", "1 finished")
-    assert (ran.err, ran.code) == ("", 1)
+    put_pods(api, *[item for item in pods_and_others()["items"] if item["kind"] == "Pod"])
+    fail_with_404(api, ".*/batch.volcano.sh/.*")
+    result = run("scan", *cluster, "-A")
+    assert trimmed(result.out) == TABLE.replace("2 finished", "1 finished")
+    assert (result.err, result.code) == ("", 1)
 
 
-def test_the_context_s_namespace_is_the_default(run, api, cluster):
-    api.put("/api/v1/namespaces/team/pods", stored("mine", 150))
-    everything(api, stored("theirs", 150, namespace="other"))
+def test_the_namespace_of_the_context_is_the_default(run, api, cluster):
+    api.put("/api/v1/namespaces/team/pods", bound_pod("mine", 150))
+    put_pods(api, bound_pod("theirs", 150, namespace="other"))
     assert [line["name"] for line in run("scan", *cluster, "-o", "json").lines] == ["mine"]
 
 
-def test_the_policy_of_the_cluster_counts(run, api, cluster):
-    everything(api, stored("a", 150))
+def test_the_policy_of_the_cluster_is_used(run, api, cluster):
+    put_pods(api, bound_pod("a", 150))
     text = "rules: {cores-range: warn, fits-no-node: warn}"
     api.put("/api/v1/namespaces/vgpu-webhook/configmaps", config_map(names.POLICY_MAP, {names.POLICY_KEY: text}))
     assert run("scan", *cluster, "-A").code == 0
 
 
-def test_workloads_are_read_and_made_ones_are_not(run, api, cluster):
-    template = {"spec": stored("x", 150)["spec"]}
+def test_workloads_are_scanned_without_those_that_they_own(run, api, cluster):
+    template = {"spec": bound_pod("x", 150)["spec"]}
     made = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "controller": True}
     base = {"apiVersion": "apps/v1", "spec": {"template": template}}
     api.put("/apis/apps/v1/deployments", base | {"kind": "Deployment", "metadata": {"name": "web"}})
@@ -428,9 +437,9 @@ def test_workloads_are_read_and_made_ones_are_not(run, api, cluster):
     assert {(line["kind"], line["level"]) for line in lines} == {("Deployment", "deny")}
 
 
-def test_what_a_kind_read_in_parts_has_created_is_read_too(run, api, cluster):
-    """A TrainJob names the resources of its nodes; the JobSet that it becomes has the whole pods, and covers its Jobs."""
-    template = {"template": {"spec": stored("x", 150)["spec"]}}
+def test_objects_of_a_partly_reviewed_kind_are_scanned_too(run, api, cluster):
+    """A TrainJob has only the resources of its nodes; its JobSet has the complete pods, and covers its Jobs."""
+    template = {"template": {"spec": bound_pod("x", 150)["spec"]}}
 
     def made(version: str, kind: str, spec: dict[str, Any], owner: dict[str, Any] | None = None) -> dict[str, Any]:
         owners = [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}] if owner else []
@@ -453,95 +462,95 @@ def test_what_a_kind_read_in_parts_has_created_is_read_too(run, api, cluster):
 
 
 def test_a_kind_is_read_in_the_version_that_the_cluster_serves(run, api, cluster):
-    missing(api, ".*/kubeflow.org/v1/.*")
-    spec = {"mpiReplicaSpecs": {"Worker": {"template": {"spec": stored("x", 150)["spec"]}}}}
+    fail_with_404(api, ".*/kubeflow.org/v1/.*")
+    spec = {"mpiReplicaSpecs": {"Worker": {"template": {"spec": bound_pod("x", 150)["spec"]}}}}
     job = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "mpi"}, "spec": spec}
     api.put("/apis/kubeflow.org/v2beta1/mpijobs", job)
-    ran = run("scan", *cluster, "-A", "-o", "json")
-    assert {(line["kind"], line["level"]) for line in ran.lines} == {("MPIJob", "deny")}
-    assert ran.err == ""
+    result = run("scan", *cluster, "-A", "-o", "json")
+    assert {(line["kind"], line["level"]) for line in result.lines} == {("MPIJob", "deny")}
+    assert result.err == ""
 
 
 def test_a_forbidden_kind_is_reported_and_the_rest_scanned(run, api, cluster):
-    everything(api, stored("a", 150))
+    put_pods(api, bound_pod("a", 150))
     api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "cronjobs is forbidden"))
-    ran = run("scan", *cluster, "-A")
-    assert ran.code == 2
-    assert "cores-range" in ran.out
-    assert "403 cronjobs is forbidden" in ran.err
+    result = run("scan", *cluster, "-A")
+    assert result.code == 2
+    assert "cores-range" in result.out
+    assert "403 cronjobs is forbidden" in result.err
 
 
-def test_reports_are_created_changed_and_removed(run, api, cluster):
-    everything(api, stored("a", 150), stored("b", 150, namespace="other"))
-    ran = run("scan", *cluster, "-A", "--report")
-    assert "PolicyReports: 2 created, 0 replaced, 0 deleted, 0 unchanged" in ran.out
-    assert ran.code == 1
+def test_reports_are_created_replaced_and_deleted(run, api, cluster):
+    put_pods(api, bound_pod("a", 150), bound_pod("b", 150, namespace="other"))
+    result = run("scan", *cluster, "-A", "--report")
+    assert "PolicyReports: 2 created, 0 replaced, 0 deleted, 0 unchanged" in result.out
+    assert result.code == 1
     report = api.get(f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook")
     assert report["summary"]["fail"] == 1
 
-    ran = run("scan", *cluster, "-A", "--report", "-o", "json")
-    assert len(ran.lines) == 2
-    assert "2 unchanged" in ran.err
+    result = run("scan", *cluster, "-A", "--report", "-o", "json")
+    assert len(result.lines) == 2
+    assert "2 unchanged" in result.err
 
-    api.written.clear()
+    api.writes.clear()
     assert "0 created, 0 replaced, 0 deleted, 2 unchanged" in run("scan", *cluster, "-A", "--report").out
-    assert api.written == []
+    assert api.writes == []
 
-    everything(api, stored("a", 160), stored("b", namespace="other"))
+    put_pods(api, bound_pod("a", 160), bound_pod("b", namespace="other"))
     assert "0 created, 1 replaced, 1 deleted, 0 unchanged" in run("scan", *cluster, "-A", "--report").out
-    assert api.written == [
+    assert api.writes == [
         ("PUT", f"{REPORTS}/namespaces/team/policyreports/vgpu-webhook"),
         ("DELETE", f"{REPORTS}/namespaces/other/policyreports/vgpu-webhook"),
     ]
-    selected = [seen.query.get("labelSelector") for seen in api.requests_for(f"{REPORTS}/policyreports")]
+    selected = [request.query.get("labelSelector") for request in api.requests_for(f"{REPORTS}/policyreports")]
     assert set(selected) == {"app.kubernetes.io/managed-by=vgpu-webhook"}
 
 
-def test_reports_stay_when_not_everything_could_be_read(run, api, cluster):
-    everything(api, stored("a", 150))
+def test_reports_are_not_deleted_after_an_incomplete_scan(run, api, cluster):
+    put_pods(api, bound_pod("a", 150))
     run("scan", *cluster, "-A", "--report")
-    everything(api, stored("a"))
+    put_pods(api, bound_pod("a"))
     api.fail(".*/cronjobs", lambda handler: handler.refuse(403, "forbidden"))
-    ran = run("scan", *cluster, "-A", "--report")
-    assert "0 deleted" in ran.out
-    assert ran.code == 2
+    result = run("scan", *cluster, "-A", "--report")
+    assert "0 deleted" in result.out
+    assert result.code == 2
 
 
 def test_a_report_that_cannot_be_written_is_an_error(run, api, cluster, monkeypatch):
-    everything(api, stored("a", 150))
+    put_pods(api, bound_pod("a", 150))
     monkeypatch.setattr(Handler, "do_POST", lambda handler: handler.refuse(403, "may not create"))
-    ran = run("scan", *cluster, "-A", "--report")
-    assert ran.code == 2
-    assert "403 may not create" in ran.err
+    result = run("scan", *cluster, "-A", "--report")
+    assert result.code == 2
+    assert "403 may not create" in result.err
 
 
-def test_without_the_crd_nothing_is_read(run, api, cluster):
-    missing(api, f"{REPORTS}/.*")
-    ran = run("scan", *cluster, "-A", "--report")
-    assert ran.code == 2
-    assert "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in ran.err
+def test_without_the_crd_no_pod_is_read(run, api, cluster):
+    fail_with_404(api, f"{REPORTS}/.*")
+    result = run("scan", *cluster, "-A", "--report")
+    assert result.code == 2
+    assert "the cluster has no PolicyReports (wgpolicyk8s.io/v1alpha2): install their CRD" in result.err
     assert not api.requests_for("/api/v1/pods")
 
 
 def test_a_cluster_that_does_not_answer_is_an_error(run, api, cluster):
     api.stop()
-    ran = run("scan", *cluster)
-    assert ran.code == 2
-    assert "Connection refused" in ran.err
+    result = run("scan", *cluster)
+    assert result.code == 2
+    assert "Connection refused" in result.err
 
 
-def test_what_is_wrong_with_assignments(run, write):
+def test_findings_about_assignments(run, write):
     assigned = {names.VGPU_IDS: "GPU-gone,NVIDIA,1000,0:"}
-    items = [stored("db-0", owner="db"), stored("db-1", owner="db"), stored("bare")]
+    items = [bound_pod("db-0", owner="db"), bound_pod("db-1", owner="db"), bound_pod("bare")]
     for item in items[:2]:
         item["metadata"]["annotations"] |= assigned
     for item in items:
         item["spec"]["nodeName"] = "gpu-a"
-    ran = run("scan", *SETTINGS, "-o", "json", write("pods.json", listed(*items)))
-    found = {(line["kind"], line["name"], line["pods"]): line["rule"] for line in ran.lines if line["rule"]}
-    assert found == {
+    result = run("scan", *SETTINGS, "-o", "json", write("pods.json", listed(*items)))
+    rules = {(line["kind"], line["name"], line["pods"]): line["rule"] for line in result.lines if line["rule"]}
+    assert rules == {
         ("StatefulSet", "db", 2): "assigned-card-missing",
         ("Pod", "bare", 0): "bound-without-assignment",
     }
-    assert ran.code == 0
+    assert result.code == 0
     assert run("scan", *SETTINGS, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3

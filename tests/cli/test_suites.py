@@ -1,4 +1,4 @@
-"""`vgpu-webhook test`: suites pass, fail with a diff, are updated in place, and are refused with file and case."""
+"""`vgpu-webhook test`: suites pass, fail with a diff, or are updated in place; errors name the file and the case."""
 
 import json
 import shutil
@@ -52,15 +52,15 @@ def case(**fields: object) -> dict[str, object]:
 
 
 def test_the_example_of_the_documentation_passes(run):
-    ran = run("test", EXAMPLE)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out.splitlines()[-1] == "5 cases: 5 passed"
+    result = run("test", EXAMPLE)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[-1] == "5 cases: 5 passed"
 
 
 def test_the_examples_of_the_rules_pass(run):
-    ran = run("test", ROOT / "webhook" / "rules" / "examples", "-o", "json")
-    assert ran.code == 0
-    assert all(line["passed"] and line["actual"] == line["expected"] for line in ran.lines)
+    result = run("test", ROOT / "webhook" / "rules" / "examples", "-o", "json")
+    assert result.code == 0
+    assert all(line["passed"] and line["actual"] == line["expected"] for line in result.lines)
 
 
 @pytest.mark.parametrize("manifest", [POD, REVIEW], ids=["manifest", "AdmissionReview"])
@@ -80,10 +80,10 @@ def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
             },
         ],
     }
-    ran = run("test", suite(case(manifest=manifest, expect=expect)), "-o", "json")
-    (line,) = ran.lines
+    result = run("test", suite(case(manifest=manifest, expect=expect)), "-o", "json")
+    (line,) = result.lines
     assert line["actual"]["findings"] == []
-    assert (ran.code, line["line"], line["case"]) == (0, 4, "a pod")
+    assert (result.code, line["line"], line["case"]) == (0, 4, "a pod")
 
 
 @pytest.mark.parametrize(
@@ -98,32 +98,32 @@ def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
-def test_every_part_can_fail(wrong, suite, run):
-    ran = run("test", suite(case(expect=wrong)), "-o", "json")
-    assert (ran.code, ran.lines[0]["passed"], ran.lines[0]["expected"]) == (1, False, wrong)
+def test_every_expectation_can_fail(wrong, suite, run):
+    result = run("test", suite(case(expect=wrong)), "-o", "json")
+    assert (result.code, result.lines[0]["passed"], result.lines[0]["expected"]) == (1, False, wrong)
 
 
-def test_a_finding_is_compared_by_the_keys_that_are_written(suite, run):
-    many = json.loads(json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-number": 64'))
-    found = run("test", suite(case(manifest=many, expect={"findings": []})), "-o", "json").lines[0]["actual"][
+def test_a_finding_is_compared_by_the_expected_keys(suite, run):
+    large_pod = json.loads(json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-number": 64'))
+    findings = run("test", suite(case(manifest=large_pod, expect={"findings": []})), "-o", "json").lines[0]["actual"][
         "findings"
     ]
-    assert found
-    assert set(found[0]) == {"rule", "level", "path", "message"}
+    assert findings
+    assert set(findings[0]) == {"rule", "level", "path", "message"}
     for key in ("level", "path", "message"):
-        right = [{"rule": each["rule"], key: each[key]} for each in found]
-        assert run("test", suite(case(manifest=many, expect={"findings": right}))).code == 0
-        wrong = [{**right[0], key: "audit"}, *right[1:]]
-        assert run("test", suite(case(manifest=many, expect={"findings": wrong}))).code == 1
+        matching = [{"rule": each["rule"], key: each[key]} for each in findings]
+        assert run("test", suite(case(manifest=large_pod, expect={"findings": matching}))).code == 0
+        wrong = [{**matching[0], key: "audit"}, *matching[1:]]
+        assert run("test", suite(case(manifest=large_pod, expect={"findings": wrong}))).code == 1
 
 
-def test_a_failure_shows_what_differs(suite, run):
+def test_a_failure_shows_the_difference(suite, run):
     good, bad = case(name="good"), case(name="bad", expect={"outcome": "denied", "rules": ["card-count"]})
     file = suite(good, bad)
-    ran = run("test", file)
+    result = run("test", file)
     line = file.read_text().splitlines().index("- name: bad") + 1
-    assert ran.code == 1
-    assert [each.strip() for each in ran.out.splitlines()] == [
+    assert result.code == 1
+    assert [each.strip() for each in result.out.splitlines()] == [
         str(file),
         "pass  good",
         f"FAIL  bad  ({file}:{line})",
@@ -139,9 +139,9 @@ def test_a_failure_shows_what_differs(suite, run):
 
 def test_junit_has_a_suite_for_each_file(suite, run):
     file = suite(case(name="good"), case(name="bad", expect={"outcome": "denied"}), case(name="empty", expect={}))
-    ran = run("test", "-o", "junit", EXAMPLE, file)
-    assert ran.code == 1
-    first, second = ET.fromstring(ran.out)
+    result = run("test", "-o", "junit", EXAMPLE, file)
+    assert result.code == 1
+    first, second = ET.fromstring(result.out)
     assert (first.get("tests"), first.get("failures"), first.get("errors")) == ("5", "0", "0")
     assert (second.get("name"), second.get("tests"), second.get("failures")) == (str(file), "3", "2")
     good, bad, empty = second
@@ -153,9 +153,9 @@ def test_junit_has_a_suite_for_each_file(suite, run):
 
 def test_github_shows_a_failed_case_at_its_line(suite, run):
     file = suite(case(name="good"), case(name="bad: 50%", expect={"outcome": "denied"}), case(name="empty", expect={}))
-    ran = run("test", "-o", "github", file)
-    assert ran.code == 1
-    bad, empty = ran.out.splitlines()
+    result = run("test", "-o", "github", file)
+    assert result.code == 1
+    bad, empty = result.out.splitlines()
     line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "bad: 50%" in text)
     assert bad == (
         f"::error file={file},line={line},title=policy test bad%3A 50%25::"
@@ -164,31 +164,33 @@ def test_github_shows_a_failed_case_at_its_line(suite, run):
     assert empty.endswith("title=policy test empty::the case expects nothing")
 
 
-def test_the_nodes_of_a_case_can_be_part_of_the_suite(suite, run):
+def test_a_case_can_contain_its_nodes(suite, run):
     large = {**POD, "spec": {"containers": [{"name": "main", "resources": {"limits": {"volcano.sh/vgpu-number": 9}}}]}}
     nodes = yaml.safe_load((FLEETS / "rtx4090.yaml").read_text())
     denied = case(manifest=large, fleet=nodes, expect={"outcome": "denied", "findings": [{"rule": "card-count"}]})
     file = suite(denied, case(name="without nodes", manifest=large), fleet="unknown")
     assert run("test", file).code == 0
-    ran = run("test", suite(case(fleet={"kind": "List", "items": []})))
-    assert (ran.code, "fleet: there is no node in it" in ran.err) == (2, True)
+    result = run("test", suite(case(fleet={"kind": "List", "items": []})))
+    assert (result.code, "fleet: there is no node in it" in result.err) == (2, True)
 
 
 def _line(file: Path, name: str) -> int:
     return file.read_text().splitlines().index(f"- name: {name}") + 1
 
 
-def test_settings_of_a_case_are_laid_over_those_of_the_suite(suite, run):
+def test_settings_of_a_case_are_merged_into_those_of_the_suite(suite, run):
     expected = {"outcome": "mutated", "rules": ["scheduler-name", "toleration-missing", "default-cores"]}
     settings = {"policy": {"rules": {"toleration-missing": "warn"}}, "deviceConfig": {"nvidia": {"defaultCores": 25}}}
     file = suite(case(expect=expected, **settings), case(name="other"), policy=POLICY)
     assert [line["actual"] for line in run("test", file, "-o", "json").lines] == [expected, {"outcome": "denied"}]
 
 
-def test_without_settings_the_defaults_apply_and_no_node_is_known(tmp_path: Path, run, write):
-    half = json.loads(json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-memory-percentage": 50'))
-    file = write("suite.yaml", {"cases": [case(manifest=half, expect={"findings": []})]})
-    assert [found["rule"] for found in run("test", file, "-o", "json").lines[0]["actual"]["findings"]] == [
+def test_without_settings_the_defaults_apply_and_the_fleet_is_unknown(tmp_path: Path, run, write):
+    half_card = json.loads(
+        json.dumps(POD).replace('"volcano.sh/vgpu-number": 1', '"volcano.sh/vgpu-memory-percentage": 50')
+    )
+    file = write("suite.yaml", {"cases": [case(manifest=half_card, expect={"findings": []})]})
+    assert [findings["rule"] for findings in run("test", file, "-o", "json").lines[0]["actual"]["findings"]] == [
         "percentage-unresolved"
     ]
 
@@ -198,9 +200,9 @@ def test_without_settings_the_defaults_apply_and_no_node_is_known(tmp_path: Path
 
 def test_a_directory_is_searched_for_suites_only(tmp_path: Path, run):
     (tmp_path / "pods.yaml").write_text("not: a suite\n")
-    ran = run("test", tmp_path)
-    assert ran.code == 2
-    assert ran.err == (
+    result = run("test", tmp_path)
+    assert result.code == 2
+    assert result.err == (
         f"error: {tmp_path}: no suite in this directory; name one suite.yaml or NAME.suite.yaml, "
         "or add -R to read the directories below it\n"
     )
@@ -278,14 +280,14 @@ cases:
 """
 
 
-def test_update_writes_what_the_cases_expect_and_nothing_else(write, run):
+def test_update_changes_only_the_expectations(write, run):
     write("pod.yaml", POD)
     file = write("suite.yaml", WRITTEN)
-    ran = run("test", file)
-    assert (ran.code, ran.out.splitlines()[-1]) == (1, "4 cases: 1 passed, 3 failed")
-    assert "it expects nothing; add `expect`, or run with --update" in ran.out
-    ran = run("test", "--update", file)
-    assert (ran.code, ran.out.splitlines()[-1]) == (0, "4 cases: 4 passed")
+    result = run("test", file)
+    assert (result.code, result.out.splitlines()[-1]) == (1, "4 cases: 1 passed, 3 failed")
+    assert "it expects nothing; add `expect`, or run with --update" in result.out
+    result = run("test", "--update", file)
+    assert (result.code, result.out.splitlines()[-1]) == (0, "4 cases: 4 passed")
     assert file.read_text() == UPDATED
     assert run("test", "--update", file).code == 0
     assert file.read_text() == UPDATED
@@ -304,11 +306,11 @@ def test_update_writes_what_the_cases_expect_and_nothing_else(write, run):
     ],
     ids=["JSON", "braces", "anchored braces", "its anchor is used"],
 )
-def test_update_leaves_alone_what_it_cannot_change_in_place(text, write, run):
+def test_update_refuses_files_that_it_cannot_change_in_place(text, write, run):
     file = write("suite.yaml", text)
-    ran = run("test", "--update", file)
-    assert ran.code == 2
-    assert ran.err == (
+    result = run("test", "--update", file)
+    assert result.code == 2
+    assert result.err == (
         f"error: {file}: --update changes `expect` only in block style, without anchors; "
         "write each key of a case on a line of its own\n"
     )
@@ -316,15 +318,15 @@ def test_update_leaves_alone_what_it_cannot_change_in_place(text, write, run):
 
 
 def test_update_cannot_write_to_standard_input(run):
-    ran = run("test", "--update", "-")
-    assert (ran.code, ran.err.partition(";")[0]) == (2, "error: --update cannot write to standard input")
+    result = run("test", "--update", "-")
+    assert (result.code, result.err.partition(";")[0]) == (2, "error: --update cannot write to standard input")
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "text, says",
+    "text, message",
     [
         ("", "a suite is one document with `cases`, but this file has 0"),
         ("[]", "the suite: it must be an object, not a list"),
@@ -349,10 +351,10 @@ def test_update_cannot_write_to_standard_input(run):
          "case 'a': this is not a Kubernetes object: it has no apiVersion and no kind"),
     ],
 )  # fmt: skip
-def test_a_malformed_suite_is_refused_with_file_and_case(text, says, write, run):
+def test_a_malformed_suite_is_refused_with_file_and_case(text, message, write, run):
     file = write("suite.yaml", text)
-    ran = run("test", file)
-    assert (ran.code, ran.err) == (2, f"error: {file}: {says}\n")
+    result = run("test", file)
+    assert (result.code, result.err) == (2, f"error: {file}: {message}\n")
 
 
 def test_a_case_that_cannot_be_run_does_not_hide_the_others(suite, write, run):
@@ -363,23 +365,23 @@ def test_a_case_that_cannot_be_run_does_not_hide_the_others(suite, write, run):
         case(name="policy", policy={"workload": "warn"}),
         case(name="good"),
     )
-    ran = run("test", file, "-o", "junit")
-    assert ran.code == 2
-    assert ran.err.splitlines() == [
+    result = run("test", file, "-o", "junit")
+    assert result.code == 2
+    assert result.err.splitlines() == [
         f"error: {file}: case 'no file': {two.parent / 'missing.yaml'}: No such file or directory",
         f"error: {file}: case 'two objects': two.yaml has 2 objects, but a case tests one; write each into a file of its own",
         f"error: {file}: case 'policy': policy: workload: no such key; did you mean 'workloads'?",
     ]
-    (good,), (unread,) = ET.fromstring(ran.out)
-    assert (good.get("name"), unread.find("error") is not None) == ("good", True)
+    (good,), (skipped,) = ET.fromstring(result.out)
+    assert (good.get("name"), skipped.find("error") is not None) == ("good", True)
 
 
 def test_a_changed_policy_fails_the_example(tmp_path: Path, run):
     shutil.copytree(EXAMPLE, tmp_path / "suite")
     (tmp_path / "suite" / "policy.yaml").write_text("rules: {host-access: warn}\n")
-    ran = run("test", tmp_path / "suite", "-o", "json")
-    assert [line["case"] for line in ran.lines if not line["passed"]] == ["host access is refused"]
-    assert ran.code == 1
+    result = run("test", tmp_path / "suite", "-o", "json")
+    assert [line["case"] for line in result.lines if not line["passed"]] == ["host access is refused"]
+    assert result.code == 1
 
 
 def test_the_documentation_shows_the_example():

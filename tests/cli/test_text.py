@@ -1,4 +1,4 @@
-"""What a person reads: verdicts, diffs, colour."""
+"""Text output: verdicts, diffs, colour."""
 
 import os
 import pty
@@ -51,8 +51,8 @@ def test_a_refused_pod_word_for_word(run, write):
 
 def test_a_summary_of_several(run, write, tmp_path):
     documents = [pod(limits=vgpus(1, 1)), pod(limits=vgpus(1, 1, 101)), pod(limits=vgpus(1, 1), hostPID=True), pod()]
-    ran = run("review", write("pods.yaml", *documents), tmp_path / "absent")
-    assert ran.out.endswith("\n5 documents: 1 REFUSED, 1 warned, 2 allowed, 1 not readable\n")
+    result = run("review", write("pods.yaml", *documents), tmp_path / "absent")
+    assert result.out.endswith("\n5 documents: 1 REFUSED, 1 warned, 2 allowed, 1 not readable\n")
 
 
 def test_one_document_needs_no_summary(run, write):
@@ -60,7 +60,7 @@ def test_one_document_needs_no_summary(run, write):
     assert "2 documents: 2 allowed" in run("review", write("pods.yaml", pod(), pod())).out
 
 
-def test_an_unknown_fleet_is_said_once(run, write):
+def test_an_unknown_fleet_is_reported_once(run, write):
     note = "the fleet is unknown"
     device, plain = pod(limits=vgpus(1, 1)), pod()
     assert run("review", write("pods.yaml", device, device)).out.count(note) == 1
@@ -68,7 +68,7 @@ def test_an_unknown_fleet_is_said_once(run, write):
     assert note not in run("review", "--sample", write("pods.yaml", device)).out
 
 
-def test_what_a_workload_will_give_is_shown(run, write):
+def test_changes_to_the_pods_of_a_workload_are_shown(run, write):
     template = {"spec": pod(limits=vgpus(1, 1), schedulerName="default-scheduler")["spec"]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
     out = run("review", write("job.yaml", job)).out
@@ -85,34 +85,31 @@ def test_colour_in_a_pipe(run, write, monkeypatch):
 
 
 @pytest.mark.parametrize("environment,coloured", [({}, True), ({"NO_COLOR": "1"}, False)])
-def test_a_terminal_gets_colour_and_folded_lines(environment, coloured, write):
+def test_a_terminal_gets_colour_and_wrapped_lines(environment, coloured, write):
     out = _at_a_terminal(environment, "review", write("pod.yaml", pod(limits=vgpus(1, 1, 101))))
     assert ("\x1b" in out) is coloured
-    sentence = out[out.index("cores-range") : out.index("at spec")]
-    assert sentence.count("\n") > 1
-    assert all(len(line) <= 60 for line in sentence.splitlines()[1:])
+    message = out[out.index("cores-range") : out.index("at spec")]
+    assert message.count("\n") > 1
+    assert all(len(line) <= 60 for line in message.splitlines()[1:])
 
 
 def _at_a_terminal(environment: dict[str, str], *argv: object) -> str:
-    ours, theirs = pty.openpty()
+    terminal, process_end = pty.openpty()
     command = [sys.executable, "-m", "webhook.cli.main", *map(str, argv)]
-    child = subprocess.Popen(command, stdout=theirs, env={"COLUMNS": "60", "TERM": "xterm"} | environment)
-    os.close(theirs)
+    child = subprocess.Popen(command, stdout=process_end, env={"COLUMNS": "60", "TERM": "xterm"} | environment)
+    os.close(process_end)
     data = b""
     try:
-        while chunk := os.read(ours, 4096):
+        while chunk := os.read(terminal, 4096):
             data += chunk
-    except OSError:  # Linux tells the end of a terminal so
+    except OSError:  # Linux reports the end of a terminal with EIO
         pass
-    os.close(ours)
+    os.close(terminal)
     child.wait(timeout=60)
     return data.decode().replace("\r\n", "\n")
 
 
-def test_a_terminal_without_utf_8_gets_a_report_all_the_same(write):
-    ran = shell("review", write("p.yaml", pod("训练")), env={"PYTHONIOENCODING": "ascii"})
-    assert ran.returncode == 0
-    assert b"Pod \\u8bad\\u7ec3 in default" in ran.stdout
-
-
-# --- diffs ----------------------------------------------------------------------------------------------------------
+def test_a_terminal_without_utf_8_gets_escaped_names(write):
+    result = shell("review", write("p.yaml", pod("训练")), env={"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0
+    assert b"Pod \\u8bad\\u7ec3 in default" in result.stdout

@@ -1,4 +1,4 @@
-"""What `vgpu-webhook usage` reads and prints."""
+"""`vgpu-webhook usage`: its input and output."""
 
 import json
 import threading
@@ -15,19 +15,17 @@ from webhook.cli import usage
 FLEET = FLEETS / "mixed.yaml"
 SETTINGS = ("--fleet", FLEET, "--device-config", CONFIG)
 PODS = "/api/v1/pods"
-
-
 ITEMS = yaml.safe_load(FLEET.read_text())["items"]
 
 
 def card(node, number):
     """The UUID of a card of the fleet."""
-    annotations = next(one for one in ITEMS if one["metadata"]["name"] == node)["metadata"]["annotations"]
+    annotations = next(item for item in ITEMS if item["metadata"]["name"] == node)["metadata"]["annotations"]
     return annotations[names.NODE_VGPU_REGISTER].split(":")[number].split(",")[0]
 
 
-def holding(name, node, number, memory, namespace="team"):
-    """A pod that holds a slice of a card."""
+def pod_with_slice(name, node, number, memory, namespace="team"):
+    """A pod to which a slice of a card is assigned."""
     metadata = {
         "namespace": namespace,
         "annotations": {names.VGPU_IDS: f"{card(node, number)},NVIDIA,{memory},20:"},
@@ -43,24 +41,24 @@ def pods(write):
         {
             "apiVersion": "v1",
             "kind": "List",
-            "items": [holding("a", "gpu-b", 0, 30000), holding("b", "gpu-b", 0, 9000, "other")],
+            "items": [pod_with_slice("a", "gpu-b", 0, 30000), pod_with_slice("b", "gpu-b", 0, 9000, "other")],
         },
     )
 
 
 def test_json_of_files(run, pods):
-    done = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
-    assert (done.code, done.err) == (0, "")
-    [found] = done.lines
-    node = next(node for node in found["nodes"] if node["name"] == "gpu-b")
+    result = run("usage", *SETTINGS, "--pods", pods, "-o", "json")
+    assert (result.code, result.err) == (0, "")
+    [usage_report] = result.lines
+    node = next(node for node in usage_report["nodes"] if node["name"] == "gpu-b")
     first = node["cards"][0]
     assert first["booked"] == {"slices": 2, "memory": 39000, "cores": 40}
-    assert [(one["namespace"], one["name"], one["memory"], one["cores"]) for one in first["pods"]] == [
+    assert [(item["namespace"], item["name"], item["memory"], item["cores"]) for item in first["pods"]] == [
         ("team", "a", 30000, 20),
         ("other", "b", 9000, 20),
     ]
-    assert found["findings"] == []
-    assert yaml.safe_load(run("usage", *SETTINGS, "--pods", pods, "-o", "yaml").out) == found
+    assert usage_report["findings"] == []
+    assert yaml.safe_load(run("usage", *SETTINGS, "--pods", pods, "-o", "yaml").out) == usage_report
 
 
 @pytest.mark.parametrize(
@@ -76,24 +74,24 @@ def test_json_of_files(run, pods):
     ],
 )
 def test_tables(run, pods, options, row):
-    done = run("usage", *SETTINGS, "--pods", pods, *options)
-    assert done.code == 0
-    assert row in [line.split() for line in done.out.splitlines()]
-    assert "largest pod that fits now: 1 × 81920 MiB on gpu-b" in done.out
+    result = run("usage", *SETTINGS, "--pods", pods, *options)
+    assert result.code == 0
+    assert row in [line.split() for line in result.out.splitlines()]
+    assert "largest pod that fits now: 1 × 81920 MiB on gpu-b" in result.out
 
 
 def test_findings_are_below_the_table(run, write):
-    stray = holding("stray", "gpu-b", 0, 100)
-    stray["spec"]["nodeName"] = "gpu-c"
-    done = run("usage", *SETTINGS, "--pods", write("pods.json", stray))
-    assert "assigned-card-missing  gpu-c: team/stray: the pod holds card" in done.out
+    misplaced = pod_with_slice("stray", "gpu-b", 0, 100)
+    misplaced["spec"]["nodeName"] = "gpu-c"
+    result = run("usage", *SETTINGS, "--pods", write("pods.json", misplaced))
+    assert "assigned-card-missing  gpu-c: team/stray: the pod holds card" in result.out
 
 
 def test_the_samples(run):
-    done = run("usage", "--sample", "--size", "50000")
-    assert done.code == 0
-    assert "live pods hold 8 slices" in done.out
-    assert "free on cards that cannot give a slice of this size" in done.out
+    result = run("usage", "--sample", "--size", "50000")
+    assert result.code == 0
+    assert "live pods hold 8 slices" in result.out
+    assert "free on cards that cannot give a slice of this size" in result.out
 
 
 @pytest.mark.parametrize(
@@ -108,9 +106,9 @@ def test_the_samples(run):
     ],
 )
 def test_bad_usage(run, arguments, message):
-    done = run("usage", *arguments)
-    assert done.code == 2
-    assert message in done.err
+    result = run("usage", *arguments)
+    assert result.code == 2
+    assert message in result.err
 
 
 # --- a cluster ----------------------------------------------------------------------------------------------------------
@@ -120,44 +118,43 @@ def test_bad_usage(run, arguments, message):
 def cluster(tmp_path):
     with ApiServer() as api:
         api.put(NODES, *ITEMS)
-        api.put(PODS, *[holding(f"p{i:04}", "gpu-b", i % 4, 10) for i in range(1100)])
+        api.put(PODS, *[pod_with_slice(f"p{i:04}", "gpu-b", i % 4, 10) for i in range(1100)])
         yield api, api.kubeconfig(tmp_path / "kubeconfig")
 
 
 def test_a_cluster_is_read_in_pages(cluster):
     api, kubeconfig = cluster
-    done = shell("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert sum(one["promised"]["slices"] for one in found["totals"]) == 1100
-    asked = api.requests_for(PODS)
-    assert len(asked) == 3
-    assert asked[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
+    result = shell("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "-o", "json")
+    assert result.returncode == 0, result.stderr
+    usage_report = json.loads(result.stdout)
+    assert sum(item["promised"]["slices"] for item in usage_report["totals"]) == 1100
+    requests = api.requests_for(PODS)
+    assert len(requests) == 3
+    assert requests[0].query["fieldSelector"] == "spec.nodeName!=,status.phase!=Succeeded"
 
 
-def test_without_the_right_to_list_pods(cluster, run):
-
+def test_without_permission_to_list_pods(cluster, run):
     api, kubeconfig = cluster
     api.fail(PODS, status(403))
-    done = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG)
-    assert done.code == 2
-    assert "403" in done.err
-    assert "list the pods of all namespaces" in done.err
+    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG)
+    assert result.code == 2
+    assert "403" in result.err
+    assert "list the pods of all namespaces" in result.err
 
 
-def test_watch_prints_what_changes(cluster, run, monkeypatch):
+def test_watch_prints_changes(cluster, run, monkeypatch):
     api, kubeconfig = cluster
     monkeypatch.setattr(usage, "WATCH_SECONDS", 0.05)
-    shown = []
+    counts = []
 
-    def show(self, inputs, pods):
-        shown.append(len(pods))
-        if len(shown) == 1:
+    def record(self, inputs, pods):
+        counts.append(len(pods))
+        if len(counts) == 1:
             threading.Timer(0.1, api.delete, (PODS, "p0000")).start()
-        elif shown[-1] == 1099:
+        elif counts[-1] == 1099:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(usage.UsageCommand, "show", show)
-    done = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch")
-    assert done.code == 130
-    assert (shown[0], shown[-1]) == (1100, 1099)
+    monkeypatch.setattr(usage.UsageCommand, "show", record)
+    result = run("usage", "--kubeconfig", kubeconfig, "--device-config", CONFIG, "--watch")
+    assert result.code == 130
+    assert (counts[0], counts[-1]) == (1100, 1099)
