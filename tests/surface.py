@@ -1,11 +1,11 @@
-"""Records everything that users see, so that two checkouts can be compared.
+"""Records all output of the program, so that two checkouts can be compared.
 
     python -m tests.surface before --command ../other-checkout/.venv/bin/vgpu-webhook
     python -m tests.surface after
     diff -r before after
 
-The program is a black box here: only its commands, HTTP endpoints and files are used, never its modules. Both recordings
-must read the inputs of one checkout, which is the one this script stands in.
+The script uses only commands, HTTP endpoints and files of the program, never its modules. Both recordings must read the
+inputs of the same checkout, the one that contains this script.
 """
 
 import argparse
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 DATA = Path("tests/data")  # relative to ROOT, as file names are printed
 START_SECONDS = 20.0
 
-# What differs from one run to the next.
+# Values that differ between runs.
 VOLATILE_FIELDS = {"time", "durationUs", "inUseSeconds", "seconds"}
 VOLATILE_METRICS = re.compile(r"_seconds|_created|^process_|^python_|^#|duration|timestamp")
 VOLATILE_TEXT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?|127\.0\.0\.1:\d+|/tmp/[^\s'\"]+")
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 class Recorder:
-    """Runs one `vgpu-webhook` and writes what it prints and answers."""
+    """Runs one `vgpu-webhook` and writes its output and responses."""
 
     def __init__(self, directory: Path, command: Path) -> None:
         self._directory = directory
@@ -73,7 +73,7 @@ class Recorder:
             self._run(f"rules/{rule}-json", "rules", rule, "-o", "json")
 
     def oracle(self) -> None:
-        """The verdicts, and every eighth explanation, of the scheduler's cases."""
+        """The verdicts of all recorded cases of the scheduler, and the explanation of every eighth."""
         for file in ("cases", "families"):
             for line in (ROOT / DATA / "oracle" / f"{file}.jsonl").read_text().splitlines():
                 fleet = json.loads(line)
@@ -102,7 +102,7 @@ class Recorder:
             self._run(f"oracle/{fleet['id']}-{name}", "review", *options, *form, str(path))
 
     def commands(self) -> None:
-        """Every other command that ends by itself."""
+        """Every other command that exits by itself."""
         config = f"{DATA}/config/device-config.yaml"
         fleet = f"{DATA}/fleets/every-family.yaml"
         log = "webhook/samples/audit.jsonl"
@@ -138,7 +138,7 @@ class Recorder:
             self._run(f"commands/{name}", *arguments)
 
     def server(self) -> None:
-        """The answers to the recorded requests, the audit lines and the counters they make."""
+        """The responses to the recorded requests, their audit lines and their metrics."""
         port = free_port()
         with tempfile.TemporaryDirectory() as scratch:
             log = Path(scratch) / "audit.jsonl"
@@ -160,7 +160,7 @@ class Recorder:
             self._write("server/audit-lines", "\n".join(lines))
 
     def console(self) -> None:
-        """The console's API: every operation, reviews and explanations of every rule's example."""
+        """The API of the console: every operation, and reviews and explanations of the example of every rule."""
         port = free_port()
         options = ["--sample", "--audit-log", "webhook/samples/audit.jsonl", "--bind", f"127.0.0.1:{port}"]
         process = subprocess.Popen(
@@ -183,10 +183,10 @@ class Recorder:
             process.wait(30)
 
     def _run(self, name: str, *arguments: str) -> None:
-        done = subprocess.run(
+        result = subprocess.run(
             [self._command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
         )
-        self._write(name, f"{done.stdout}{done.stderr}exit {done.returncode}\n")
+        self._write(name, f"{result.stdout}{result.stderr}exit {result.returncode}\n")
 
     def _write(self, name: str, text: str) -> None:
         path = self._directory / name
@@ -219,7 +219,7 @@ def _wait_for(url: str) -> None:
 
 
 def _pretty(text: str) -> str:
-    """JSON indented, so that a difference is a line; anything else as it is."""
+    """Indent JSON, so that each difference is on its own line; return other text unchanged."""
     try:
         return "\n".join(_indented(json.loads(line)) for line in _documents(text)) + "\n"
     except ValueError:

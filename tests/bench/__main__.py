@@ -1,8 +1,8 @@
-"""`make bench`: engine, throughput and latency against a floor, growth with the fleet, memory, start, a live cluster.
+"""`make bench`: engine, throughput and latency against a minimal server, growth with the fleet, memory, start, a live cluster.
 
-One run, one table. Every ratio compares figures of this run, taken in turn: the machine's own speed then cancels out.
-`--only memory` and `--only decisions` take minutes and are no part of it: what stays in memory after many connections,
-and a siege; a million decisions in the console's store. `--only net` needs an API server.
+Every ratio compares figures of the same run, measured in turn, so that it does not depend on the machine. Three parts run
+only on request: `--only memory` (memory after many connections, and stalled clients) and `--only decisions` (a million
+decisions in the store of the console) take minutes; `--only net` needs an API server.
 """
 
 import argparse
@@ -18,7 +18,9 @@ def main() -> int:
     """Run the chosen parts and print the table."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--seconds", type=int, default=3, help="of load for each server, connection count and round")
-    parser.add_argument("--rounds", type=int, default=3, help="in which floor and webhook take turns")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of load, in which the minimal server and the webhook take turns"
+    )
     parser.add_argument(
         "--only", choices=("engine", "hostile", "server", "live", "memory", "decisions", "net"), help="one part alone"
     )

@@ -1,4 +1,4 @@
-"""The store of decisions at a million: filling it, first pages and sums of every filter, and following a log."""
+"""The store with a million decisions: filling it, the first page and summary of every filter, and following a log."""
 
 import random
 import time
@@ -33,9 +33,9 @@ FILTERS = {
     "a rare outcome": Filter(words=("warned",)),
     "a rule": Filter(rules=("card-count",)),
     "a namespace": Filter(namespaces=("team-17",)),
-    "a namespace of old": Filter(namespaces=("retired",)),
+    "a retired namespace": Filter(namespaces=("retired",)),
     "a user": Filter(users=("user-123",)),
-    "no such user": Filter(users=("nobody",)),
+    "no such user": Filter(users=("unknown",)),
     "an endpoint": Filter(endpoint="validate"),
     "dry runs": Filter(dry_run=True),
     "a name": Filter(names=("job-4711-0",)),
@@ -61,10 +61,10 @@ def report(directory: Path, count: int = COUNT) -> None:
     print(f"  made, read and stored {count / took:,.0f} a second; {store.size() / 2**20:,.0f} MiB")
     print(f"  {'':<24}{'first page, ms':>16}{'sums, cold, ms':>16}{'decisions':>12}")
     worst_page = worst_sums = 0.0
-    for name, wanted in FILTERS.items():
-        page = _milliseconds(lambda wanted=wanted: store.page(wanted))
-        sums = _milliseconds(lambda wanted=wanted: store.summary(wanted))
-        print(f"  {name:<24}{page:>16.1f}{sums:>16.1f}{store.summary(wanted).decisions:>12,}")
+    for name, filter_ in FILTERS.items():
+        page = _milliseconds(lambda filter_=filter_: store.page(filter_))
+        sums = _milliseconds(lambda filter_=filter_: store.summary(filter_))
+        print(f"  {name:<24}{page:>16.1f}{sums:>16.1f}{store.summary(filter_).decisions:>12,}")
         worst_page, worst_sums = max(worst_page, page), max(worst_sums, sums)
     print(f"  {'the slowest':<24}{worst_page:>16.1f}{worst_sums:>16.1f}")
     store.close()
@@ -73,30 +73,30 @@ def report(directory: Path, count: int = COUNT) -> None:
 
 
 def batched(lines: Iterator[bytes]) -> Iterator[list[bytes]]:
-    """Lines, so many at a time as the follower reads."""
+    """Batches of about as many lines as the follower reads at once."""
     while batch := list(islice(lines, BATCH)):
         yield batch
 
 
 def generate(count: int, seed: int = 1) -> Iterator[bytes]:
-    """Lines as the webhook writes them, without their line breaks: by time, two of a pod, each of another workload."""
-    chance = random.Random(seed)
+    """Audit lines without line breaks, ordered by time: two for each pod, and each pod of a random workload."""
+    rng = random.Random(seed)
     bodies = [_body(line) for line in sample.lines()]
     step = timedelta(days=DAYS) / count
     for number in range(count):
         if number % 2 == 0:
-            pair = 2 * chance.randrange(len(bodies) // 2)
-            team = min(int(chance.expovariate(8 / NAMESPACES)), NAMESPACES - 1)
+            pair = 2 * rng.randrange(len(bodies) // 2)
+            team = min(int(rng.expovariate(8 / NAMESPACES)), NAMESPACES - 1)
             namespace = "retired" if number < count // 50 and team == 5 else f"team-{team}"
-            user = f"user-{(team * 7 + chance.randrange(5)) % USERS}"
-            workload = chance.randrange(WORKLOADS)
-            name = f"job-{workload}-{chance.randrange(8)}" if workload % 2 else f"web-{workload:x}-"
-            dry_run = b"true" if chance.random() < 0.01 else b"false"
+            user = f"user-{(team * 7 + rng.randrange(5)) % USERS}"
+            workload = rng.randrange(WORKLOADS)
+            name = f"job-{workload}-{rng.randrange(8)}" if workload % 2 else f"web-{workload:x}-"
+            dry_run = b"true" if rng.random() < 0.01 else b"false"
         body = bodies[pair + number % 2]
-        at = (_BEGIN + number * step).isoformat().replace("+00:00", "Z")
+        timestamp = (_BEGIN + number * step).isoformat().replace("+00:00", "Z")
         yield (
             b'{"time":"%s","id":"%012x","uid":"%032x","user":"%s","namespace":"%s","name":"%s","dryRun":%s,%s'
-            % (at.encode(), number, number, user.encode(), namespace.encode(), name.encode(), dry_run, body)
+            % (timestamp.encode(), number, number, user.encode(), namespace.encode(), name.encode(), dry_run, body)
         )
 
 
@@ -107,33 +107,33 @@ def _body(line: bytes) -> bytes:
     return orjson.dumps(record)[1:]
 
 
-def _milliseconds(ask: Callable[[], object]) -> float:
+def _milliseconds(call: Callable[[], object]) -> float:
     started = time.perf_counter()
-    ask()
+    call()
     return (time.perf_counter() - started) * 1000
 
 
 def _follow(path: Path, seconds: int = 5) -> None:
-    """Follow a log that grows by RATE lines a second, and say how late its lines are found, and at which cost."""
+    """Follow a log that grows by RATE lines a second; print the delay of its lines and the CPU usage."""
     lines = [line + b"\n" for line in generate(RATE * seconds)]
     path.write_bytes(b"")
     journal = LogFollower(str(path))
     journal.start()
-    late: list[float] = []
-    processor = time.process_time()
+    delays: list[float] = []
+    cpu_seconds = time.process_time()
     with path.open("ab", buffering=0) as file:
         started = time.perf_counter()
         for second in range(10 * seconds):
             part = lines[second * RATE // 10 : (second + 1) * RATE // 10]
             file.write(b"".join(part))
             time.sleep(max(0.0, started + (second + 1) / 10 - time.perf_counter()))
-            late.append(((second + 1) * RATE // 10 - journal.store.extent().count) / RATE)
-    processor = time.process_time() - processor
+            delays.append(((second + 1) * RATE // 10 - journal.store.extent().count) / RATE)
+    cpu_seconds = time.process_time() - cpu_seconds
     time.sleep(0.6)
     found = journal.store.extent().count
     journal.stop()
     print(
-        f"  followed {RATE:,} lines a second: at most {max(late):.2f} s behind, {processor / seconds:.0%} of a core, "
+        f"  followed {RATE:,} lines a second: at most {max(delays):.2f} s behind, {cpu_seconds / seconds:.0%} of a core, "
         f"{found:,} of {len(lines):,} found"
     )
     assert found == len(lines)

@@ -1,4 +1,4 @@
-"""The engine alone: one review, bytes in to bytes out, audit line and metrics included, on one core."""
+"""The engine alone: the time of one review on one core, from bytes to bytes, including audit line and metrics."""
 
 import gc
 import json
@@ -49,36 +49,36 @@ def report() -> None:
         ).snapshot()
     }
     for size in (5_000, 50_000):
-        nodes = [found for number in range(size) if (found := read_node(fleets.node(number, 20), config))]
+        nodes = [node for number in range(size) if (node := read_node(fleets.node(number, 20), config))]
         snapshots[f"{size:,} nodes, 20 shapes"] = SnapshotInputs(config, policy, nodes).snapshot()
     settle_memory()
     print("engine, bytes in to bytes out, audit line and metrics included (µs, median; aim: at most 60)")
     print(f"  {'fleet':<34}{'mutate':>9}{'validate':>10}{'ratio to 5 nodes (aim: 0.90 to 1.10)':>39}")
-    figures = _in_turn({name: _answers(snapshot) for name, snapshot in snapshots.items()})
+    figures = _in_turn({name: _endpoints(snapshot) for name, snapshot in snapshots.items()})
     base = next(iter(figures.values()))
     for name, (mutate, validate) in figures.items():
         ratios = f"{mutate / base[0]:.2f}  {validate / base[1]:.2f}"
         print(f"  {name:<34}{mutate:>9.1f}{validate:>10.1f}{ratios:>39}")
     print("\nengine, the same pod with a nodeSelector and node affinity (µs, median)")
     for name, snapshot in snapshots.items():
-        mutate, validate = (_median(answer, SELECTIVE) for answer in _answers(snapshot))
+        mutate, validate = (_median(answer, SELECTIVE) for answer in _endpoints(snapshot))
         print(f"  {name:<34}{mutate:>9.1f}{validate:>10.1f}")
     print("\nengine, a Volcano Job of 50 tasks that must start together (µs, median; aim: at most 2000)")
     for name, snapshot in snapshots.items():
-        print(f"  {name:<34}{'':>9}{_median(_answers(snapshot)[1], GANG, calls=100):>10.1f}")
+        print(f"  {name:<34}{'':>9}{_median(_endpoints(snapshot)[1], GANG, calls=100):>10.1f}")
     print("\nengine, other reviews against every-family.yaml (µs, median)")
-    answers = _answers(
+    endpoints = _endpoints(
         SnapshotInputs(config, policy, load_nodes(DATA / "fleets" / "every-family.yaml", config)).snapshot()
     )
     for path in OTHERS:
         body = (DATA / "reviews" / f"{path}.json").read_bytes()
-        mutate, validate = (_median(answer, body) for answer in answers)
+        mutate, validate = (_median(answer, body) for answer in endpoints)
         print(f"  {path:<34}{mutate:>9.1f}{validate:>10.1f}")
     print()
 
 
 def _selective() -> bytes:
-    """The review of a pod that wants a zone and one of two kinds of nodes."""
+    """The review of a pod that selects a zone and two instance types."""
     review = json.loads(REVIEW)
     kinds = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["gpu.1", "gpu.2"]}
     terms = [{"matchExpressions": [kinds, {"key": "kubernetes.io/hostname", "operator": "Exists"}]}]
@@ -109,7 +109,7 @@ def _gang() -> bytes:
 GANG = _gang()
 
 
-def _answers(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
+def _endpoints(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[bytes], object]]:
     metrics = Metrics()
     admission = Admission(ServerState(snapshot), [AuditLogWriter(os.devnull, metrics.audit_failed)], metrics)
     return lambda body: admission.answer("/mutate", body, client_verified=True), lambda body: admission.answer(
@@ -118,13 +118,13 @@ def _answers(snapshot: Snapshot) -> tuple[Callable[[bytes], object], Callable[[b
 
 
 def _in_turn(engines: dict[str, tuple[Callable[[bytes], object], ...]]) -> dict[str, tuple[float, float]]:
-    """The median over all rounds of each engine; a round measures each once, so that drift hits all alike."""
+    """The median over all rounds of each engine; each round measures every engine once, so that drift affects all equally."""
     rounds: dict[str, list[list[float]]] = {name: [[], []] for name in engines}
     for _ in range(ROUNDS):
-        for name, answers in engines.items():
-            for half, answer in enumerate(answers):
-                rounds[name][half].append(_median(answer, REVIEW))
-    return {name: (statistics.median(halves[0]), statistics.median(halves[1])) for name, halves in rounds.items()}
+        for name, endpoints in engines.items():
+            for index, answer in enumerate(endpoints):
+                rounds[name][index].append(_median(answer, REVIEW))
+    return {name: (statistics.median(times[0]), statistics.median(times[1])) for name, times in rounds.items()}
 
 
 def _median(answer: Callable[[bytes], object], body: bytes, calls: int = CALLS) -> float:

@@ -1,4 +1,4 @@
-"""Fleets of any size in a given number of shapes."""
+"""Fleets of any size with a given number of node shapes."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ COUNTS = (1, 2, 4, 8)
 
 
 def node(number: int, shapes: int) -> dict[str, Any]:
-    """One node, as `kubectl get node -o json` prints it, without what nobody reads."""
-    kind = number % shapes
-    card, memory = CARDS[kind % len(CARDS)]
-    count = COUNTS[kind // len(CARDS) % len(COUNTS)]
+    """One node as `kubectl get node -o json` prints it, with only the fields that are read."""
+    shape = number % shapes
+    card, memory = CARDS[shape % len(CARDS)]
+    count = COUNTS[shape // len(CARDS) % len(COUNTS)]
     register = "".join(f"GPU-{number:06d}-{index:02d},10,{memory},{card},true,hami-core:" for index in range(count))
-    offered = {
+    allocatable = {
         "volcano.sh/vgpu-number": str(10 * count),
         "volcano.sh/vgpu-memory": str(memory * count),
         "volcano.sh/vgpu-cores": str(100 * count),
@@ -27,7 +27,7 @@ def node(number: int, shapes: int) -> dict[str, Any]:
         "kubernetes.io/hostname": f"gpu-{number}",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/zone": f"zone-{number % 3}",
-        "node.kubernetes.io/instance-type": f"gpu.{kind}",
+        "node.kubernetes.io/instance-type": f"gpu.{shape}",
     }
     return {
         "apiVersion": "v1",
@@ -37,7 +37,7 @@ def node(number: int, shapes: int) -> dict[str, Any]:
             "labels": labels,
             "annotations": {"volcano.sh/node-vgpu-register": register},
         },
-        "status": {"allocatable": offered},
+        "status": {"allocatable": allocatable},
     }
 
 

@@ -1,4 +1,4 @@
-"""The floor: gunicorn's asgi worker reading the same body and answering canned bytes."""
+"""The floor of the comparison: a minimal server in gunicorn's asgi worker, which reads the same body and sends fixed bytes."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Bodies made to be slow, through the application: the time of each, and the longest time in which nothing else could run."""
+"""Bodies that are slow to review: the time of each, and the longest stall of the event loop."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ TICK = 0.001
 
 
 def report() -> None:
-    """Print the slowest of them."""
+    """Print the slowest bodies."""
     config = load_device_config(DATA / "config" / "device-config.yaml")
     snapshot = SnapshotInputs(
         config, default_policy(), load_nodes(DATA / "fleets" / "every-family.yaml", config)

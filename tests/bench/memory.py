@@ -1,4 +1,4 @@
-"""How much memory is left in use by connections that are gone and reviews that are answered, with either parser."""
+"""Memory that stays in use after closed connections and finished reviews, with each HTTP parser."""
 
 import socket
 import ssl
@@ -13,7 +13,7 @@ from tests.server.program import PYTHON_PARSER, Authority, Program
 
 CONNECTIONS = 20_000
 REVIEWS = 500_000
-WARM_UP = 20  # the part of each load that comes before the first look at the memory: 1 in so many
+WARM_UP = 20  # 1/WARM_UP of each load runs before the first measurement
 THREADS = 4
 KEPT = 16  # connections of the reviews
 SLICE_SECONDS = 5
@@ -21,7 +21,7 @@ AIM = 10.0  # MB
 
 
 def report(directory: Path) -> int:
-    """Print how much the worker's resident memory grows; 1 where that is too much."""
+    """Print the growth of the resident memory of the worker; returns 1 if it is above the aim."""
     authority = Authority(directory)
     loads = {
         f"{CONNECTIONS:,} x GET /healthz": _short_connections,
@@ -36,29 +36,29 @@ def report(directory: Path) -> int:
         program = Program(options, directory / f"{parser}.log", directory / "ca.crt", constants)
         try:
             program.wait_ready()
-            grown = [load(program, directory) for load in loads.values()]
+            growth = [load(program, directory) for load in loads.values()]
         finally:
             program.close()
-        print(f"  {parser:<10}" + "".join(f"{megabytes:>26.1f}" for megabytes in grown), flush=True)
-        worst = max(worst, *grown)
+        print(f"  {parser:<10}" + "".join(f"{megabytes:>26.1f}" for megabytes in growth), flush=True)
+        worst = max(worst, *growth)
     print()
     return int(worst > AIM)
 
 
 def _short_connections(program: Program, _directory: Path) -> float:
-    def one(tls: ssl.SSLContext) -> None:
+    def request(tls: ssl.SSLContext) -> None:
         with Connection(program.port, tls) as connection:
             connection.request("GET", "/healthz", headers={"Connection": "close"})
 
-    return _growth(program, lambda times: _in_threads(program, one, times), CONNECTIONS)
+    return _growth(program, lambda times: _in_threads(program, request, times), CONNECTIONS)
 
 
 def _bare_handshakes(program: Program, _directory: Path) -> float:
-    def one(tls: ssl.SSLContext) -> None:
+    def request(tls: ssl.SSLContext) -> None:
         with socket.create_connection(("127.0.0.1", program.port), timeout=10) as raw:
             tls.wrap_socket(raw, server_hostname="localhost").close()
 
-    return _growth(program, lambda times: _in_threads(program, one, times), CONNECTIONS)
+    return _growth(program, lambda times: _in_threads(program, request, times), CONNECTIONS)
 
 
 def _reviews(program: Program, directory: Path) -> float:
@@ -71,11 +71,11 @@ def _reviews(program: Program, directory: Path) -> float:
     return _growth(program, run, REVIEWS)
 
 
-def _in_threads(program: Program, one: Callable[[ssl.SSLContext], None], times: int) -> None:
+def _in_threads(program: Program, request: Callable[[ssl.SSLContext], None], times: int) -> None:
     with ThreadPoolExecutor(THREADS) as threads:
         tls = context(program.ca)
-        for done in [threads.submit(one, tls) for _ in range(times)]:
-            done.result()
+        for future in [threads.submit(request, tls) for _ in range(times)]:
+            future.result()
 
 
 def _growth(program: Program, load: Callable[[int], None], times: int) -> float:

@@ -1,4 +1,4 @@
-"""What processes hold."""
+"""Processes and their memory."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""A server at the memory limit that deploy/ sets, while strangers hold all that they can: it answers, and is not killed.
+"""The webhook with the memory limit of deploy/, while other clients stall connections: it responds, and is not killed.
 
-The limit is a memory cgroup of its own, which needs root; without one, the most that the server held is compared with it.
+A memory cgroup enforces the limit, which needs root; otherwise, only the peak memory is compared with the limit.
 """
 
 import contextlib
@@ -24,10 +24,10 @@ from tests.server.conftest import SETTINGS
 from tests.server.program import Authority, Program
 from tests.server.reviews import answer, review
 
-EACH = 4096  # stalled bodies, and half-open handshakes
-SENT_BYTES = 64 << 10  # of each body, which announces 8 MB
-SECONDS = 90.0  # at the most
-KEPT = 4  # connections that send reviews like an API server's
+STALLED = 4096  # connections with a stalled body, and as many with a half-open handshake
+SENT_BYTES = 64 << 10  # of each stalled body, whose Content-Length is 8 MB
+SECONDS = 90.0  # at most
+REVIEW_CONNECTIONS = 4  # kept connections that send reviews, like those of an API server
 THREADS = 4
 GROUPS = Path("/sys/fs/cgroup/memory")  # version 1
 GROUPS_2 = Path("/sys/fs/cgroup")
@@ -38,7 +38,7 @@ HELLO_BEGINNING = b"\x16\x03\x01\x02\x00\x01"
 
 @dataclass
 class Answers:
-    """How long answers took, in seconds; and how many never came."""
+    """The times of all responses in seconds, and the number of failed requests."""
 
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
@@ -54,7 +54,7 @@ class Answers:
 
 
 def report(directory: Path) -> int:
-    """Print what happened; 1 if a review or probe failed, or the server was killed."""
+    """Print the results; returns 1 if a review or probe failed, or the server was killed."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     limit = _limit()
     authority = Authority(directory)
@@ -65,61 +65,61 @@ def report(directory: Path) -> int:
         try:
             program.wait_ready()
             worker = program.worker
-            probes, reviews, made, most = _besiege(program)
+            probes, reviews, connection, peak = _run_load(program)
             restarted = program.worker != worker
         finally:
             program.close()
-    print(f"siege: {made:,} stalled bodies of {SENT_BYTES >> 10} KB and as many half-open handshakes")
+    print(f"siege: {connection:,} stalled bodies of {SENT_BYTES >> 10} KB and as many half-open handshakes")
     print(f"  probes, each on a connection of its own: {probes}")
-    print(f"  reviews on {KEPT} kept connections: {reviews}")
-    print(f"  most memory of all processes: {most / 2**20:.0f} MiB of {limit / 2**20:.0f} ({_kind(group)})")
+    print(f"  reviews on {REVIEW_CONNECTIONS} kept connections: {reviews}")
+    print(f"  most memory of all processes: {peak / 2**20:.0f} MiB of {limit / 2**20:.0f} ({_kind(group)})")
     print(f"  restarted: {'yes' if restarted else 'no'}\n")
-    return int(restarted or made < EACH or probes.failed > 0 or reviews.failed > 0 or most > limit)
+    return int(restarted or connection < STALLED or probes.failed > 0 or reviews.failed > 0 or peak > limit)
 
 
-def _besiege(program: Program) -> tuple[Answers, Answers, int, int]:
+def _run_load(program: Program) -> tuple[Answers, Answers, int, int]:
     tls = context(program.ca)
     probes, reviews = Answers(), Answers()
     end = time.monotonic() + SECONDS
-    most = 0
-    with contextlib.ExitStack() as held, ThreadPoolExecutor(THREADS + KEPT) as threads:
-        holders = [threads.submit(_hold, program, tls, held, end) for _ in range(THREADS)]
-        senders = [threads.submit(_send_reviews, program, tls, holders, reviews) for _ in range(KEPT)]
+    peak = 0
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(THREADS + REVIEW_CONNECTIONS) as threads:
+        holders = [threads.submit(_hold_connections, program, tls, stack, end) for _ in range(THREADS)]
+        senders = [threads.submit(_send_reviews, program, tls, holders, reviews) for _ in range(REVIEW_CONNECTIONS)]
         while not all(sender.done() for sender in senders):
-            began = time.monotonic()
+            started = time.monotonic()
             try:
                 assert program.get("/healthz").status == 200
-                probes.seconds.append(time.monotonic() - began)
+                probes.seconds.append(time.monotonic() - started)
             except (OSError, AssertionError):
                 probes.failed += 1
-            most = max(most, _memory(program))
+            peak = max(peak, _memory(program))
             time.sleep(0.2)
-        return probes, reviews, sum(holder.result() for holder in holders), most
+        return probes, reviews, sum(holder.result() for holder in holders), peak
 
 
-def _hold(program: Program, tls: ssl.SSLContext, held: contextlib.ExitStack, end: float) -> int:
-    """Hold a part of the stalled bodies, and as many half-open handshakes; returns how many of each were begun."""
-    for count in range(EACH // THREADS):
+def _hold_connections(program: Program, tls: ssl.SSLContext, stack: contextlib.ExitStack, end: float) -> int:
+    """Hold a share of the stalled bodies and of the half-open handshakes; returns the number of each."""
+    for count in range(STALLED // THREADS):
         if time.monotonic() > end:
             return count
-        with contextlib.suppress(OSError):  # dropped while it was made
-            held.enter_context(_half_open(program))
+        with contextlib.suppress(OSError):  # the server closed it
+            stack.enter_context(_half_open(program))
         with contextlib.suppress(OSError):
-            held.enter_context(_stalled(program, tls))
-    return EACH // THREADS
+            stack.enter_context(_stalled(program, tls))
+    return STALLED // THREADS
 
 
 def _send_reviews(program: Program, tls: ssl.SSLContext, holders: list[Future[int]], reviews: Answers) -> None:
-    """Send reviews on a kept connection until all that strangers hold is there."""
-    with Connection(program.port, tls) as kept:
+    """Send reviews on a kept connection until all stalled connections are open."""
+    with Connection(program.port, tls) as connection:
         while not all(holder.done() for holder in holders):
-            began = time.monotonic()
+            started = time.monotonic()
             try:
-                answer(kept.post("/validate", review()))
+                answer(connection.post("/validate", review()))
             except (OSError, AssertionError):
                 reviews.failed += 1
                 return
-            reviews.seconds.append(time.monotonic() - began)
+            reviews.seconds.append(time.monotonic() - started)
             time.sleep(0.05)
 
 
@@ -134,17 +134,17 @@ def _stalled(program: Program, tls: ssl.SSLContext) -> socket.socket:
 
 
 def _half_open(program: Program) -> socket.socket:
-    made = socket.create_connection(("127.0.0.1", program.port), timeout=5)
+    connection = socket.create_connection(("127.0.0.1", program.port), timeout=5)
     try:
-        made.sendall(HELLO_BEGINNING)
+        connection.sendall(HELLO_BEGINNING)
     except OSError:
-        made.close()
+        connection.close()
         raise
-    return made
+    return connection
 
 
 def _memory(program: Program) -> int:
-    """Resident bytes of all processes; what they share counts once."""
+    """Proportional set size of all processes, in bytes."""
     total = 0
     for pid in family(program.process.pid):
         with contextlib.suppress(OSError):
@@ -154,7 +154,7 @@ def _memory(program: Program) -> int:
 
 
 def _limit() -> int:
-    """What deploy/ allows a pod, in bytes."""
+    """The memory limit of a pod in deploy/, in bytes."""
     deployment = yaml.safe_load((ROOT / "deploy" / "base" / "deployment.yaml").read_text())
     limits = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert limits["memory"].endswith("Mi")
@@ -163,12 +163,12 @@ def _limit() -> int:
 
 @contextlib.contextmanager
 def _group(limit: int) -> Iterator[Path | None]:
-    """A memory cgroup with a limit; None where none can be made."""
-    first = GROUPS.is_dir()
-    group = (GROUPS if first else GROUPS_2) / f"vgpu-webhook-siege-{os.getpid()}"
+    """A memory cgroup with a limit; None if it cannot be created."""
+    is_version_1 = GROUPS.is_dir()
+    group = (GROUPS if is_version_1 else GROUPS_2) / f"vgpu-webhook-siege-{os.getpid()}"
     try:
         group.mkdir()
-        (group / ("memory.limit_in_bytes" if first else "memory.max")).write_text(str(limit))
+        (group / ("memory.limit_in_bytes" if is_version_1 else "memory.max")).write_text(str(limit))
     except OSError as error:
         print(f"no memory cgroup ({error.strerror}): run this as root to have the limit enforced", file=sys.stderr)
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The served webhook against the floor: TLS, one worker, keep-alive connections, wrk as the client."""
+"""The webhook compared with a minimal server (the floor): TLS, one worker, keep-alive connections, wrk as the client."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ wrk.headers["Content-Type"] = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What wrk saw: requests a second, latencies in ms."""
+    """The result of wrk: requests a second, latencies in ms."""
 
     rate: float
     median: float
@@ -40,7 +40,7 @@ class Load:
 
 
 def report(directory: Path, seconds: int, rounds: int) -> int:
-    """Print the server's part of the table; 1 where wrk is missing."""
+    """Print this part of the table; returns 1 if wrk is missing."""
     ca = pki.make_ca("bench CA")
     store.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
     if shutil.which("wrk") is None:
@@ -72,8 +72,8 @@ def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
     for _ in range(rounds):  # in turn: A B A B …
         floor.append(load(script, FLOOR_PORT, connections, seconds))
         webhook.append(load(script, WEBHOOK_PORT, connections, seconds))
-    rates = [statistics.median(load.rate for load in side) for side in (floor, webhook)]
-    tails = [statistics.median(load.p99 for load in side) for side in (floor, webhook)]
+    rates = [statistics.median(load.rate for load in loads) for loads in (floor, webhook)]
+    tails = [statistics.median(load.p99 for load in loads) for loads in (floor, webhook)]
     print(
         f"  {connections:<12}{rates[0]:>9.0f}{rates[1]:>11.0f}{rates[1] / rates[0]:>7.2f}"
         f"{tails[0]:>9.2f}{tails[1]:>11.2f}{tails[1] / tails[0]:>7.2f}"
@@ -81,26 +81,26 @@ def _compare(script: Path, connections: int, seconds: int, rounds: int) -> None:
 
 
 def write_script(directory: Path) -> Path:
-    """What wrk sends."""
+    """Write the script with the requests for wrk."""
     script = directory / "post.lua"
     script.write_text(LUA.format(body=DATA / "reviews" / "gpu-pod1.json"))
     return script
 
 
 def load(script: Path, port: int, connections: int, seconds: int) -> Load:
-    """Let wrk send reviews."""
+    """Send reviews with wrk."""
     command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script)]
-    printed = subprocess.run(
+    output = subprocess.run(
         [*command, f"https://127.0.0.1:{port}/mutate"], capture_output=True, text=True, check=True
     ).stdout
-    if "Non-2xx" in printed or "Socket errors" in printed:
-        sys.exit(f"errors under load, figures would mean nothing:\n{printed}")
-    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", printed)[1])
-    return Load(rate, _latency(printed, "50%"), _latency(printed, "99%"))
+    if "Non-2xx" in output or "Socket errors" in output:
+        sys.exit(f"errors under load, figures would mean nothing:\n{output}")
+    rate = float(re.search(r"Requests/sec:\s+([\d.]+)", output)[1])
+    return Load(rate, _latency(output, "50%"), _latency(output, "99%"))
 
 
-def _latency(printed: str, percentile: str) -> float:
-    number, unit = re.search(rf"{percentile}\s+([\d.]+)(us|ms|s)", printed).groups()
+def _latency(output: str, percentile: str) -> float:
+    number, unit = re.search(rf"{percentile}\s+([\d.]+)(us|ms|s)", output).groups()
     return float(number) * UNITS[unit]
 
 
@@ -109,11 +109,11 @@ def _memory_and_start(directory: Path) -> None:
     big.write_bytes(orjson.dumps(fleets.fleet(5_000)))
     starts = []
     for _ in range(3):
-        began = time.perf_counter()
+        started = time.perf_counter()
         process = _start_webhook(directory, BIG_PORT, big)
         try:
             _wait(BIG_PORT, "/readyz")
-            starts.append(time.perf_counter() - began)
+            starts.append(time.perf_counter() - started)
             memory = sum(proportional(pid) for pid in family(process.pid))
         finally:
             _stop(process)
@@ -142,7 +142,7 @@ def _start_floor(directory: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "gunicorn", "-k", "asgi", "--asgi-lifespan", "off", "--keep-alive", "300"]
     command += ["--certfile", str(directory / store.CERTIFICATE), "--keyfile", str(directory / store.KEY)]
     command += ["--no-control-socket", "-b", f"127.0.0.1:{FLOOR_PORT}", "tests.bench.floor:app"]
-    # As long as the webhook's answer, so that both write alike.
+    # As long as the response of the webhook, so that both servers write the same amount.
     environment = {"FLOOR_BODY": '{"canned": "' + "x" * 420 + '"}', "PATH": "/usr/bin:/bin"}
     root = Path(__file__).parents[2]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment, cwd=root)
@@ -157,7 +157,7 @@ def _wait(port: int, path: str) -> None:
                 return
         except (urllib.error.URLError, OSError):
             time.sleep(0.025)
-    sys.exit(f"nothing answers on port {port}")
+    sys.exit(f"no response on port {port}")
 
 
 def _stop(process: subprocess.Popen) -> None:
