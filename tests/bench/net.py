@@ -1,4 +1,4 @@
-"""What the net costs: dry-run creations on a real API server with nothing, the net, the webhook, and both.
+"""The cost of the net: dry-run creations on a real API server with nothing, the net, the webhook, and both.
 
 It needs KUBEBUILDER_ASSETS, as `make e2e` does.
 """
@@ -13,9 +13,9 @@ import yaml
 
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, attach
-from tests.e2e.cluster import HOW_TO_GET_THEM, Cluster, assets
-from tests.e2e.conftest import furnish
-from tests.e2e.objects import Object, device_pod, furnished_namespace, pod, pods
+from tests.e2e.cluster import ASSETS_HELP, Cluster, assets
+from tests.e2e.conftest import install_prerequisites
+from tests.e2e.objects import Object, device_pod, namespace_objects, pod, pods
 from tests.e2e.serving import Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render
 from webhook.devices.config_file import parse_device_config
@@ -23,15 +23,15 @@ from webhook.manifests.net.policies import admission_policies
 from webhook.manifests.net.repairs import repairing_policy
 from webhook.policy.policy import default_policy
 
-ROUNDS, CREATIONS = 4, 100  # of each kind; the settings take turns
+ROUNDS, CREATIONS = 4, 100  # creations of each kind; the settings take turns
 NAMESPACE = "bench"
 
 
 def report(directory: Path) -> int:
-    """Print the part of the table. Returns 1 if there is no API server to start."""
+    """Print this part of the table; returns 1 if the binaries of the API server are missing."""
     binaries = assets()
     if binaries is None:
-        print(f"net: not measured\n{HOW_TO_GET_THEM}", file=sys.stderr)
+        print(f"net: not measured\n{ASSETS_HELP}", file=sys.stderr)
         return 1
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     nets = {
@@ -45,8 +45,8 @@ def report(directory: Path) -> int:
     (directory / "cluster").mkdir()
     cluster = Cluster(binaries, directory / "cluster")
     try:
-        furnish(cluster)
-        cluster.apply(*furnished_namespace(NAMESPACE))
+        install_prerequisites(cluster)
+        cluster.apply(*namespace_objects(NAMESPACE))
         with closing(_serve(cluster, directory)), cluster.api() as api:
             _measure(cluster, api, nets)
     finally:
@@ -58,7 +58,7 @@ def _serve(cluster: Cluster, directory: Path) -> Replica:
     """The webhook as deploy/ runs it."""
     (directory / "tls").mkdir()
     authority = ServiceAuthority(directory / "tls")
-    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+    kubeconfig = cluster.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook")
     options = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
     webhook = Replica(authority.directory, [*options, "--audit-log", ""], directory / "webhook.log")
     webhook.wait_ready()
@@ -82,7 +82,7 @@ def _measure(cluster: Cluster, api: Api, nets: dict[str, list[Object]]) -> None:
     manifests = {"plain": pod("plain", {"cpu": "1"}), "device": device_pod("device")}
     for manifest in manifests.values():
         manifest["spec"]["schedulerName"] = "volcano"
-    found: dict[tuple[str, bool, str], list[float]] = {}
+    measured: dict[tuple[str, bool, str], list[float]] = {}
     _remove(cluster, configurations)
     for _ in range(ROUNDS):
         for (net, called), documents in settings.items():
@@ -91,15 +91,15 @@ def _measure(cluster: Cluster, api: Api, nets: dict[str, list[Object]]) -> None:
                 time.sleep(3)  # until the API server evaluates them
             for kind, manifest in manifests.items():
                 _create(api, manifest)
-                found.setdefault((net, called, kind), []).extend(_create(api, manifest) for _ in range(CREATIONS))
+                measured.setdefault((net, called, kind), []).extend(_create(api, manifest) for _ in range(CREATIONS))
             _remove(cluster, documents)
             time.sleep(2)
     print("net: dry-run creations, p50 and p95 in ms")
     print(f"  {'net':<22}{'webhook':<10}{'plain pod':>16}{'device pod':>18}")
     for net, called in settings:
         texts = [
-            f"{median(some) * 1000:.2f} {quantiles(some, n=20)[-1] * 1000:.2f}"
-            for some in (found[net, called, kind] for kind in manifests)
+            f"{median(times) * 1000:.2f} {quantiles(times, n=20)[-1] * 1000:.2f}"
+            for times in (measured[net, called, kind] for kind in manifests)
         ]
         print(f"  {net or 'none':<22}{'called' if called else 'none':<10}{texts[0]:>16}{texts[1]:>18}")
 
@@ -111,7 +111,7 @@ def _remove(cluster: Cluster, documents: list[Object]) -> None:
 
 def _create(api: Api, manifest: Object) -> float:
     start = time.perf_counter()
-    got = api.post(f"{pods(NAMESPACE)}?dryRun=All", manifest)
-    took = time.perf_counter() - start
-    assert got.status == 201, got.message
-    return took
+    response = api.post(f"{pods(NAMESPACE)}?dryRun=All", manifest)
+    seconds = time.perf_counter() - start
+    assert response.status == 201, response.message
+    return seconds

@@ -1,4 +1,4 @@
-"""The API server over one kept connection: status, object and warnings as they come."""
+"""A client of the API server over one kept connection, which returns status, object and warnings."""
 
 import json
 import ssl
@@ -12,12 +12,12 @@ SECONDS = 40.0  # above the API server's own limit for a webhook
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What the API server said.
+class Response:
+    """A response of the API server.
 
     Attributes:
         status: the HTTP status.
-        body: the object, or the Status that tells why not.
+        body: the object, or a Status with the reason of the failure.
         warnings: the texts of the `Warning` headers.
     """
 
@@ -31,16 +31,16 @@ class Answer:
 
 
 class Api:
-    """One connection; not for several threads at once."""
+    """One connection; it is not thread-safe."""
 
     def __init__(self, port: int, ca: Path, token: str, user: str | None = None) -> None:
-        """Connect with the first request.
+        """The first request opens the connection.
 
         Args:
-            port: of the loopback address.
-            ca: to verify with.
-            token: who asks.
-            user: whom they impersonate, if anyone.
+            port: the port on the loopback address.
+            ca: the CA of the server.
+            token: the bearer token.
+            user: the user to impersonate, if any.
         """
         self._connection = HTTPSConnection(
             "127.0.0.1", port, timeout=SECONDS, context=ssl.create_default_context(cafile=ca)
@@ -56,31 +56,31 @@ class Api:
     def close(self) -> None:
         self._connection.close()
 
-    def get(self, path: str) -> Answer:
+    def get(self, path: str) -> Response:
         return self.send("GET", path)
 
-    def post(self, path: str, document: Any) -> Answer:
+    def post(self, path: str, document: Any) -> Response:
         return self.send("POST", path, document)
 
-    def put(self, path: str, document: Any) -> Answer:
+    def put(self, path: str, document: Any) -> Response:
         return self.send("PUT", path, document)
 
-    def merge(self, path: str, document: Any) -> Answer:
-        """PATCH, as a merge of JSON."""
+    def merge(self, path: str, document: Any) -> Response:
+        """PATCH with a JSON merge patch."""
         return self.send("PATCH", path, document, "application/merge-patch+json")
 
-    def delete(self, path: str) -> Answer:
+    def delete(self, path: str) -> Response:
         return self.send("DELETE", path)
 
-    def send(self, method: str, path: str, document: Any = None, content: str = "application/json") -> Answer:
+    def send(self, method: str, path: str, document: Any = None, content_type: str = "application/json") -> Response:
         body = None if document is None else json.dumps(document).encode()
-        headers = self._headers if body is None else self._headers | {"Content-Type": content}
+        headers = self._headers if body is None else self._headers | {"Content-Type": content_type}
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         data = response.read()
         is_json = response.headers.get_content_type() == "application/json"
         warnings = tuple(warning_text(header) for header in response.headers.get_all("Warning") or [])
-        return Answer(response.status, json.loads(data) if is_json else data.decode(), warnings)
+        return Response(response.status, json.loads(data) if is_json else data.decode(), warnings)
 
 
 def warning_text(header: str) -> str:

@@ -1,4 +1,4 @@
-"""What a Service is to an API server: one address, behind which each connection goes to one of several replicas."""
+"""A load balancer in place of a Service: one address that forwards each connection to one of several replicas."""
 
 import asyncio
 import contextlib
@@ -11,11 +11,11 @@ from typing import Self
 
 
 class Balancer:
-    """Passes connections on, in turn, from the begin of a `with` to its end.
+    """Forwards connections round-robin while its `with` block runs.
 
     Attributes:
-        port: of the loopback address.
-        replicas: the ports of those that are sent connections; change it at will.
+        port: the port on the loopback address.
+        replicas: the ports of the replicas; it may change at any time.
     """
 
     def __init__(self, replicas: Sequence[int]) -> None:
@@ -24,7 +24,7 @@ class Balancer:
         self.port: int = self._listener.getsockname()[1]
         self._turns = count()
         self._loop = asyncio.new_event_loop()
-        self._end = asyncio.Event()
+        self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
@@ -32,7 +32,7 @@ class Balancer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._loop.call_soon_threadsafe(self._end.set)
+        self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
     def _run(self) -> None:
@@ -40,22 +40,22 @@ class Balancer:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        async with await asyncio.start_server(self._pass_on, sock=self._listener):
-            await self._end.wait()
+        async with await asyncio.start_server(self._forward, sock=self._listener):
+            await self._stop.wait()
 
-    async def _pass_on(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+    async def _forward(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
         replica = self.replicas[next(self._turns) % len(self.replicas)]
         try:
             server, to_server = await asyncio.open_connection("127.0.0.1", replica)
         except OSError:
             to_client.close()
             return
-        with contextlib.suppress(asyncio.CancelledError):  # the end; nobody else waits for this task
-            await asyncio.gather(_pump(client, to_server), _pump(server, to_client))
+        with contextlib.suppress(asyncio.CancelledError):  # the balancer stops; nothing else waits for this task
+            await asyncio.gather(_copy(client, to_server), _copy(server, to_client))
 
 
-async def _pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-    """Pass on what comes, and the end of it."""
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    """Copy a stream until its end."""
     try:
         with contextlib.suppress(ConnectionError):
             while data := await source.read(1 << 16):

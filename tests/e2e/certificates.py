@@ -1,4 +1,4 @@
-"""The certificates of a cluster: who puts them in order, who mounts them, and what API servers trust."""
+"""The certificates of a cluster: the command that writes them, their mounted files, and the published CA bundle."""
 
 import base64
 import subprocess
@@ -18,41 +18,41 @@ SYNC_SECONDS = 0.2
 
 
 def ensure(cluster: Cluster, *options: str) -> str:
-    """Run `python -m certs ensure` as its CronJob does, with no more rights; returns what it prints."""
-    done = certs(cluster, "ensure", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """Run `python -m certs ensure` with the permissions of its CronJob; returns its output."""
+    result = certs(cluster, "ensure", *options)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
 
 
 def certs(
     cluster: Cluster, command: str, *options: str, namespace: str = "vgpu-webhook", prefix: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python -m certs` as its CronJob does, with no more rights."""
-    kubeconfig = cluster.kubeconfig_of_account(namespace, f"{prefix}vgpu-webhook-certs")
-    place = ["--namespace", namespace, "--name", f"{prefix}vgpu-webhook", "--kubeconfig", str(kubeconfig)]
-    words = [sys.executable, "-m", "certs", command, *place, *options]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    """Run `python -m certs` with the permissions of its CronJob."""
+    kubeconfig = cluster.kubeconfig_for_account(namespace, f"{prefix}vgpu-webhook-certs")
+    common = ["--namespace", namespace, "--name", f"{prefix}vgpu-webhook", "--kubeconfig", str(kubeconfig)]
+    command_line = [sys.executable, "-m", "certs", command, *common, *options]
+    return subprocess.run(command_line, capture_output=True, text=True, timeout=60, check=False)
 
 
 @contextmanager
 def mounted(cluster: Cluster, directory: Path, namespace: str = "vgpu-webhook") -> Iterator[None]:
-    """Let a directory follow the Secret, as a kubelet does."""
-    ended, secret = threading.Event(), f"/api/v1/namespaces/{namespace}/secrets/vgpu-webhook-tls"
+    """Copy each change of the Secret to a directory, as a kubelet does."""
+    stop, secret = threading.Event(), f"/api/v1/namespaces/{namespace}/secrets/vgpu-webhook-tls"
     with cluster.api() as api:
-        seen = _write(api.get(secret).body["data"], directory)
+        mounted_data = _write(api.get(secret).body["data"], directory)
 
         def follow() -> None:
-            nonlocal seen
-            while not ended.wait(SYNC_SECONDS):
+            nonlocal mounted_data
+            while not stop.wait(SYNC_SECONDS):
                 data = api.get(secret).body["data"]
-                seen = seen if data == seen else _write(data, directory)
+                mounted_data = mounted_data if data == mounted_data else _write(data, directory)
 
         kubelet = threading.Thread(target=follow)
         kubelet.start()
         try:
             yield
         finally:
-            ended.set()
+            stop.set()
             kubelet.join()
 
 
@@ -63,11 +63,11 @@ def _write(data: dict[str, str], directory: Path) -> dict[str, str]:
 
 
 def bundle(api: Api) -> bytes:
-    """What API servers trust, the same for all entries; empty without any."""
-    found: set[Any] = {
+    """The CA bundle, which is the same in all entries; empty if there is none."""
+    bundles: set[Any] = {
         webhook["clientConfig"].get("caBundle", "")
         for kind in KINDS
         for webhook in api.get(f"/apis/admissionregistration.k8s.io/v1/{kind}/vgpu-webhook").body["webhooks"]
     }
-    (only,) = found
-    return base64.b64decode(only)
+    (encoded,) = bundles
+    return base64.b64decode(encoded)

@@ -1,4 +1,4 @@
-"""Changes of the cluster: who answers the API server, what the settings say, which nodes there are."""
+"""Changes of the cluster: the webhook that the API server calls, the settings, the nodes."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, load_nodes
-from tests.e2e.shipped import is_configuration, pointed_at, render
+from tests.e2e.shipped import is_configuration, render, with_port_and_ca
 from tests.server.program import DATA, Program, until
 
 NODES = load_nodes("mixed")
@@ -23,23 +23,23 @@ def attach(
     documents: Iterable[Object] = (),
     probe: Object = PROBE,
 ) -> None:
-    """Have the API server call what listens on a port, and wait until one of the programs is called.
+    """Make the API server call a port, and wait until one of the programs is called.
 
     Args:
-        cluster: whose API server calls.
-        port: of the loopback address.
-        ca_bundle: to verify the answers with, PEM.
-        programs: those that may be called.
-        documents: hold the webhook configurations; those of deploy/ if none are given.
-        probe: a pod that concerns the webhook.
+        cluster: the cluster of the API server.
+        port: the port on the loopback address.
+        ca_bundle: the CA of the webhook, PEM.
+        programs: the programs that may be called.
+        documents: contain the webhook configurations; the default is deploy/.
+        probe: a pod that the API server sends to the webhook.
     """
-    found = filter(is_configuration, documents or render(cluster))
-    cluster.apply(*(pointed_at(port, ca_bundle, configuration) for configuration in found))
+    configurations = filter(is_configuration, documents or render(cluster))
+    cluster.apply(*(with_port_and_ca(port, ca_bundle, configuration) for configuration in configurations))
     wait_for_calls(cluster, *programs, probe=probe)
 
 
 def wait_for_calls(cluster: Cluster, *programs: Program, probe: Object = PROBE) -> None:
-    """Try pods until one of the programs is called."""
+    """Create pods as dry runs until one of the programs is called."""
 
     def called() -> bool:
         before = [program.metric("requests_total") for program in programs]
@@ -50,8 +50,8 @@ def wait_for_calls(cluster: Cluster, *programs: Program, probe: Object = PROBE) 
 
 
 @contextmanager
-def changed(api: Api, config_map: str, key: str, text: str) -> Iterator[None]:
-    """Another text in a ConfigMap, for a while."""
+def changed_config_map(api: Api, config_map: str, key: str, text: str) -> Iterator[None]:
+    """Change a ConfigMap; restore it at the end."""
     before = api.get(config_map).body["data"][key]
     assert api.merge(config_map, {"data": {key: text}}).status == 200
     try:
@@ -61,16 +61,16 @@ def changed(api: Api, config_map: str, key: str, text: str) -> Iterator[None]:
 
 
 def create_node(api: Api, node: Object) -> None:
-    """Create a node as a kubelet does: what it can offer is told afterwards."""
+    """Create a node as a kubelet does, with its status in a second request."""
     created = api.post("/api/v1/nodes", node)
     assert created.status == 201, created.message
-    told = api.merge(f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]})
-    assert told.status == 200, told.message
+    response = api.merge(f"/api/v1/nodes/{node['metadata']['name']}/status", {"status": node["status"]})
+    assert response.status == 200, response.message
 
 
 @contextmanager
-def another_node(api: Api, node: Object) -> Iterator[None]:
-    """A node more, for a while."""
+def extra_node(api: Api, node: Object) -> Iterator[None]:
+    """Create a node; delete it at the end."""
     create_node(api, node)
     try:
         yield

@@ -1,4 +1,4 @@
-"""etcd and kube-apiserver on the loopback address: a cluster in which everything is stored and nothing runs."""
+"""etcd and kube-apiserver on the loopback address: a cluster that stores objects and runs no controller or kubelet."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from tests.server.program import free_port
 
 HERE = Path(__file__).parent
 BINARIES = ("etcd", "kube-apiserver", "kubectl")
-HOW_TO_GET_THEM = (
-    "KUBEBUILDER_ASSETS names no directory with etcd, kube-apiserver and kubectl; setup-envtest downloads one:\n"
+ASSETS_HELP = (
+    "KUBEBUILDER_ASSETS is not a directory with etcd, kube-apiserver and kubectl; setup-envtest downloads one:\n"
     'export KUBEBUILDER_ASSETS="$(setup-envtest use -p path)"'
 )
 START_SECONDS = 60.0
@@ -26,24 +26,24 @@ ADMIN_TOKEN = "the-administrator"
 
 
 def assets() -> Path | None:
-    """The directory of the binaries, None if they are not all there."""
+    """The directory of the binaries; None if one is missing."""
     directory = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
     return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
 
 
 class Cluster:
-    """Started by its making; ends with `close`."""
+    """A running API server with etcd; `close` stops both."""
 
     def __init__(self, binaries: Path, directory: Path, *flags: str) -> None:
         """Start it and wait until it is ready.
 
         Args:
-            binaries: holds etcd, kube-apiserver and kubectl.
-            directory: an empty one, for data, keys and logs.
-            flags: more flags of kube-apiserver.
+            binaries: the directory of etcd, kube-apiserver and kubectl.
+            directory: an empty directory for data, keys and logs.
+            flags: additional flags of kube-apiserver.
 
         Raises:
-            AssertionError: one of them does not start; the end of its log says why.
+            AssertionError: one of them does not start; the message contains the end of its log.
         """
         self._binaries = binaries
         self._directory = directory
@@ -58,17 +58,17 @@ class Cluster:
             self._issue_credentials()
             self._start_etcd()
             self._start_api_server()
-            self.kubeconfig = self.kubeconfig_of(ADMIN_TOKEN, "admin")
+            self.kubeconfig = self.kubeconfig_for_token(ADMIN_TOKEN, "admin")
         except BaseException:
             self.close()
             raise
 
     def api(self, user: str | None = None) -> Api:
-        """A connection as the administrator, or as whom the administrator impersonates."""
+        """A connection as the administrator, or as a user that the administrator impersonates."""
         return Api(self.port, self.ca, ADMIN_TOKEN, user)
 
-    def kubeconfig_of(self, token: str, name: str) -> Path:
-        """A kubeconfig for whoever holds a token."""
+    def kubeconfig_for_token(self, token: str, name: str) -> Path:
+        """Write a kubeconfig with a token."""
         path = self._directory / f"{name}.kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.ca)}
         document = {
@@ -82,16 +82,16 @@ class Cluster:
         path.write_text(yaml.safe_dump(document))
         return path
 
-    def kubeconfig_of_account(self, namespace: str, name: str) -> Path:
-        """A kubeconfig for a service account: it may do what RBAC gives that account."""
+    def kubeconfig_for_account(self, namespace: str, name: str) -> Path:
+        """Write a kubeconfig for a service account, with the permissions of that account."""
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         with self.api() as api:
-            asked = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
-        assert asked.status == 201, asked.message
-        return self.kubeconfig_of(asked.body["status"]["token"], f"{namespace}-{name}")
+            response = api.post(path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+        assert response.status == 201, response.message
+        return self.kubeconfig_for_token(response.body["status"]["token"], f"{namespace}-{name}")
 
     def restart_api_server(self) -> None:
-        """Cut every connection, let some time pass without any API server, and start it again."""
+        """Stop the API server, which breaks all connections, and start it again."""
         self._daemons.pop().close()
         self._start_api_server()
 
@@ -99,8 +99,8 @@ class Cluster:
         """Run kubectl as the administrator.
 
         Args:
-            arguments: of kubectl.
-            stdin: what `-f -` reads: a text, or an object to be spelled as JSON.
+            arguments: the arguments of kubectl.
+            stdin: the input of `-f -`: a text, or an object to serialize as JSON.
         """
         text = stdin if isinstance(stdin, str | None) else json.dumps(stdin)
         environment = {"PATH": "", "HOME": str(self._directory), "KUBECONFIG": str(self.kubeconfig)}
@@ -110,13 +110,13 @@ class Cluster:
         )
 
     def apply(self, *documents: Any) -> None:
-        """Apply objects that must be taken."""
+        """Apply objects; fails if the API server rejects one."""
         stream = "\n".join(json.dumps(document) for document in documents)
-        done = self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=stream)
-        assert done.returncode == 0, done.stderr
+        result = self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=stream)
+        assert result.returncode == 0, result.stderr
 
     def audit_events(self) -> list[dict[str, Any]]:
-        """The API server's own audit log; a line that is still being written is left out."""
+        """The events of the audit log of the API server, without an incomplete last line."""
         lines = self.audit_log.read_text().splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -156,7 +156,7 @@ class Cluster:
             f"--secure-port={self.port}",
             "--advertise-address=127.0.0.1",
             "--endpoint-reconciler-type=none",  # it would refuse a loopback address
-            "--service-cluster-ip-range=127.0.1.0/24",  # so that whatever calls a Service stays on this machine
+            "--service-cluster-ip-range=127.0.1.0/24",  # calls of a Service stay on this machine
             f"--tls-cert-file={certificate}",
             f"--tls-private-key-file={key}",
             f"--token-auth-file={self._tokens}",

@@ -11,15 +11,15 @@ import pytest
 
 from tests.e2e.api import Api
 from tests.e2e.changes import DEVICE_CONFIG, NODES, attach, create_node
-from tests.e2e.cluster import HERE, HOW_TO_GET_THEM, Cluster, assets
+from tests.e2e.cluster import ASSETS_HELP, HERE, Cluster, assets
 from tests.e2e.objects import (
     config_map,
     custom_resource,
-    furnished_namespace,
+    namespace_objects,
     service_account,
 )
 from tests.e2e.serving import Replica, ServiceAuthority
-from tests.e2e.shipped import is_configuration, render, stand_in
+from tests.e2e.shipped import is_configuration, render, with_local_service
 from tests.server.program import COMMAND, Authority, Program
 
 Serve = Callable[..., Program]
@@ -36,54 +36,54 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say once, not at every test, what is missing."""
-    if any(report.longrepr[2].endswith(HOW_TO_GET_THEM) for report in terminalreporter.stats.get("skipped", [])):
-        terminalreporter.write_line(f"skipped: {HOW_TO_GET_THEM}")
+    """Print once, not for every test, what is missing."""
+    if any(report.longrepr[2].endswith(ASSETS_HELP) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(f"skipped: {ASSETS_HELP}")
 
 
 @contextmanager
 def start_cluster(tmp_path_factory: pytest.TempPathFactory, *flags: str) -> Iterator[Cluster]:
-    """A cluster for a while; its API server gets more flags."""
+    """Run a cluster with additional flags of the API server."""
     binaries = assets()
     if binaries is None and "KUBEBUILDER_ASSETS" in os.environ:
-        pytest.fail(HOW_TO_GET_THEM, pytrace=False)
+        pytest.fail(ASSETS_HELP, pytrace=False)
     if binaries is None:
-        pytest.skip(HOW_TO_GET_THEM)
-    made = Cluster(binaries, tmp_path_factory.mktemp("cluster"), *flags)
+        pytest.skip(ASSETS_HELP)
+    cluster = Cluster(binaries, tmp_path_factory.mktemp("cluster"), *flags)
     try:
-        yield made
+        yield cluster
     finally:
-        made.close()
+        cluster.close()
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """With the sample nodes, their device config, Volcano's Job, and all of deploy/ but what calls the webhook."""
-    with start_cluster(tmp_path_factory) as made:
-        furnish(made)
-        yield made
+    """A cluster with the sample nodes, their device config, Volcano's Job, and deploy/ without webhook configurations."""
+    with start_cluster(tmp_path_factory) as cluster:
+        install_prerequisites(cluster)
+        yield cluster
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of the module's own with nodes, in which the webhook was never installed."""
-    with start_cluster(tmp_path_factory) as made:
-        made.apply(*furnished_namespace("users"))
-        with made.api() as api:
+def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster for one module, with nodes, in which the webhook was never installed."""
+    with start_cluster(tmp_path_factory) as cluster:
+        cluster.apply(*namespace_objects("users"))
+        with cluster.api() as api:
             for node in NODES:
                 create_node(api, node)
-        yield made
+        yield cluster
 
 
 @pytest.fixture
 def api(cluster: Cluster) -> Iterator[Api]:
-    with cluster.api() as made:
-        yield made
+    with cluster.api() as connection:
+        yield connection
 
 
 @pytest.fixture
 def run(cluster: Cluster) -> Run:
-    """Run `vgpu-webhook` as the administrator would."""
+    """Run `vgpu-webhook` as the administrator."""
     environment = os.environ | {"KUBECONFIG": str(cluster.kubeconfig)}
 
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -97,7 +97,7 @@ def run(cluster: Cluster) -> Run:
 @pytest.fixture
 def namespace(cluster: Cluster) -> str:
     name = f"test-{next(_numbers)}"
-    cluster.apply(*furnished_namespace(name))
+    cluster.apply(*namespace_objects(name))
     return name
 
 
@@ -108,9 +108,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def serve(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Serve]:
-    """Start `vgpu-webhook serve` as deploy/ does, with the same rights; all are ended with the module."""
+    """Start `vgpu-webhook serve` as deploy/ does, with the same permissions; all processes end with the module."""
     programs: list[Replica] = []
-    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+    kubeconfig = cluster.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook")
     settings = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
 
     def run(*options: str, tls: Path = authority.directory) -> Program:
@@ -134,12 +134,12 @@ def webhook(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
     return program
 
 
-def furnish(cluster: Cluster) -> None:
-    """Add what deploy/ and the tests count on."""
+def install_prerequisites(cluster: Cluster) -> None:
+    """Create the objects that deploy/ and the tests need."""
     cluster.apply(
         custom_resource("batch.volcano.sh", "v1alpha1", "Job"),
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
-        *map(stand_in, itertools.filterfalse(is_configuration, render(cluster))),
+        *map(with_local_service, itertools.filterfalse(is_configuration, render(cluster))),
         service_account("default"),
         config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
     )

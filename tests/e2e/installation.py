@@ -1,4 +1,4 @@
-"""An installation of deploy/ whose Service leads to a port of this machine, and what pods meet there."""
+"""An installation of deploy/ whose Service points to a port of this machine, and assertions about new pods."""
 
 import itertools
 import subprocess
@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.api import Answer
+from tests.e2e.api import Response
 from tests.e2e.balancer import Balancer
 from tests.e2e.certificates import KINDS, certs, mounted
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import device_pod, pods
 from tests.e2e.serving import Replica
-from tests.e2e.shipped import at_port, is_configuration, stand_in
+from tests.e2e.shipped import is_configuration, with_local_service, with_port
 from tests.server.program import free_port
 
 _numbers = itertools.count(1)
 
 
 class Installation:
-    """The objects of deploy/ in a cluster, behind a Service that leads to a port of this machine.
+    """The objects of deploy/ in a cluster; its Service points to a port of this machine.
 
     Attributes:
-        service: what the Service does; it leads nowhere until a replica starts.
+        service: the load balancer behind the Service; it has no replica until one starts.
     """
 
     def __init__(self, cluster: Cluster, documents: list[Any], namespace: str, prefix: str, directory: Path) -> None:
@@ -31,26 +31,26 @@ class Installation:
         self.service = Balancer([free_port()])
         self._directory = directory
         self.documents = [
-            at_port(self.service.port, document) if is_configuration(document) else stand_in(document)
+            with_port(self.service.port, document) if is_configuration(document) else with_local_service(document)
             for document in documents
         ]
         self.replicas: list[Replica] = []
 
     def apply(self, *options: str) -> None:
-        done = self.cluster.kubectl("apply", *options, "-f", "-", stdin=as_list(self.documents))
-        assert done.returncode == 0, done.stderr
+        result = self.cluster.kubectl("apply", *options, "-f", "-", stdin=as_list(self.documents))
+        assert result.returncode == 0, result.stderr
 
     def delete(self, documents: list[Any]) -> None:
         options = ["--ignore-not-found", "--wait=false"]
-        done = self.cluster.kubectl("delete", *options, "-f", "-", stdin=as_list(documents))
-        assert done.returncode == 0, done.stderr
+        result = self.cluster.kubectl("delete", *options, "-f", "-", stdin=as_list(documents))
+        assert result.returncode == 0, result.stderr
 
     def certs(self, command: str, *options: str) -> subprocess.CompletedProcess[str]:
         return certs(self.cluster, command, *options, namespace=self.namespace, prefix=self.prefix)
 
     def start(self, tls: Path) -> Replica:
-        """Start a replica as the Deployment does, and lead the Service to it."""
-        kubeconfig = self.cluster.kubeconfig_of_account(self.namespace, f"{self.prefix}vgpu-webhook")
+        """Start a replica as the Deployment does, and point the Service to it."""
+        kubeconfig = self.cluster.kubeconfig_for_account(self.namespace, f"{self.prefix}vgpu-webhook")
         policy = f"{self.namespace}/{self.prefix}vgpu-webhook-policy"
         options = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", policy, "--audit-log", ""]
         host = f"{self.prefix}vgpu-webhook.{self.namespace}.svc"
@@ -63,22 +63,22 @@ class Installation:
         for replica in self.replicas:
             replica.close()
 
-    def create_pod(self) -> Answer:
+    def create_pod(self) -> Response:
         with self.cluster.api() as api:
             return api.post(f"{pods('users')}", device_pod(f"pod-{next(_numbers)}"))
 
     def entries(self) -> dict[str, Any]:
         """The webhooks of both configurations, by name."""
-        return {entry["name"]: entry for one in self.configurations() for entry in one["webhooks"]}
+        return {entry["name"]: entry for document in self.configurations() for entry in document["webhooks"]}
 
     def configurations(self) -> list[Any]:
         with self.cluster.api() as api:
             paths = [f"/apis/admissionregistration.k8s.io/v1/{kind}/{self.prefix}vgpu-webhook" for kind in KINDS]
-            found = [api.get(path) for path in paths]
-            return [answer.body for answer in found if answer.status == 200]
+            responses = [api.get(path) for path in paths]
+            return [response.body for response in responses if response.status == 200]
 
     def remove(self) -> None:
-        """Delete everything, and do what controllers would do."""
+        """Delete all objects, including those that controllers would delete."""
         self.stop()
         self.delete(self.documents)
         with self.cluster.api() as api:
@@ -97,43 +97,43 @@ def as_list(documents: list[Any]) -> Any:
 def install(
     cluster: Cluster, documents: list[Any], namespace: str, prefix: str, directory: Path
 ) -> Iterator[Installation]:
-    made = Installation(cluster, documents, namespace, prefix, directory)
-    with made.service:
-        made.apply()
+    installation = Installation(cluster, documents, namespace, prefix, directory)
+    with installation.service:
+        installation.apply()
         try:
-            yield made
+            yield installation
         finally:
-            made.remove()
+            installation.remove()
 
 
 @contextmanager
-def bind(installation: Installation, directory: Path) -> Iterator[None]:
+def start_and_bind(installation: Installation, directory: Path) -> Iterator[None]:
     tls = directory / "tls"
     tls.mkdir()
-    installation.certs("ensure")  # the Secret, for which pods wait
+    installation.certs("ensure")  # creates the Secret, which pods mount
     with mounted(installation.cluster, tls, installation.namespace):
         installation.start(tls)
-        done = installation.certs("ensure", "--wait", "20")
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "binding: the API server got a response from the webhook" in done.stdout
+        result = installation.certs("ensure", "--wait", "20")
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "binding: the API server got a response from the webhook" in result.stdout
         assert_binding(installation)
         yield
 
 
 def assert_binding(installation: Installation) -> None:
-    """Pods with devices are repaired; nothing is left to do."""
-    created = installation.create_pod()
-    assert (created.status, created.body["spec"]["schedulerName"]) == (201, "volcano"), created.message
+    """Pods with devices are repaired, and `certs show` reports no problem."""
+    response = installation.create_pod()
+    assert (response.status, response.body["spec"]["schedulerName"]) == (201, "volcano"), response.message
     assert all(entry["rules"] for entry in installation.entries().values())
     assert installation.certs("show").returncode == 0
 
 
-def assert_passed_by(installation: Installation) -> None:
-    """Pods with devices are created as they are."""
-    created = installation.create_pod()
-    assert (created.status, created.body["spec"]["schedulerName"]) == (201, "default-scheduler"), created.message
+def assert_not_called(installation: Installation) -> None:
+    """Pods with devices are created unchanged."""
+    response = installation.create_pod()
+    assert (response.status, response.body["spec"]["schedulerName"]) == (201, "default-scheduler"), response.message
 
 
 def assert_refused(installation: Installation) -> None:
-    refused = installation.create_pod()
-    assert (refused.status, "failed calling webhook" in refused.message) == (500, True), refused.message
+    response = installation.create_pod()
+    assert (response.status, "failed calling webhook" in response.message) == (500, True), response.message

@@ -1,4 +1,4 @@
-"""Device pods created without a pause, from several clients, and what became of each."""
+"""Several clients that create device pods without a pause, and the outcome of each creation."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from itertools import count
 from types import TracebackType
 from typing import Self
 
-from tests.e2e.api import Answer, Api
+from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
 from tests.e2e.objects import Object, device_pod, pods
 
@@ -17,22 +17,22 @@ PAUSE_SECONDS = 0.05
 
 
 class Load:
-    """Creates pods from the begin of a `with` to its end.
+    """Creates pods while its `with` block runs.
 
     Attributes:
-        outcomes: how many pods ended how: `CREATED`, or what the last try brought.
-        broken: how many calls of the webhook broke, told by the API server with a 500.
-        slowest: seconds of the slowest creation.
-        seconds: how long it lasted.
+        outcomes: the number of pods by outcome: `CREATED`, or the error of the last attempt.
+        failed_calls: the number of failed calls of the webhook, which the API server reports with status 500.
+        slowest: the duration of the slowest creation in seconds.
+        seconds: the duration of the load.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, tries: int = 1) -> None:
-        """Prepare it.
+        """Prepare the load; the `with` block starts it.
 
         Args:
-            cluster: where to.
-            namespace: where to.
-            tries: how often a client requests the same pod while the API server answers 500; a controller goes on for ever.
+            cluster: the cluster.
+            namespace: the namespace of the pods.
+            tries: the number of attempts to create a pod while the API server responds with 500; a controller never stops.
         """
         self._cluster = cluster
         self._namespace = namespace
@@ -41,12 +41,12 @@ class Load:
         self._stop = threading.Event()
         self._clients = [threading.Thread(target=self._create) for _ in range(CLIENTS)]
         self.outcomes: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()
+        self.failed_calls: Counter[str] = Counter()
         self.slowest = 0.0
         self.seconds = 0.0
 
     def __enter__(self) -> Self:
-        self._began = time.monotonic()
+        self._started = time.monotonic()
         for client in self._clients:
             client.start()
         return self
@@ -55,7 +55,7 @@ class Load:
         self._stop.set()
         for client in self._clients:
             client.join()
-        self.seconds = time.monotonic() - self._began
+        self.seconds = time.monotonic() - self._started
 
     @property
     def created(self) -> int:
@@ -65,38 +65,38 @@ class Load:
     def failed(self) -> dict[str, int]:
         return {outcome: number for outcome, number in self.outcomes.items() if outcome != CREATED}
 
-    def go_on(self, creations: int = 200) -> None:
-        """Wait for so many more creations, whatever becomes of them."""
-        goal = self.outcomes.total() + creations
+    def wait_for_creations(self, creations: int = 200) -> None:
+        """Wait for more creations, successful or not."""
+        target = self.outcomes.total() + creations
         deadline = time.monotonic() + 30
-        while self.outcomes.total() < goal:
-            assert time.monotonic() < deadline, f"the load stands still: {self}"
+        while self.outcomes.total() < target:
+            assert time.monotonic() < deadline, f"the load makes no progress: {self}"
             time.sleep(0.02)
 
     def __str__(self) -> str:
         rate = self.created / self.seconds if self.seconds else 0.0
-        went_wrong = f"broken calls: {self.broken.total()}; failed: {self.failed or 'none'}"
-        return f"{self.created} pods, {rate:.0f} a second, slowest {self.slowest:.2f} s; {went_wrong}"
+        failures = f"broken calls: {self.failed_calls.total()}; failed: {self.failed or 'none'}"
+        return f"{self.created} pods, {rate:.0f} a second, slowest {self.slowest:.2f} s; {failures}"
 
     def _create(self) -> None:
         with self._cluster.api() as api:
             while not self._stop.is_set():
-                began = time.monotonic()
-                answer = self._ask(api, device_pod(f"p{next(self._numbers)}"))
-                self.slowest = max(self.slowest, time.monotonic() - began)
-                if answer.status != 201:
-                    self.outcomes[f"{answer.status} {answer.message}"] += 1
-                elif answer.body["spec"]["schedulerName"] != "volcano":
+                started = time.monotonic()
+                response = self._post(api, device_pod(f"p{next(self._numbers)}"))
+                self.slowest = max(self.slowest, time.monotonic() - started)
+                if response.status != 201:
+                    self.outcomes[f"{response.status} {response.message}"] += 1
+                elif response.body["spec"]["schedulerName"] != "volcano":
                     self.outcomes["created unrepaired"] += 1
                 else:
                     self.outcomes[CREATED] += 1
 
-    def _ask(self, api: Api, pod: Object) -> Answer:
-        for left in reversed(range(self._tries)):
-            answer = api.post(pods(self._namespace), pod)
-            if answer.status == 500 and left:
-                self.broken[answer.message] += 1
+    def _post(self, api: Api, pod: Object) -> Response:
+        for attempts_left in reversed(range(self._tries)):
+            response = api.post(pods(self._namespace), pod)
+            if response.status == 500 and attempts_left:
+                self.failed_calls[response.message] += 1
                 time.sleep(PAUSE_SECONDS)
             else:
                 break
-        return answer
+        return response

@@ -1,4 +1,4 @@
-"""Objects to create, as small as they can be."""
+"""Minimal objects to create."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Object = dict[str, Any]
 
 SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
 SCHEDULER = "system:serviceaccount:volcano-system:volcano-scheduler"
-ORDINARY = "alice"
+USER = "alice"
 
 
 def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Object:
@@ -21,17 +21,17 @@ def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Ob
 
 
 def device_pod(name: str, **container: Any) -> Object:
-    """A pod that requests a slice, and for Volcano by nothing."""
+    """A pod that requests a slice but does not name Volcano as its scheduler."""
     return pod(name, SLICE, **container)
 
 
 def pods(namespace: str, name: str = "", subresource: str = "") -> str:
-    """The path of pods, of a pod or of a part of it."""
+    """The path of the pods of a namespace, of a pod, or of a subresource."""
     return "/".join(filter(None, (f"/api/v1/namespaces/{namespace}/pods", name, subresource)))
 
 
-def furnished_namespace(name: str) -> list[Object]:
-    """A namespace in which pods can be created, and in which the ordinary user and the scheduler may change them."""
+def namespace_objects(name: str) -> list[Object]:
+    """A namespace in which pods can be created, and which `USER` and the scheduler may change."""
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-pods", "namespace": name}}
     changing = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}
     binding = {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
@@ -44,13 +44,13 @@ def furnished_namespace(name: str) -> list[Object]:
         | {
             "kind": "RoleBinding",
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "change-pods"},
-            "subjects": [user | {"name": ORDINARY}, user | {"name": SCHEDULER}],
+            "subjects": [user | {"name": USER}, user | {"name": SCHEDULER}],
         },
     ]
 
 
 def service_account(namespace: str, name: str = "default") -> Object:
-    """What a controller would make in each new namespace."""
+    """The ServiceAccount that a controller would create in each new namespace."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
 
 
@@ -59,16 +59,16 @@ def config_map(namespace: str, name: str, data: dict[str, str]) -> Object:
 
 
 def custom_resource(group: str, version: str, kind: str) -> Object:
-    """A namespaced custom resource that takes whatever comes."""
-    known = WORKLOAD_KINDS.get((group, kind))
-    plural = known.plural if known else f"{kind.lower()}s"
+    """A namespaced custom resource definition without validation."""
+    builtin = WORKLOAD_KINDS.get((group, kind))
+    plural = builtin.plural if builtin else f"{kind.lower()}s"
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},  # which groups of k8s.io need
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},  # required for groups of k8s.io
         },
         "spec": {
             "group": group,

@@ -1,4 +1,4 @@
-"""A daemon of the test cluster: started with its log in a file, waited for, ended whatever happens."""
+"""A daemon of the test cluster: it logs to a file, and ends with the tests in any case."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 
 TAIL_LINES = 25
 
-# Becomes the daemon, after asking the kernel (prctl PR_SET_PDEATHSIG) to kill it when the tests are killed.
+# Sets PR_SET_PDEATHSIG, so that the kernel kills the daemon when the tests are killed, then becomes the daemon.
 _GUARD = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 _GUARDED = [sys.executable, "-c", _GUARD] if sys.platform == "linux" else []
 
@@ -28,7 +28,7 @@ class Daemon:
         """Wait until it serves.
 
         Raises:
-            AssertionError: it ended, or is not ready in time; the end of its log says why.
+            AssertionError: it ended, or is not ready in time; the message contains the end of its log.
         """
         deadline = time.monotonic() + seconds
         while not ready():

@@ -1,4 +1,4 @@
-"""`vgpu-webhook serve` under the name of its Service, which is what an API server verifies."""
+"""`vgpu-webhook serve` with a certificate for the name of its Service, which an API server verifies."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ HOST = "vgpu-webhook.vgpu-webhook.svc"
 
 
 class ServiceAuthority(Authority):
-    """Signs for the Service alone."""
+    """Signs certificates for the name of the Service only."""
 
     def leaf(self) -> pki.Pair:
         return pki.make_leaf(self.ca, [HOST], datetime.now(UTC) - timedelta(seconds=1))
@@ -26,11 +26,11 @@ class Replica(Program):
         """Start it.
 
         Args:
-            tls: the directory where the Secret would be mounted.
-            options: more options.
-            log: where standard error goes.
+            tls: the directory of the mounted Secret.
+            options: additional options.
+            log: the file for standard error.
             host: the name of the Service.
-            popen: for subprocess.
+            popen: arguments of subprocess.Popen.
         """
         self.host = host
         pair = ["--tls-cert", str(tls / store.CERTIFICATE), "--tls-key", str(tls / store.KEY)]

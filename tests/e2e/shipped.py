@@ -1,4 +1,4 @@
-"""What deploy/ ships. A Service that stands for this machine takes the place of the one that would find the pods."""
+"""The objects of deploy/. An ExternalName Service for this machine replaces the Service that selects the pods."""
 
 import base64
 import os
@@ -14,44 +14,45 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 
 def render(cluster: Cluster, overlay: Path = DEPLOY) -> list[Object]:
-    """What `kubectl apply -k` would apply, in its order."""
-    done = cluster.kubectl("kustomize", str(overlay))
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    """The objects that `kubectl apply -k` applies, in its order."""
+    result = cluster.kubectl("kustomize", str(overlay))
+    assert result.returncode == 0, result.stderr
+    return list(yaml.safe_load_all(result.stdout))
 
 
-def render_elsewhere(
+def render_renamed(
     cluster: Cluster, directory: Path, namespace: str, prefix: str = "", source: Path = DEPLOY
 ) -> list[Object]:
-    """The same, of a kustomization that names another namespace, and puts a prefix before all names."""
+    """The objects of a kustomization with another namespace and a prefix for all names."""
     text = {"namespace": namespace, "namePrefix": prefix, "resources": [os.path.relpath(source, directory)]}
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(text))
     return render(cluster, directory)
 
 
 def is_configuration(document: Object) -> bool:
-    """Whether it tells the API server when to call the webhook."""
+    """Whether an object is a webhook configuration."""
     kind: str = document["kind"]
     return kind.endswith("WebhookConfiguration")
 
 
-def stand_in(document: Object) -> Object:
-    """The same, unless it is the Service: an API server takes the name of this one for an address."""
+def with_local_service(document: Object) -> Object:
+    """Replace a Service by an ExternalName Service, whose name the API server uses as an address."""
     if document["kind"] != "Service":
         return document
     return document | {"spec": {"type": "ExternalName", "externalName": "127.0.0.1"}}
 
 
-def pointed_at(port: int, ca_bundle: bytes | None, configuration: Object) -> Object:
-    """A binding webhook configuration with the port that is listened on here, and a CA bundle unless another writes it."""
-    more = {"caBundle": base64.b64encode(ca_bundle).decode()} if ca_bundle else {}
-    return at_port(port, bound(configuration), more)
+def with_port_and_ca(port: int, ca_bundle: bytes | None, configuration: Object) -> Object:
+    """A binding webhook configuration that calls a port of this machine, with a CA bundle unless `certs` writes it."""
+    client_config = {"caBundle": base64.b64encode(ca_bundle).decode()} if ca_bundle else {}
+    return with_port(port, bound(configuration), client_config)
 
 
-def at_port(port: int, configuration: Object, more: Object | None = None) -> Object:
-    """A webhook configuration with the port that is listened on here, and more of its clients."""
+def with_port(port: int, configuration: Object, client_config: Object | None = None) -> Object:
+    """A webhook configuration that calls a port of this machine, with additional fields of clientConfig."""
     webhooks = [
-        webhook | {"clientConfig": {"service": webhook["clientConfig"]["service"] | {"port": port}} | (more or {})}
+        webhook
+        | {"clientConfig": {"service": webhook["clientConfig"]["service"] | {"port": port}} | (client_config or {})}
         for webhook in configuration["webhooks"]
     ]
     return configuration | {"webhooks": webhooks}

@@ -1,4 +1,4 @@
-"""The API server's own audit log says what the webhook decided, under the ids of the webhook's audit lines."""
+"""The audit log of the API server contains the decisions of the webhook, with the ids of its audit lines."""
 
 import json
 import re
@@ -26,43 +26,41 @@ def lines(cluster: Cluster, serve: Serve, authority: Authority, tmp_path_factory
     return file
 
 
-def noted(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """What the webhook noted on the only event of a namespace."""
+def audit_annotations(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """The annotations of the webhook on the only audit event of a namespace."""
 
-    def found() -> list[dict[str, Any]]:
+    def events() -> list[dict[str, Any]]:
         return [event for event in cluster.audit_events() if event["objectRef"].get("namespace") == namespace]
 
-    (event,) = until(found)
+    (event,) = until(events)
     return {key: value for key, value in event["annotations"].items() if key.startswith((MUTATE, VALIDATE))}
 
 
 def decisions(lines: Path, namespace: str) -> dict[str, str]:
-    """The ids of the webhook's own lines, by endpoint."""
-    written = [json.loads(line) for line in lines.read_text().splitlines()]
-    return {line["endpoint"]: line["id"] for line in written if line["namespace"] == namespace}
+    """The ids of the audit lines of the webhook, by endpoint."""
+    lines_written = [json.loads(line) for line in lines.read_text().splitlines()]
+    return {line["endpoint"]: line["id"] for line in lines_written if line["namespace"] == namespace}
 
 
-def test_the_line_of_a_repaired_pod_has_the_rules(cluster: Cluster, lines: Path, api: Api, namespace: str):
+def test_the_event_of_a_repaired_pod_has_its_rules(cluster: Cluster, lines: Path, api: Api, namespace: str):
     assert api.post(pods(namespace), device_pod("p")).status == 201
-    own = decisions(lines, namespace)
-    assert noted(cluster, namespace) == {
-        f"{MUTATE}/decision-id": own["mutate"],
+    ids = decisions(lines, namespace)
+    assert audit_annotations(cluster, namespace) == {
+        f"{MUTATE}/decision-id": ids["mutate"],
         f"{MUTATE}/outcome": "mutated",
         f"{MUTATE}/rules": "scheduler-name,toleration",
-        f"{VALIDATE}/decision-id": own["validate"],
+        f"{VALIDATE}/decision-id": ids["validate"],
         f"{VALIDATE}/outcome": "allowed",
     }
 
 
-def test_the_line_of_a_refused_pod_has_the_id_that_its_author_saw(
-    cluster: Cluster, lines: Path, api: Api, namespace: str
-):
+def test_the_event_of_a_refused_pod_has_the_id_in_the_message(cluster: Cluster, lines: Path, api: Api, namespace: str):
     refused = device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}])
     message = api.post(pods(namespace), refused).message
-    found = re.search(r"\(decision (\w+)\)$", message)
-    assert found, message
-    assert found[1] == decisions(lines, namespace)["validate"]
-    annotations = noted(cluster, namespace)
-    assert annotations[f"{VALIDATE}/decision-id"] == found[1]
+    match = re.search(r"\(decision (\w+)\)$", message)
+    assert match, message
+    assert match[1] == decisions(lines, namespace)["validate"]
+    annotations = audit_annotations(cluster, namespace)
+    assert annotations[f"{VALIDATE}/decision-id"] == match[1]
     assert annotations[f"{VALIDATE}/outcome"] == "denied"
     assert annotations[f"{VALIDATE}/rules"] == "isolation-env"

@@ -1,4 +1,4 @@
-"""`--client-ca`: an API server that is configured as deploy/ shows is answered; one that presents nothing is not."""
+"""`--client-ca`: an API server with a client certificate, configured as deploy/ shows, gets a response; others do not."""
 
 import json
 from collections.abc import Iterator
@@ -8,18 +8,18 @@ import pytest
 
 from certs import pki
 from certs.pki import Pair
-from tests.e2e.api import Answer
+from tests.e2e.api import Response
 from tests.e2e.changes import attach
 from tests.e2e.cluster import Cluster
-from tests.e2e.conftest import Serve, furnish, start_cluster
-from tests.e2e.objects import device_pod, furnished_namespace, pods
+from tests.e2e.conftest import Serve, install_prerequisites, start_cluster
+from tests.e2e.objects import device_pod, namespace_objects, pods
 from tests.e2e.serving import HOST, Replica
-from tests.e2e.shipped import DEPLOY, is_configuration, pointed_at, render
+from tests.e2e.shipped import DEPLOY, is_configuration, render, with_port_and_ca
 from tests.server.client_certificates import client_pair
 from tests.server.program import Authority, free_port, until
 
 EXAMPLE = DEPLOY / "components" / "client-ca" / "api-server"
-INSTALLED = "/etc/kubernetes/pki"  # where the example's files name each other
+INSTALLED = "/etc/kubernetes/pki"  # the directory that the files of the example name
 
 REFUSAL = (
     'Internal error occurred: failed calling webhook "repair.vgpu-webhook.svc": failed to call webhook: '
@@ -46,35 +46,35 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def certified(tmp_path_factory: pytest.TempPathFactory, client_ca: Pair, port: int) -> Iterator[Cluster]:
-    """A cluster whose API server is configured by the example."""
+def cluster_with_certificate(tmp_path_factory: pytest.TempPathFactory, client_ca: Pair, port: int) -> Iterator[Cluster]:
+    """A cluster whose API server has the configuration of the example."""
     pki_directory = tmp_path_factory.mktemp("pki")
-    presented = client_pair(client_ca)
-    (pki_directory / "front-proxy-client.crt").write_bytes(presented.certificate)
-    (pki_directory / "front-proxy-client.key").write_bytes(presented.key)
+    client = client_pair(client_ca)
+    (pki_directory / "front-proxy-client.crt").write_bytes(client.certificate)
+    (pki_directory / "front-proxy-client.key").write_bytes(client.key)
     (pki_directory / "vgpu-webhook").mkdir()
     for file in EXAMPLE.iterdir():
         text = file.read_text().replace(INSTALLED, str(pki_directory)).replace(f"name: {HOST}", f"name: {HOST}:{port}")
         (pki_directory / "vgpu-webhook" / file.name).write_text(text)
     configuration = pki_directory / "vgpu-webhook" / "admission-configuration.yaml"
-    with start_cluster(tmp_path_factory, f"--admission-control-config-file={configuration}") as made:
-        furnish(made)
-        made.apply(*furnished_namespace("team"))
-        yield made
+    with start_cluster(tmp_path_factory, f"--admission-control-config-file={configuration}") as cluster:
+        install_prerequisites(cluster)
+        cluster.apply(*namespace_objects("team"))
+        yield cluster
 
 
 def test_an_api_server_with_the_certificate_is_answered(
-    certified: Cluster, authority: Authority, client_ca_file: Path, port: int, tmp_path: Path
+    cluster_with_certificate: Cluster, authority: Authority, client_ca_file: Path, port: int, tmp_path: Path
 ):
     lines = tmp_path / "audit.jsonl"
-    kubeconfig = certified.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+    kubeconfig = cluster_with_certificate.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook")
     settings = ["--cluster", "--kubeconfig", str(kubeconfig), "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
     options = [*settings, "--client-ca", str(client_ca_file), "--audit-log", str(lines)]
     program = Replica(authority.directory, options, tmp_path / "stderr", port=port)
     try:
         program.wait_ready()
-        attach(certified, port, authority.ca.certificate, program)
-        with certified.api() as api:
+        attach(cluster_with_certificate, port, authority.ca.certificate, program)
+        with cluster_with_certificate.api() as api:
             created = api.post(pods("team"), device_pod("p"))
             refused = api.post(pods("team"), device_pod("q", env=[{"name": "LD_PRELOAD", "value": "/x"}]))
     finally:
@@ -89,16 +89,16 @@ def test_an_api_server_without_a_certificate_is_refused_with_advice(
 ):
     program = serve("--audit-log", "", "--client-ca", str(client_ca_file))
     documents = [document for document in render(cluster) if is_configuration(document)]
-    cluster.apply(*(pointed_at(program.port, authority.ca.certificate, document) for document in documents))
+    cluster.apply(*(with_port_and_ca(program.port, authority.ca.certificate, document) for document in documents))
     try:
         with cluster.api() as api:
 
-            def failure() -> Answer | None:
-                answer = api.post(f"{pods(namespace)}?dryRun=All", device_pod("p"))
-                return None if answer.status == 201 else answer
+            def failure() -> Response | None:
+                response = api.post(f"{pods(namespace)}?dryRun=All", device_pod("p"))
+                return None if response.status == 201 else response
 
-            answer = until(failure)
-            assert (answer.status, answer.message) == (500, REFUSAL)
+            response = until(failure)
+            assert (response.status, response.message) == (500, REFUSAL)
     finally:
         for document in documents:
             cluster.kubectl("delete", document["kind"], document["metadata"]["name"])

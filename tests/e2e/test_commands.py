@@ -1,4 +1,4 @@
-"""The commands that look at a cluster, and the one that says what a cluster shall send."""
+"""The commands that read a cluster, and `manifests`, which decides what the API server sends."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.e2e.api import Api
-from tests.e2e.changes import DEVICE_CONFIG, PROBE, another_node, attach, changed
+from tests.e2e.changes import DEVICE_CONFIG, PROBE, attach, changed_config_map, extra_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run
 from tests.e2e.objects import Object, custom_resource, device_pod, load_nodes, pod, pods, service_account
@@ -21,84 +21,84 @@ DEVICE_CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/volcano-vgpu-devi
 
 
 @pytest.mark.usefixtures("webhook")
-def test_scan_finds_what_the_webhook_would_refuse_today(run: Run, cluster: Cluster, api: Api, namespace: str):
-    """A node with nine cards took the pod; without that node, no node can."""
+def test_scan_reports_pods_that_would_be_refused_today(run: Run, cluster: Cluster, api: Api, namespace: str):
+    """The pod was created while a larger node existed; without that node it fits nowhere."""
     cluster.apply(custom_resource("wgpolicyk8s.io", "v1alpha2", "PolicyReport"))
     reports = f"/apis/wgpolicyk8s.io/v1alpha2/namespaces/{namespace}/policyreports"
-    greedy = pod("greedy", {"volcano.sh/vgpu-number": "9"})
-    with another_node(api, larger_node()):
-        until(lambda: api.post(pods(namespace), greedy).status == 201)
+    large_pod = pod("greedy", {"volcano.sh/vgpu-number": "9"})
+    with extra_node(api, larger_node()):
+        until(lambda: api.post(pods(namespace), large_pod).status == 201)
     scan = ("scan", "--cluster", "-n", namespace, "--report")
-    found = run(*scan)
-    assert (found.returncode, found.stderr) == (1, ""), found.stderr
-    assert "card-count" in found.stdout
+    result = run(*scan)
+    assert (result.returncode, result.stderr) == (1, ""), result.stderr
+    assert "card-count" in result.stdout
     (report,) = api.get(reports).body["items"]
     assert "card-count" in [result["rule"] for result in report["results"]]
     api.delete(pods(namespace, "greedy"))
-    gone = run(*scan)
-    assert (gone.returncode, gone.stderr) == (0, ""), gone.stderr
+    result = run(*scan)
+    assert (result.returncode, result.stderr) == (0, ""), result.stderr
     assert api.get(reports).body["items"] == []
 
 
 @pytest.mark.usefixtures("webhook")
-def test_scan_finds_what_no_webhook_reviews(run: Run, cluster: Cluster, api: Api):
-    """The shipped configurations leave kube-system alone, so that a cluster can always be repaired."""
+def test_scan_reports_exempt_namespaces(run: Run, cluster: Cluster, api: Api):
+    """The shipped configurations exempt kube-system, so that a cluster can always be repaired."""
     cluster.apply(service_account("kube-system"))
     assert api.post(pods("kube-system"), pod("greedy", {"volcano.sh/vgpu-number": "9"})).status == 201
-    found = run("scan", "--cluster", "-n", "kube-system")
-    assert found.returncode == 0
-    assert "namespace kube-system is exempt" in found.stdout
+    result = run("scan", "--cluster", "-n", "kube-system")
+    assert result.returncode == 0
+    assert "namespace kube-system is exempt" in result.stdout
     api.delete(pods("kube-system", "greedy"))
 
 
 @pytest.fixture
 def renamed_config(tmp_path: Path) -> Path:
-    """The device config, with another name for the count of vGPUs."""
+    """The device config with another resource name for the number of vGPUs."""
     file = tmp_path / "device-config.yaml"
     file.write_text(DEVICE_CONFIG.read_text().replace("volcano.sh/vgpu-number", "nvidia.com/gpu"))
     return file
 
 
 @pytest.fixture
-def attach_all(cluster: Cluster, webhook: Program, authority: Authority) -> Iterator[Attach]:
-    """Have the API server follow other webhook configurations, until the test ends."""
+def attach_documents(cluster: Cluster, webhook: Program, authority: Authority) -> Iterator[Attach]:
+    """Apply other webhook configurations; restore those of deploy/ at the end."""
 
-    def attach_them(documents: list[Object], probe: Object = PROBE) -> None:
+    def attach_configurations(documents: list[Object], probe: Object = PROBE) -> None:
         attach(cluster, webhook.port, authority.ca.certificate, webhook, documents=documents, probe=probe)
 
-    yield attach_them
-    attach_them(render(cluster))
+    yield attach_configurations
+    attach_configurations(render(cluster))
 
 
-def test_the_names_of_the_device_config_decide_what_is_sent(
-    run: Run, attach_all: Attach, renamed_config: Path, api: Api, namespace: str
+def test_manifests_use_the_names_of_the_device_config(
+    run: Run, attach_documents: Attach, renamed_config: Path, api: Api, namespace: str
 ):
     file = renamed_config
     printed = run("manifests", "--device-config", str(file))
     assert (printed.returncode, printed.stderr) == (0, "")
     renamed = pod("renamed", {"nvidia.com/gpu": "1"})
-    attach_all(list(yaml.safe_load_all(printed.stdout)), renamed)
+    attach_documents(list(yaml.safe_load_all(printed.stdout)), renamed)
 
-    def scheduler(asking: Object) -> str:
-        return api.post(f"{pods(namespace)}?dryRun=All", asking).body.get("spec", {}).get("schedulerName", "refused")
+    def scheduler(manifest: Object) -> str:
+        return api.post(f"{pods(namespace)}?dryRun=All", manifest).body.get("spec", {}).get("schedulerName", "refused")
 
     (node,) = load_nodes("compatible")
-    with another_node(api, node), changed(api, DEVICE_CONFIG_MAP, "device-config.yaml", file.read_text()):
+    with extra_node(api, node), changed_config_map(api, DEVICE_CONFIG_MAP, "device-config.yaml", file.read_text()):
         until(lambda: scheduler(renamed) == "volcano")
         assert scheduler(pod("former", {"volcano.sh/vgpu-number": "1"})) == "default-scheduler"
 
 
-def test_the_overlay_for_all_pods_hides_the_cards_from_the_others(
-    cluster: Cluster, attach_all: Attach, api: Api, namespace: str
+def test_the_all_pods_overlay_hides_cards_from_pods_without_devices(
+    cluster: Cluster, attach_documents: Attach, api: Api, namespace: str
 ):
-    attach_all(render(cluster, DEPLOY / "overlays" / "all-pods"))
+    attach_documents(render(cluster, DEPLOY / "overlays" / "all-pods"))
     config = DEVICE_CONFIG.read_text().replace("overwriteEnv: false", "overwriteEnv: true")
 
-    def hidden(asking: Object) -> bool:
-        (container,) = api.post(f"{pods(namespace)}?dryRun=All", asking).body["spec"]["containers"]
+    def hidden(manifest: Object) -> bool:
+        (container,) = api.post(f"{pods(namespace)}?dryRun=All", manifest).body["spec"]["containers"]
         return {"name": "NVIDIA_VISIBLE_DEVICES", "value": "none"} in container.get("env", [])
 
     assert not hidden(pod("plain"))
-    with changed(api, DEVICE_CONFIG_MAP, "device-config.yaml", config):
+    with changed_config_map(api, DEVICE_CONFIG_MAP, "device-config.yaml", config):
         until(lambda: hidden(pod("plain")))
         assert not hidden(device_pod("device"))

@@ -1,4 +1,4 @@
-"""The console against a real API server, with no more rights than deploy/ gives it."""
+"""The console against a real API server, with the permissions that deploy/ gives it."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.api import Api
-from tests.e2e.changes import another_node, attach
+from tests.e2e.changes import attach, extra_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.console import Console
@@ -18,7 +18,7 @@ from tests.server.program import Authority, Program, until
 
 SECONDS = 8.0  # until a change is in use
 
-DeviceRequest = Callable[..., Any]
+Call = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def audit_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def ask(
+def call(
     cluster: Cluster, authority: Authority, audit_log: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[DeviceRequest]:
-    """Asks the API of a console that runs as deploy/ has it run."""
-    kubeconfig = cluster.kubeconfig_of_account("vgpu-webhook", "vgpu-webhook")
+) -> Iterator[Call]:
+    """A function that calls the API of a console, which runs as in deploy/."""
+    kubeconfig = cluster.kubeconfig_for_account("vgpu-webhook", "vgpu-webhook")
     settings: list[str | Path] = ["--kubeconfig", kubeconfig, "--policy-map", "vgpu-webhook/vgpu-webhook-policy"]
     files: list[str | Path] = ["--audit-log", audit_log, "--tls-cert", authority.directory / "tls.crt"]
     console = Console(tmp_path_factory.mktemp("console") / "log", *settings, *files)
@@ -40,52 +40,52 @@ def ask(
     console.close(10)
 
 
-def test_it_shows_the_nodes_of_the_cluster_as_they_come_and_go(ask: DeviceRequest, api: Api):
+def test_the_fleet_follows_the_nodes_of_the_cluster(call: Call, api: Api):
     def names() -> set[str]:
-        families = ask("/fleet")["families"]
+        families = call("/fleet")["families"]
         return {name for family in families for shape in family["shapes"] for name in shape["names"]}
 
     assert "gpu-a" in names()
-    with another_node(api, larger_node()):
+    with extra_node(api, larger_node()):
         until(lambda: "larger" in names(), SECONDS)
     until(lambda: "larger" not in names(), SECONDS)
 
 
-def test_it_judges_by_the_nodes_of_the_cluster(ask: DeviceRequest):
+def test_reviews_use_the_nodes_of_the_cluster(call: Call):
     manifest = json.dumps(pod("greedy", {"volcano.sh/vgpu-number": "9"}))
-    (document,) = ask("/review", {"manifest": manifest})["documents"]
+    (document,) = call("/review", {"manifest": manifest})["documents"]
     assert not document["allowed"]
     assert "the largest node (gpu-a) has 8 cards" in document["message"]
 
 
 @pytest.fixture
-def recording(cluster: Cluster, serve: Serve, authority: Authority, audit_log: Path) -> Program:
-    """A webhook whose log the console reads."""
+def logged_webhook(cluster: Cluster, serve: Serve, authority: Authority, audit_log: Path) -> Program:
+    """A webhook whose audit log the console reads."""
     program = serve("--audit-log", str(audit_log))
     attach(cluster, program.port, authority.ca.certificate, program)
     return program
 
 
-@pytest.mark.usefixtures("recording")
-def test_what_the_webhook_decides_appears(ask: DeviceRequest, api: Api, namespace: str):
+@pytest.mark.usefixtures("logged_webhook")
+def test_decisions_of_the_webhook_appear(call: Call, api: Api, namespace: str):
     refused = api.post(pods(namespace), pod("greedy", {"volcano.sh/vgpu-number": "9"}))
     assert refused.status == 403
-    until(lambda: ask(f"/decisions?namespace={namespace}&denied=true")["entries"] != [], SECONDS)
-    (entry,) = ask(f"/decisions?namespace={namespace}&denied=true")["entries"]
+    until(lambda: call(f"/decisions?namespace={namespace}&denied=true")["entries"] != [], SECONDS)
+    (entry,) = call(f"/decisions?namespace={namespace}&denied=true")["entries"]
     assert entry["rules"] == [{"rule": "card-count", "level": "deny"}]
-    again = ask("/replay", {"number": entry["number"]})
-    assert "same" in json.dumps(again)
+    replay = call("/replay", {"number": entry["number"]})
+    assert "same" in json.dumps(replay)
 
 
-def test_it_shows_where_the_settings_come_from(ask: DeviceRequest):
-    health = ask("/health")
+def test_health_has_the_origins_of_the_settings(call: Call):
+    health = call("/health")
     origins = {source["name"]: source["origin"] for source in health["sources"]}
     assert "volcano-vgpu-device-config" in origins["device config"]
     assert "vgpu-webhook-policy" in origins["policy"]
     assert all(source["problem"] is None for source in health["sources"])
 
 
-def test_the_doctor_names_what_it_may_not_read(ask: DeviceRequest):
-    told = ask("/health/doctor")
-    assert told["counts"]["not checked"] > 0
-    assert any("get on" in line["remedy"] or "needs" in line["remedy"] for line in told["lines"])
+def test_the_doctor_names_missing_permissions(call: Call):
+    report = call("/health/doctor")
+    assert report["counts"]["not checked"] > 0
+    assert any("get on" in line["remedy"] or "needs" in line["remedy"] for line in report["lines"])

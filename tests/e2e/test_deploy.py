@@ -1,4 +1,4 @@
-"""deploy/ is taken by a cluster as it stands, again and again, and goes without a trace that matters."""
+"""deploy/ can be applied unchanged and repeatedly, and deleting it leaves nothing that affects pods."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.e2e.api import Api
 from tests.e2e.certificates import bundle, certs
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import start_cluster
-from tests.e2e.objects import custom_resource, device_pod, furnished_namespace, pods
+from tests.e2e.objects import custom_resource, device_pod, namespace_objects, pods
 from tests.e2e.shipped import DEPLOY
 from tests.server.program import until
 
@@ -28,61 +28,68 @@ OPERATORS = [
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of its own, with Volcano's namespace and the operators that overlays count on."""
-    with start_cluster(tmp_path_factory) as made:
-        made.apply(*furnished_namespace("volcano-system"), *OPERATORS)
-        yield made
+def bare_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A cluster with Volcano's namespace and the CRDs of the operators that overlays need."""
+    with start_cluster(tmp_path_factory) as cluster:
+        cluster.apply(*namespace_objects("volcano-system"), *OPERATORS)
+        yield cluster
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=[overlay.name for overlay in OVERLAYS])
-def test_it_is_installed_and_removed(overlay: Path, bare: Cluster):
-    said(bare, "apply", "-k", str(overlay))
-    assert {line.split()[-1] for line in said(bare, "apply", "-k", str(overlay))} <= {"unchanged", "configured"}
-    with bare.api() as api:
+def test_it_is_installed_and_removed(overlay: Path, bare_cluster: Cluster):
+    run_kubectl(bare_cluster, "apply", "-k", str(overlay))
+    assert {line.split()[-1] for line in run_kubectl(bare_cluster, "apply", "-k", str(overlay))} <= {
+        "unchanged",
+        "configured",
+    }
+    with bare_cluster.api() as api:
         created = device_pod("p")
-        if overlay.name == "net-static":  # it refuses what the webhook would have repaired
+        if overlay.name == "net-static":  # it refuses pods that the webhook would repair
             created["spec"] |= {"schedulerName": "volcano", "tolerations": [{"operator": "Exists"}]}
-        assert api.post(f"{pods('volcano-system')}?dryRun=All", created).status == 201, "it stops nobody yet"
-        said(bare, "delete", "-k", str(overlay), "--wait=false")
-        assert_gone(api)
+        assert api.post(f"{pods('volcano-system')}?dryRun=All", created).status == 201, (
+            "entries without rules block no pod"
+        )
+        run_kubectl(bare_cluster, "delete", "-k", str(overlay), "--wait=false")
+        assert_removed(api)
 
 
-def test_an_upgrade_leaves_what_the_certificates_need(bare: Cluster):
-    said(bare, "apply", "-k", str(DEPLOY))
-    certs(bare, "ensure")  # no webhook runs: the certificates are made, and nothing is binding
-    with bare.api() as api:
-        published = bundle(api)
-        assert b"BEGIN CERTIFICATE" in published
-        said(bare, "apply", "-k", str(DEPLOY))
-        assert bundle(api) == published
-        assert certs(bare, "ensure").stdout.startswith("in order: ")
-        said(bare, "delete", "-k", str(DEPLOY), "--wait=false")
-        assert_gone(api)
+def test_an_upgrade_keeps_the_ca_bundle(bare_cluster: Cluster):
+    run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
+    certs(bare_cluster, "ensure")  # no webhook runs: this writes the certificates, and no entry becomes binding
+    with bare_cluster.api() as api:
+        before = bundle(api)
+        assert b"BEGIN CERTIFICATE" in before
+        run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
+        assert bundle(api) == before
+        assert certs(bare_cluster, "ensure").stdout.startswith("in order: ")
+        run_kubectl(bare_cluster, "delete", "-k", str(DEPLOY), "--wait=false")
+        assert_removed(api)
 
 
-def test_an_upgrade_from_manifests_with_rules_in_the_entries(bare: Cluster, tmp_path: Path):
+def test_an_upgrade_from_manifests_with_rules_in_the_entries(bare_cluster: Cluster, tmp_path: Path):
     old = tmp_path / "old.yaml"
     old.write_text(
         yaml.safe_dump_all([*map(_with_rules, built(DEPLOY)), *map(_old_role, ("kube-system", "volcano-system"))])
     )
-    said(bare, "apply", "-f", str(old))
-    said(bare, "apply", "-k", str(DEPLOY))
-    with bare.api() as api:
+    run_kubectl(bare_cluster, "apply", "-f", str(old))
+    run_kubectl(bare_cluster, "apply", "-k", str(DEPLOY))
+    with bare_cluster.api() as api:
         path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/vgpu-webhook"
-        without = [entry["name"] for entry in api.get(path).body["webhooks"] if not entry.get("rules")]
-        assert "pods.vgpu-webhook.svc" in without, "until the Job has run"
+        without_rules = [entry["name"] for entry in api.get(path).body["webhooks"] if not entry.get("rules")]
+        assert "pods.vgpu-webhook.svc" in without_rules, "the Job has not run yet"
         for namespace in ("kube-system", "volcano-system"):
             roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/roles/vgpu-webhook"
             assert api.get(roles).status == 200
-            said(bare, "delete", "role,rolebinding", "vgpu-webhook", "-n", namespace, "--ignore-not-found")
+            run_kubectl(
+                bare_cluster, "delete", "role,rolebinding", "vgpu-webhook", "-n", namespace, "--ignore-not-found"
+            )
             assert api.get(roles).status == 404
-        said(bare, "delete", "-k", str(DEPLOY), "--wait=false")
-        assert_gone(api)
+        run_kubectl(bare_cluster, "delete", "-k", str(DEPLOY), "--wait=false")
+        assert_removed(api)
 
 
 def _with_rules(document: Json) -> Json:
-    """A webhook configuration as it was before its rules were in annotations."""
+    """A webhook configuration as in earlier releases, with rules in its entries instead of annotations."""
     if not document["kind"].endswith("WebhookConfiguration"):
         return document
     metadata = {key: value for key, value in document["metadata"].items() if key != "annotations"}
@@ -94,20 +101,20 @@ def _old_role(namespace: str) -> Json:
     return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata, "rules": []}
 
 
-def said(cluster: Cluster, *arguments: str) -> list[str]:
-    """What kubectl says when all went well; it warns of nothing but the order and the variables that deploy/ needs."""
-    done = cluster.kubectl(*arguments)
+def run_kubectl(cluster: Cluster, *arguments: str) -> list[str]:
+    """Run kubectl; returns its output. It must succeed with no warnings except those about order and variables."""
+    result = cluster.kubectl(*arguments)
     expected = ("Warning: Sorting order is set both", "Warning: 'vars' is deprecated")
-    warned = [line for line in done.stderr.splitlines() if not any(text in line for text in expected)]
-    assert (done.returncode, warned) == (0, [])
-    return done.stdout.splitlines()
+    unexpected = [line for line in result.stderr.splitlines() if not any(text in line for text in expected)]
+    assert (result.returncode, unexpected) == (0, [])
+    return result.stdout.splitlines()
 
 
-def assert_gone(api: Api) -> None:
-    """Nothing stands in the way of pods; the namespace itself would be ended by a controller."""
+def assert_removed(api: Api) -> None:
+    """No object affects pods any more; a controller would finish the deletion of the namespace."""
     for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
         assert api.get(f"/apis/admissionregistration.k8s.io/v1/{kind}").body["items"] == []
-    # The API server forgets admission policies some moments after they are deleted.
+    # Deleted admission policies stay in effect for a moment.
     until(lambda: api.post(f"{pods('volcano-system')}?dryRun=All", device_pod("p")).status == 201)
     namespace = api.get("/api/v1/namespaces/vgpu-webhook").body
     assert namespace["status"]["phase"] == "Terminating"

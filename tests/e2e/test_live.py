@@ -1,7 +1,7 @@
-"""The cluster changes, and what the webhook says changes with it; read with no more rights than deploy/ gives."""
+"""The webhook follows changes of the cluster, with the permissions that deploy/ gives it."""
 
-from tests.e2e.api import Answer, Api
-from tests.e2e.changes import NODES, another_node, changed
+from tests.e2e.api import Api, Response
+from tests.e2e.changes import NODES, changed_config_map, extra_node
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Serve
 from tests.e2e.objects import Object, pod, pods
@@ -14,8 +14,8 @@ REGISTER = "volcano.sh/node-vgpu-register"
 TOO_MANY = 'container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8 cards'
 
 
-def ask(api: Api, namespace: str, number: int = 9) -> Answer:
-    """Try a pod; the default requests one vGPU more than any node of the fleet has cards."""
+def create_pod(api: Api, namespace: str, number: int = 9) -> Response:
+    """Create a pod as a dry run; by default it requests one vGPU more than the largest node has cards."""
     return api.post(f"{pods(namespace)}?dryRun=All", pod("p", {"volcano.sh/vgpu-number": str(number)}))
 
 
@@ -31,52 +31,54 @@ def test_a_ready_replica_has_read_the_cluster(serve: Serve):
     assert "fleet: 4 nodes with devices" in serve("--audit-log", "").readyz()
 
 
-def test_a_node_comes_and_goes(webhook: Program, api: Api, namespace: str):
-    assert TOO_MANY in ask(api, namespace).message
-    with another_node(api, larger_node()):
-        until(lambda: ask(api, namespace).status == 201, SECONDS)
-    until(lambda: TOO_MANY in ask(api, namespace).message, SECONDS)
+def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str):
+    assert TOO_MANY in create_pod(api, namespace).message
+    with extra_node(api, larger_node()):
+        until(lambda: create_pod(api, namespace).status == 201, SECONDS)
+    until(lambda: TOO_MANY in create_pod(api, namespace).message, SECONDS)
 
 
-def test_a_card_is_taken_out(webhook: Program, api: Api, namespace: str):
+def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):
     node = "/api/v1/nodes/gpu-a"
     before = api.get(node).body["metadata"]["annotations"][REGISTER]
-    assert ask(api, namespace, 8).status == 201
+    assert create_pod(api, namespace, 8).status == 201
     api.merge(node, {"metadata": {"annotations": {REGISTER: before.partition(":")[2]}}})
     try:
-        until(lambda: "has 7 cards" in ask(api, namespace, 8).message, SECONDS)
+        until(lambda: "has 7 cards" in create_pod(api, namespace, 8).message, SECONDS)
     finally:
         api.merge(node, {"metadata": {"annotations": {REGISTER: before}}})
-    until(lambda: ask(api, namespace, 8).status == 201, SECONDS)
+    until(lambda: create_pod(api, namespace, 8).status == 201, SECONDS)
 
 
-def test_the_device_config_sets_another_default(webhook: Program, api: Api, namespace: str):
+def test_the_device_config_changes_a_default(webhook: Program, api: Api, namespace: str):
     key = "device-config.yaml"
     text = api.get(DEVICE_CONFIG).body["data"][key]
 
     def memory() -> str | None:
-        limits = ask(api, namespace, 1).body["spec"]["containers"][0]["resources"]["limits"]
+        limits = create_pod(api, namespace, 1).body["spec"]["containers"][0]["resources"]["limits"]
         return limits.get("volcano.sh/vgpu-memory")
 
     assert memory() is None
-    with changed(api, DEVICE_CONFIG, key, text.replace("defaultMemory: 0", "defaultMemory: 1234")):
+    with changed_config_map(api, DEVICE_CONFIG, key, text.replace("defaultMemory: 0", "defaultMemory: 1234")):
         until(lambda: memory() == "1234", SECONDS)
-        with changed(api, DEVICE_CONFIG, key, "nvidia: [this is not it"):
+        with changed_config_map(api, DEVICE_CONFIG, key, "nvidia: [this is not it"):
             until(lambda: "device-config.yaml: not YAML or JSON" in webhook.readyz(), SECONDS)
             assert memory() == "1234"
     until(lambda: memory() is None, SECONDS)
 
 
 def test_the_policy_lowers_a_level(webhook: Program, api: Api, namespace: str):
-    with changed(api, POLICY, "policy.yaml", f"namespaces: [{{match: [{namespace}], rules: {{card-count: warn}}}}]"):
-        until(lambda: ask(api, namespace).status == 201, SECONDS)
-        (warning,) = ask(api, namespace).warnings
+    with changed_config_map(
+        api, POLICY, "policy.yaml", f"namespaces: [{{match: [{namespace}], rules: {{card-count: warn}}}}]"
+    ):
+        until(lambda: create_pod(api, namespace).status == 201, SECONDS)
+        (warning,) = create_pod(api, namespace).warnings
         assert TOO_MANY in warning
-    until(lambda: ask(api, namespace).status == 403, SECONDS)
+    until(lambda: create_pod(api, namespace).status == 403, SECONDS)
 
 
-def test_the_api_server_is_away_for_a_while(webhook: Program, cluster: Cluster, namespace: str):
+def test_the_api_server_restarts(webhook: Program, cluster: Cluster, namespace: str):
     cluster.restart_api_server()
-    with cluster.api() as api, another_node(api, larger_node()):
-        until(lambda: ask(api, namespace).status == 201, 30)
+    with cluster.api() as api, extra_node(api, larger_node()):
+        until(lambda: create_pod(api, namespace).status == 201, 30)
     assert "Traceback" not in webhook.log()

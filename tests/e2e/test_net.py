@@ -1,4 +1,4 @@
-"""The net on a real API server: it refuses what the engine refuses, while the webhook is away and beside it."""
+"""The net on a real API server: it refuses the same pods as the engine, with and without the webhook."""
 
 import json
 import re
@@ -15,11 +15,11 @@ from tests.deploy.asking import DATA, answer, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.net import OTHER_WORDS, shown
 from tests.deploy.outside_net import NOT_IN_NET
-from tests.e2e.api import Answer, Api
-from tests.e2e.changes import DEVICE_CONFIG, attach, changed
+from tests.e2e.api import Api, Response
+from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve
-from tests.e2e.objects import ORDINARY, Object, device_pod, furnished_namespace, pod, pods, service_account
+from tests.e2e.objects import USER, Object, device_pod, namespace_objects, pod, pods, service_account
 from tests.e2e.shipped import is_configuration, render
 from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, until
@@ -34,7 +34,7 @@ from webhook.settings.snapshot import SnapshotInputs
 
 SECONDS = 20.0
 NAMESPACE, EXEMPT = "net-held", "net-free"
-EXCLUDED = "kube-system"  # for which the API server evaluates no net
+EXCLUDED = "kube-system"  # the API server does not evaluate the net here
 DENYING = {
     "rules": dict.fromkeys(NETS["static"], "deny"),
     "namespaces": [{"match": ["net-f*"], "exempt": True}],
@@ -47,97 +47,101 @@ REFUSES = "ValidatingAdmissionPolicy 'vgpu-webhook-"
 
 @pytest.fixture(scope="module")
 def net(cluster: Cluster) -> Iterator[list[Object]]:
-    """The static net of that policy and its repairs, in force, and no webhook: those of other tests have ended."""
+    """The static net of this policy and its repairs are in effect, and the API server calls no webhook."""
     for configuration in filter(is_configuration, render(cluster)):
         cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
     policy = parse_policy(DENYING, "policy")
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     config = as_read_by(config, policy.settings.target)
-    found = admission_policies(config, policy, "static") + repairing_policy(config, policy)
-    cluster.apply(*furnished_namespace(NAMESPACE), *furnished_namespace(EXEMPT), service_account(EXCLUDED), *found)
+    policies = admission_policies(config, policy, "static") + repairing_policy(config, policy)
+    cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
     with cluster.api() as api:
         until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
         until(lambda: "foreign-scheduler" not in dry_run(api, PRIVILEGED).message, SECONDS)
-    yield found
-    for document in found:
+    yield policies
+    for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
 
 
-def dry_run(api: Api, manifest: Object, namespace: str = NAMESPACE) -> Answer:
+def dry_run(api: Api, manifest: Object, namespace: str = NAMESPACE) -> Response:
     return api.post(f"{pods(namespace)}?dryRun=All", manifest)
 
 
-def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float, Answer]:
+def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float, Response]:
     start = time.perf_counter()
-    got = dry_run(api, manifest, namespace)
-    return time.perf_counter() - start, got
+    response = dry_run(api, manifest, namespace)
+    return time.perf_counter() - start, response
 
 
 def corpus() -> Iterator[Object]:
     """Every pod of the recorded reviews and of the examples of the rules."""
     for file in sorted((DATA / "reviews").glob("*.json")):
-        asked = json.loads(file.read_bytes())["request"]
-        if asked["kind"]["kind"] == "Pod" and asked["operation"] == "CREATE":
-            yield as_written(asked["object"])
+        request_json = json.loads(file.read_bytes())["request"]
+        if request_json["kind"]["kind"] == "Pod" and request_json["operation"] == "CREATE":
+            yield as_manifest(request_json["object"])
     for row in rows():
         example = row.example().request
         if example.kind == "Pod" and example.object:
-            yield as_written(dict(example.object))
+            yield as_manifest(dict(example.object))
 
 
-def as_written(manifest: Object) -> Object:
-    """A pod to be created in the namespace of the test."""
+def as_manifest(manifest: Object) -> Object:
+    """A pod that can be created in the namespace of the test."""
     metadata = {key: value for key, value in manifest["metadata"].items() if key in ("labels", "annotations")}
     return manifest | {"metadata": metadata | {"name": "tried"}}
 
 
 def denials(manifest: Object) -> list[str]:
-    """What the engine refuses a pod for, by the rules of the net and after its repairs."""
+    """The denials of the engine for a pod after its repairs, by the rules of the net."""
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     policy = parse_policy(DENYING | {"repairs": dict.fromkeys(NOT_IN_NET, "off")}, "policy")
     snapshot = SnapshotInputs(config, policy, None).snapshot()
     repaired = answer(mutate, request(manifest), snapshot).object
-    held = [
-        found for found in answer(validate, request(dict(repaired)), snapshot).denials if found.rule in NETS["static"]
+    violations = [
+        violation
+        for violation in answer(validate, request(dict(repaired)), snapshot).denials
+        if violation.rule in NETS["static"]
     ]
-    return [f"{found.rule}: {'' if found.rule in OTHER_WORDS else found.message}" for found in held]
+    return [
+        f"{violation.rule}: {'' if violation.rule in OTHER_WORDS else violation.message}" for violation in violations
+    ]
 
 
-def test_it_agrees_with_the_engine(api: Api, net: list[Object]):
-    refused = passed = elsewhere = 0
+def test_the_net_agrees_with_the_engine(api: Api, net: list[Object]):
+    refused = passed = rejected = 0
     for manifest in corpus():
-        got, expected = dry_run(api, manifest), denials(manifest)
-        if got.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
-            elsewhere += 1  # the API server refuses it for itself
+        response, expected = dry_run(api, manifest), denials(manifest)
+        if response.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+            rejected += 1  # the API server itself rejects it
             continue
-        assert (REFUSES in got.message) == bool(expected), (got.message, expected)
-        assert all(shown(sentence) in shown(got.message) for sentence in expected), (got.message, expected)
-        assert got.status == (HTTPStatus.FORBIDDEN if expected else HTTPStatus.CREATED), got.message
+        assert (REFUSES in response.message) == bool(expected), (response.message, expected)
+        assert all(shown(sentence) in shown(response.message) for sentence in expected), (response.message, expected)
+        assert response.status == (HTTPStatus.FORBIDDEN if expected else HTTPStatus.CREATED), response.message
         refused, passed = refused + bool(expected), passed + (not expected)
     assert refused >= 45
     assert passed >= 40
 
 
-def test_where_the_namespace_is_exempt_nothing_is_refused(api: Api, net: list[Object]):
+def test_exempt_namespaces_are_not_checked(api: Api, net: list[Object]):
     assert dry_run(api, PRIVILEGED, EXEMPT).status == HTTPStatus.CREATED
 
 
 def test_updates_and_ephemeral_containers(cluster: Cluster, api: Api, net: list[Object]):
     assert api.post(pods(NAMESPACE), device_pod("old")).status == HTTPStatus.CREATED
     forged = {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
-    with cluster.api(ORDINARY) as ordinary:
-        got = ordinary.merge(pods(NAMESPACE, "old"), forged)
-        assert got.status == HTTPStatus.FORBIDDEN
-        assert 'reserved-annotation: user "alice" may not add, change or remove the annotation' in got.message
-        harmless = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
-        assert harmless.status == HTTPStatus.OK, harmless.message
-    debugging = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
-    spec = {"spec": {"ephemeralContainers": debugging}}
-    got = api.send(
+    with cluster.api(USER) as ordinary:
+        response = ordinary.merge(pods(NAMESPACE, "old"), forged)
+        assert response.status == HTTPStatus.FORBIDDEN
+        assert 'reserved-annotation: user "alice" may not add, change or remove the annotation' in response.message
+        allowed = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
+        assert allowed.status == HTTPStatus.OK, allowed.message
+    containers = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
+    spec = {"spec": {"ephemeralContainers": containers}}
+    response = api.send(
         "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), spec, "application/strategic-merge-patch+json"
     )
-    assert got.status == HTTPStatus.FORBIDDEN
-    assert 'isolation-env: ephemeral container "debug" sets LD_PRELOAD' in got.message
+    assert response.status == HTTPStatus.FORBIDDEN
+    assert 'isolation-env: ephemeral container "debug" sets LD_PRELOAD' in response.message
 
 
 LIMITS = {"resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
@@ -153,20 +157,20 @@ LARGE = {
 
 
 @pytest.mark.parametrize("containers", LARGE.values(), ids=LARGE)
-def test_large_pods_are_answered_in_time(api: Api, net: list[Object], containers: list[Any]):
+def test_large_pods_are_checked_in_time(api: Api, net: list[Object], containers: list[Any]):
     manifest = pod_with() | {"spec": {"containers": containers}}
     assert "cost" not in dry_run(api, manifest).message
-    # The API server alone takes more than a second for 12,000 containers: what counts is what the net adds.
+    # The API server alone needs more than a second for 12,000 containers, so only the additional time counts.
     without = min(timed(api, manifest, EXCLUDED)[0] for _ in range(3))
     seconds = min(timed(api, manifest)[0] for _ in range(3))
     assert seconds - without < 1, f"{seconds:.2f} s, and {without:.2f} s without the net"
 
 
-def test_a_long_annotation_is_answered_in_time(api: Api, net: list[Object]):
+def test_a_long_annotation_is_checked_in_time(api: Api, net: list[Object]):
     manifest = device_pod("long")
     manifest["metadata"]["annotations"] = {"nvidia.com/use-gputype": "a," * 125_000}
-    seconds, got = timed(api, manifest)
-    assert "gputype-malformed: " in got.message
+    seconds, response = timed(api, manifest)
+    assert "gputype-malformed: " in response.message
     assert seconds < 2  # a split of the whole annotation takes ten
 
 
@@ -175,26 +179,26 @@ def test_renamed_resources(cluster: Cluster, api: Api, net: list[Object]):
     document["nvidia"]["resourceCountName"] = "gpu.example/slices"
     config, policy = parse_device_config(document, "device-config.yaml"), parse_policy({}, "policy")
     names = Installation("vgpu-webhook", "renamed")
-    found = [
+    policies = [
         *admission_policies(config, policy, "static", installation=names),
         *repairing_policy(config, policy, installation=names),
     ]
-    cluster.apply(*found)
+    cluster.apply(*policies)
     renamed = pod("renamed", {"gpu.example/slices": "0"})
     until(lambda: "'renamed-pods'" in dry_run(api, renamed).message, SECONDS)
     until(lambda: "number-zero: " in dry_run(api, renamed).message, SECONDS)
     until(lambda: "foreign-scheduler: " not in dry_run(api, renamed).message, SECONDS)
-    for document in found:
+    for document in policies:
         cluster.kubectl("delete", document["kind"], document["metadata"]["name"])
 
 
-def test_the_doctor_compares_it_with_the_policy(net: list[Object], run: Run, tmp_path: Path):
+def test_the_doctor_compares_the_net_with_the_policy(net: list[Object], run: Run, tmp_path: Path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(yaml.safe_dump(DENYING))
 
     def results() -> list[tuple[str, str]]:
-        found = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
-        return [(line["status"], line["message"]) for line in found if line["check"] == "net"]
+        lines = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
+        return [(line["status"], line["message"]) for line in lines if line["check"] == "net"]
 
     assert results() == [("ok", "as it should be: 8 objects")]
     policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
@@ -204,29 +208,29 @@ def test_the_doctor_compares_it_with_the_policy(net: list[Object], run: Run, tmp
 def test_repairs(api: Api, net: list[Object]):
     manifest = pod("repaired", {})
     manifest["spec"]["containers"][0]["resources"] = {"requests": {"volcano.sh/vgpu-number": "1"}}
-    got = dry_run(api, manifest)
-    assert got.status == HTTPStatus.CREATED, got.message
-    spec = got.body["spec"]
+    response = dry_run(api, manifest)
+    assert response.status == HTTPStatus.CREATED, response.message
+    spec = response.body["spec"]
     assert spec["schedulerName"] == "volcano"
     assert {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"} in spec["tolerations"]
     assert spec["containers"][0]["resources"]["limits"] == {"volcano.sh/vgpu-number": "1"}
 
 
-def test_beside_the_webhook_no_verdict_differs(
+def test_the_net_changes_no_verdict_of_the_webhook(
     cluster: Cluster, api: Api, net: list[Object], serve: Serve, authority: Authority
 ):
-    with changed(api, POLICY, "policy.yaml", yaml.safe_dump(DENYING)):
+    with changed_config_map(api, POLICY, "policy.yaml", yaml.safe_dump(DENYING)):
         program = serve("--audit-log", "")
         attach(cluster, program.port, authority.ca.certificate, program)
-        both = [dry_run(api, manifest) for manifest in corpus()]
+        responses = [dry_run(api, manifest) for manifest in corpus()]
         bindings = [document for document in net if document["kind"] == "ValidatingAdmissionPolicyBinding"]
-        cluster.apply(*(audits(binding) for binding in bindings))
+        cluster.apply(*(as_audit(binding) for binding in bindings))
         until(lambda: REFUSES not in dry_run(api, PRIVILEGED).message, SECONDS)
-        for manifest, beside in zip(corpus(), both, strict=True):
-            alone = dry_run(api, manifest)
-            assert alone.status == beside.status, (alone.message, beside.message)
-            if REFUSES not in beside.message:
-                assert undated(alone) == undated(beside)
+        for manifest, with_net in zip(corpus(), responses, strict=True):
+            without_net = dry_run(api, manifest)
+            assert without_net.status == with_net.status, (without_net.message, with_net.message)
+            if REFUSES not in with_net.message:
+                assert without_decision_id(without_net) == without_decision_id(with_net)
         cluster.apply(*bindings)
         until(lambda: REFUSES in dry_run(api, PRIVILEGED).message, SECONDS)
         program.close()
@@ -238,11 +242,11 @@ def test_beside_the_webhook_no_verdict_differs(
         assert SENTENCE in dry_run(api, PRIVILEGED).message
 
 
-def undated(got: Answer) -> tuple[str, tuple[str, ...]]:
+def without_decision_id(response: Response) -> tuple[str, tuple[str, ...]]:
     """Message and warnings without the id of the decision."""
-    return re.sub(r"\(decision \w+\)", "", got.message), got.warnings
+    return re.sub(r"\(decision \w+\)", "", response.message), response.warnings
 
 
-def audits(binding: Object) -> Object:
-    """The binding, switched off."""
+def as_audit(binding: Object) -> Object:
+    """The binding with the action Audit, which refuses nothing."""
     return binding | {"spec": binding["spec"] | {"validationActions": ["Audit"]}}

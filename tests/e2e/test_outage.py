@@ -1,4 +1,4 @@
-"""The webhook is away: pods that request devices wait for it, all others do not notice."""
+"""Without the webhook, only the creation of pods that request devices fails."""
 
 import json
 import os
@@ -16,19 +16,19 @@ from tests.server.program import Authority, Program
 
 @pytest.fixture
 def program(cluster: Cluster, serve: Serve, authority: Authority) -> Program:
-    started = serve("--audit-log", "")
-    attach(cluster, started.port, authority.ca.certificate, started)
-    return started
+    webhook = serve("--audit-log", "")
+    attach(cluster, webhook.port, authority.ca.certificate, webhook)
+    return webhook
 
 
-def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, why: str) -> None:
+def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, reason: str) -> None:
     with cluster.api() as api:
         refused = api.post(pods(namespace), device_pod("device"))
         assert refused.status == 500
         assert 'failed calling webhook "repair.vgpu-webhook.svc"' in refused.message
-        assert why in refused.message
+        assert reason in refused.message
         assert api.post(pods(namespace), pod("ordinary")).status == 201
-        stored = [one["metadata"]["name"] for one in api.get(pods(namespace)).body["items"]]
+        stored = [item["metadata"]["name"] for item in api.get(pods(namespace)).body["items"]]
         assert stored == ["old", "ordinary"]
         assert api.merge(pods(namespace, "old"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
         assert_scheduled(cluster, namespace)
@@ -36,33 +36,33 @@ def assert_only_new_device_pods_fail(cluster: Cluster, namespace: str, why: str)
 
 
 def assert_scheduled(cluster: Cluster, namespace: str) -> None:
-    """Volcano goes on placing the pods that are there already."""
+    """Volcano can still bind existing pods."""
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "old"}}
     with cluster.api(SCHEDULER) as scheduler:
-        noted = scheduler.merge(
+        response = scheduler.merge(
             pods(namespace, "old"), {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
         )
-        assert noted.status == 200, noted.message
+        assert response.status == 200, response.message
         target = {"target": {"apiVersion": "v1", "kind": "Node", "name": "gpu-a"}}
-        bound = scheduler.post(pods(namespace, "old", "binding"), binding | target)
-        assert bound.status == 201, bound.message
+        response = scheduler.post(pods(namespace, "old", "binding"), binding | target)
+        assert response.status == 201, response.message
 
 
-def test_dead(program: Program, cluster: Cluster, api: Api, namespace: str, run: Run):
+def test_a_stopped_webhook(program: Program, cluster: Cluster, api: Api, namespace: str, run: Run):
     api.post(pods(namespace), device_pod("old"))
     program.close()
     assert_only_new_device_pods_fail(cluster, namespace, "connection refused")
     workload = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "w"}}
     template = {"template": {"spec": device_pod("p")["spec"]}}
     created = api.post(f"/api/v1/namespaces/{namespace}/podtemplates", workload | template)
-    assert (created.status, created.warnings) == (201, ()), "who applies a workload does not wait for mere warnings"
+    assert (created.status, created.warnings) == (201, ()), "workloads fail open without a warning"
     lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
     assert lines["failed-open"]["status"] == "warning"
     assert "workloads.vgpu-webhook.svc: " in lines["failed-open"]["message"]
 
 
-def test_stuck(program: Program, cluster: Cluster, api: Api, namespace: str):
-    """A worker that is stopped takes connections and says nothing."""
+def test_an_unresponsive_worker(program: Program, cluster: Cluster, api: Api, namespace: str):
+    """A stopped worker accepts connections but does not respond."""
     api.post(pods(namespace), device_pod("old"))
     os.kill(program.worker, signal.SIGSTOP)
     try:

@@ -1,4 +1,4 @@
-"""What a pod's author sees, and what is stored."""
+"""The messages that the author of a pod sees, and the stored pods."""
 
 import re
 
@@ -23,8 +23,8 @@ card-count: container "train" requests 9 vGPUs, but the largest hami-core node \
 
 
 def apply(cluster: Cluster, namespace: str, sample: str, *options: str) -> tuple[str, str]:
-    done = cluster.kubectl("apply", "-n", namespace, "-f", str(SAMPLES / sample), *options)
-    return done.stdout, done.stderr
+    result = cluster.kubectl("apply", "-n", namespace, "-f", str(SAMPLES / sample), *options)
+    return result.stdout, result.stderr
 
 
 def test_a_repaired_pod_is_stored_as_repaired(cluster: Cluster, api: Api, namespace: str):
@@ -36,7 +36,7 @@ def test_a_repaired_pod_is_stored_as_repaired(cluster: Cluster, api: Api, namesp
     assert {"key": "volcano.sh/vgpu", "operator": "Exists", "effect": "NoSchedule"} in stored["tolerations"]
 
 
-def test_a_second_apply_leaves_the_repairs_alone(cluster: Cluster, api: Api, namespace: str):
+def test_a_second_apply_keeps_the_repairs(cluster: Cluster, api: Api, namespace: str):
     apply(cluster, namespace, "pod-repaired.yaml")
     before = api.get(pods(namespace, "notebook")).body
     assert apply(cluster, namespace, "pod-repaired.yaml") == ("pod/notebook configured\n", "")
@@ -44,27 +44,27 @@ def test_a_second_apply_leaves_the_repairs_alone(cluster: Cluster, api: Api, nam
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_a_refused_pod_is_refused_with_every_sentence(cluster: Cluster, api: Api, namespace: str):
+def test_a_refusal_contains_every_message(cluster: Cluster, api: Api, namespace: str):
     stdout, stderr = apply(cluster, namespace, "pod-refused.yaml")
     assert stdout == ""
     assert re.fullmatch(REFUSAL.replace("FILE", str(SAMPLES / "pod-refused.yaml")), stderr), stderr
     assert api.get(pods(namespace)).body["items"] == []
 
 
-def test_programs_read_the_causes_of_a_refusal(api: Api, namespace: str):
-    answer = api.post(pods(namespace), device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}]))
-    assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
-    causes = answer.body["details"]["causes"]
+def test_a_refusal_has_machine_readable_causes(api: Api, namespace: str):
+    response = api.post(pods(namespace), device_pod("p", env=[{"name": "LD_PRELOAD", "value": "/x"}]))
+    assert (response.status, response.body["reason"]) == (403, "Forbidden")
+    causes = response.body["details"]["causes"]
     assert [(cause["reason"], cause["field"]) for cause in causes] == [("isolation-env", "spec.containers[0].env[0]")]
 
 
 @pytest.mark.parametrize("limits", [{}, {"volcano.sh/gpu-memory": "1024"}])
-def test_no_new_pod_brings_its_own_cards(api: Api, namespace: str, limits: dict[str, str]):
+def test_a_new_pod_with_an_assignment_is_refused(api: Api, namespace: str, limits: dict[str, str]):
     forged = pod("p", limits)
     forged["metadata"]["annotations"] = {"volcano.sh/gpu-index": "0"}
-    answer = api.post(pods(namespace), forged)
-    assert answer.status == 403
-    assert 'reserved-annotation: the annotation "volcano.sh/gpu-index" is written by the scheduler' in answer.message
+    response = api.post(pods(namespace), forged)
+    assert response.status == 403
+    assert 'reserved-annotation: the annotation "volcano.sh/gpu-index" is written by the scheduler' in response.message
 
 
 def test_a_warning_is_printed(cluster: Cluster, namespace: str):
@@ -75,7 +75,7 @@ def test_a_warning_is_printed(cluster: Cluster, namespace: str):
     assert apply(cluster, namespace, "pod-warned.yaml") == ("pod/inference created\n", f"Warning: {warning}\n")
 
 
-def test_a_dry_run_is_repaired_and_leaves_nothing(cluster: Cluster, api: Api, namespace: str):
-    said = apply(cluster, namespace, "pod-repaired.yaml", "--dry-run=server", "-o", "jsonpath={.spec.schedulerName}")
-    assert said == ("volcano", "")
+def test_a_dry_run_is_repaired_and_not_stored(cluster: Cluster, api: Api, namespace: str):
+    result = apply(cluster, namespace, "pod-repaired.yaml", "--dry-run=server", "-o", "jsonpath={.spec.schedulerName}")
+    assert result == ("volcano", "")
     assert api.get(pods(namespace)).body["items"] == []

@@ -1,4 +1,4 @@
-"""What reaches the webhook, and what never does: the matchConditions, evaluated by a real API server."""
+"""The requests that the API server sends to the webhook, as its matchConditions decide."""
 
 import json
 from collections.abc import Callable
@@ -8,9 +8,9 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from tests.e2e.api import Answer, Api
+from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod, furnished_namespace, pod, pods
+from tests.e2e.objects import device_pod, namespace_objects, pod, pods
 from tests.golden.cases import RESPONSES
 from tests.server.program import Program
 from tests.server.reviews import RECORDED
@@ -18,11 +18,12 @@ from webhook.pod.quantity import parse
 
 Calls = Callable[[], dict[str, int]]
 
-NOT_ASKED = {"plain-pod", "specific-gpu-pod", "test-vgpu-compatible"}  # no device by the names of this cluster
-ONLY_JUDGED = {"escape-env-no-gpu"}  # no device, but an environment variable to be warned of
-INVALID = {"fractional-number", "requests-differ", "specific-gpu-pod"}  # refused by the API server itself
+# They request no device by the names of this cluster.
+NOT_SENT = {"plain-pod", "specific-gpu-pod", "test-vgpu-compatible"}
+ONLY_VALIDATED = {"escape-env-no-gpu"}  # it requests no device, but sets an environment variable with a warning
+INVALID = {"fractional-number", "requests-differ", "specific-gpu-pod"}  # the API server itself rejects them
 
-LATER = ("update", "ephemeral", "delete")  # what needs another request before it; made by hand below
+LATER = ("update", "ephemeral", "delete")  # these need an earlier request; the tests below send both
 CREATED = [file for file in RECORDED if not file.stem.endswith(LATER)]
 
 MUTATE, VALIDATE = {"mutate": 1}, {"validate": 1}
@@ -30,82 +31,86 @@ MUTATE, VALIDATE = {"mutate": 1}, {"validate": 1}
 
 @pytest.fixture(scope="module")
 def recorded_namespace(cluster: Cluster) -> str:
-    cluster.apply(*furnished_namespace("recorded"))
+    cluster.apply(*namespace_objects("recorded"))
     return "recorded"
 
 
 @pytest.fixture
 def calls(webhook: Program) -> Calls:
-    """How many calls of each endpoint came since it was asked last."""
+    """A function that counts the calls of each endpoint since it was last called."""
 
     def total() -> dict[str, int]:
-        return {end: int(webhook.metric("requests_total", endpoint=end)) for end in ("mutate", "validate")}
+        return {
+            endpoint: int(webhook.metric("requests_total", endpoint=endpoint)) for endpoint in ("mutate", "validate")
+        }
 
     before = total()
 
-    def since() -> dict[str, int]:
+    def new_calls() -> dict[str, int]:
         now = total()
-        came = {end: now[end] - before[end] for end in now if now[end] != before[end]}
+        received = {endpoint: now[endpoint] - before[endpoint] for endpoint in now if now[endpoint] != before[endpoint]}
         before.update(now)
-        return came
+        return received
 
-    return since
+    return new_calls
 
 
 @pytest.mark.parametrize("file", CREATED, ids=[file.stem for file in CREATED])
 def test_pods_that_request_devices_are_sent(file: Path, api: Api, recorded_namespace: str, calls: Calls):
     request = json.loads(file.read_bytes())["request"]
     golden = json.loads((RESPONSES / f"{file.stem}.json").read_text())
-    answer = create(api, recorded_namespace, request)
-    came = calls()
-    if file.stem in NOT_ASKED:
-        assert came == {}
-        assert not any(half.keys() & {"patch", "warnings", "status"} for half in golden.values()), "something to say"
+    response = create(api, recorded_namespace, request)
+    received = calls()
+    if file.stem in NOT_SENT:
+        assert received == {}
+        assert not any(answer.keys() & {"patch", "warnings", "status"} for answer in golden.values()), (
+            "the webhook would change or report something"
+        )
     elif file.stem in INVALID:
-        assert (answer.status, came) == (422, MUTATE)
+        assert (response.status, received) == (422, MUTATE)
     else:
         is_pod = request["kind"]["kind"] == "Pod"
-        assert came == (MUTATE | VALIDATE if is_pod and file.stem not in ONLY_JUDGED else VALIDATE)
-        assert_answered(answer, golden)
-        if is_pod and answer.status == 201:
+        assert received == (MUTATE | VALIDATE if is_pod and file.stem not in ONLY_VALIDATED else VALIDATE)
+        assert_response(response, golden)
+        if is_pod and response.status == 201:
             repaired = jsonpatch.apply_patch(request["object"], golden["mutate"].get("patch", []))
-            assert_stored(answer.body["spec"], repaired["spec"])
+            assert_stored(response.body["spec"], repaired["spec"])
 
 
-def create(api: Api, namespace: str, request: dict[str, Any]) -> Answer:
-    """Create a recorded object, as near to its author's words as the record lets tell."""
+def create(api: Api, namespace: str, request: dict[str, Any]) -> Response:
+    """Create a recorded object without the fields that the API server added."""
     metadata = {"name", "generateName", "labels", "annotations"}
-    made = request["object"] | {
+    document = request["object"] | {
         "metadata": {key: value for key, value in request["object"]["metadata"].items() if key in metadata}
     }
     group, version, resource = (request["resource"][key] for key in ("group", "version", "resource"))
     root = f"/apis/{group}" if group else "/api"
     query = "?dryRun=All" if request.get("dryRun") else ""
-    return api.post(f"{root}/{version}/namespaces/{namespace}/{resource}{query}", made)
+    return api.post(f"{root}/{version}/namespaces/{namespace}/{resource}{query}", document)
 
 
-def assert_answered(answer: Answer, golden: dict[str, Any]) -> None:
-    """The API server passes on what the webhook answers."""
-    warned = [warning for half in golden.values() for warning in half.get("warnings", [])]
-    assert list(answer.warnings) == warned
+def assert_response(response: Response, golden: dict[str, Any]) -> None:
+    """The API server returns the warnings and the message of the webhook."""
+    warnings = [warning for answer in golden.values() for warning in answer.get("warnings", [])]
+    assert list(response.warnings) == warnings
     validated = golden["validate"]
     if validated["allowed"]:
-        assert answer.status == 201, answer.message
+        assert response.status == 201, response.message
     else:
-        assert answer.status == 403, answer.message
-        said = answer.message.partition(" denied the request: ")[2].split("\n")
-        assert said[:-1] == validated["status"]["message"][:-1]
+        assert response.status == 403, response.message
+        lines = response.message.partition(" denied the request: ")[2].split("\n")
+        assert lines[:-1] == validated["status"]["message"][:-1]
 
 
-def assert_stored(stored: dict[str, Any], wanted: dict[str, Any]) -> None:
-    """What the webhook made of the spec is there; the API server adds more."""
-    assert stored["schedulerName"] == wanted["schedulerName"]
-    assert [t for t in wanted["tolerations"] if t not in stored["tolerations"]] == []
-    assert [amounts(c) for c in stored["containers"]] == [amounts(c) for c in wanted["containers"]]
+def assert_stored(stored: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The stored spec has the repairs of the webhook; the API server adds defaults."""
+    assert stored["schedulerName"] == expected["schedulerName"]
+    assert [t for t in expected["tolerations"] if t not in stored["tolerations"]] == []
+    assert [amounts(c) for c in stored["containers"]] == [amounts(c) for c in expected["containers"]]
 
 
 def amounts(container: dict[str, Any]) -> dict[str, Any]:
-    """Limits and requests, however they are spelled."""
+    """Limits and requests, with parsed quantities."""
     return {
         kind: {name: parse(amount) for name, amount in resources.items()}
         for kind, resources in container["resources"].items()
@@ -113,24 +118,24 @@ def amounts(container: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("limits", "suggestion"),
     [
         ({"volcano.sh/vgpu-num": "1"}, "volcano.sh/vgpu-number"),
         ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu_memory": "3000"}, "volcano.sh/vgpu-memory"),
         ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memery": "3000"}, "volcano.sh/vgpu-memory"),
     ],
 )
-def test_a_misspelt_name_is_refused(written: dict[str, str], meant: str, api: Api, namespace: str, calls: Calls):
-    refused = api.post(pods(namespace), pod("misspelt", written))
+def test_a_misspelt_name_is_refused(limits: dict[str, str], suggestion: str, api: Api, namespace: str, calls: Calls):
+    refused = api.post(pods(namespace), pod("misspelt", limits))
     assert refused.status == 403
-    assert f"but no node offers it; did you mean {meant}?\n" in refused.message
+    assert f"but no node offers it; did you mean {suggestion}?\n" in refused.message
     assert calls() == MUTATE | VALIDATE
     spec = {"selector": {"matchLabels": {"app": "a"}}}
-    spec["template"] = {"metadata": {"labels": {"app": "a"}}, "spec": pod("p", written)["spec"]}
-    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "misspelt"}, "spec": spec}
-    stored = api.post(f"/apis/apps/v1/namespaces/{namespace}/deployments", made)
+    spec["template"] = {"metadata": {"labels": {"app": "a"}}, "spec": pod("p", limits)["spec"]}
+    document = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "misspelt"}, "spec": spec}
+    stored = api.post(f"/apis/apps/v1/namespaces/{namespace}/deployments", document)
     assert (stored.status, len(stored.warnings)) == (201, 1)
-    assert stored.warnings[0].endswith(f"did you mean {meant}?")
+    assert stored.warnings[0].endswith(f"did you mean {suggestion}?")
 
 
 def test_the_names_of_other_plugins_are_not_sent(api: Api, namespace: str, calls: Calls):
@@ -149,8 +154,8 @@ def test_a_label_and_a_deletion_are_not_sent(api: Api, namespace: str, calls: Ca
 
 
 def test_an_ephemeral_container_is_sent_for_a_device_pod_only(api: Api, namespace: str, calls: Calls):
-    for made in (device_pod("device"), pod("plain")):
-        api.post(pods(namespace), made)
+    for document in (device_pod("device"), pod("plain")):
+        api.post(pods(namespace), document)
     calls()
     debug = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "cuda"}]}}
     for name, expected in (("plain", {}), ("device", VALIDATE)):
@@ -173,11 +178,11 @@ def test_a_workload_is_sent_when_its_template_changes(api: Api, namespace: str, 
     assert calls() == VALIDATE
 
 
-def test_a_huge_pod_stays_inside_the_budget_of_the_conditions(api: Api, namespace: str, calls: Calls):
-    """The API server bounds what a condition may cost; beyond it the pod would be refused, whatever it requests."""
+def test_a_huge_pod_stays_within_the_cost_limit_of_the_conditions(api: Api, namespace: str, calls: Calls):
+    """The API server limits the cost of a condition, and rejects any pod that exceeds the limit."""
     env = [{"name": f"VARIABLE_{number}", "value": "x"} for number in range(5_000)]
-    many = {f"example.org/device-{number}": "1" for number in range(2_000)}
-    huge = pod("huge", many, env=env)
+    resources = {f"example.org/device-{number}": "1" for number in range(2_000)}
+    huge = pod("huge", resources, env=env)
     huge["spec"]["containers"] += [{"name": f"more-{number}", "image": "i", "env": env[:100]} for number in range(100)]
     assert api.post(pods(namespace), huge).status == 201
     assert calls() == {}

@@ -1,4 +1,4 @@
-"""Certificates are made and change while pods are created; `python -m certs ensure` has the rights that deploy/ gives it."""
+"""Certificates are rotated while pods are created; `certs ensure` has the permissions that deploy/ gives it."""
 
 import json
 from collections.abc import Iterator
@@ -12,49 +12,49 @@ from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve
 from tests.e2e.load import Load
 from tests.e2e.serving import Replica
-from tests.e2e.shipped import is_configuration, pointed_at, render
+from tests.e2e.shipped import is_configuration, render, with_port_and_ca
 
 
 @pytest.fixture(scope="module")
 def webhook(cluster: Cluster, serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
-    """One whose certificate comes from the Secret, called by an API server that trusts what `ensure` publishes."""
+    """A webhook with the certificate of the Secret; the API server trusts the bundle that `ensure` publishes."""
     directory = tmp_path_factory.mktemp("secret")
     shipped = list(filter(is_configuration, render(cluster)))
-    for one in shipped:  # with the bundles of other tests
-        cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
+    for configuration in shipped:  # they contain the bundles of other tests
+        cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
     ensure(cluster)
     with mounted(cluster, directory):
         program = serve("--audit-log", "", tls=directory)
-        cluster.apply(*(pointed_at(program.port, None, one) for one in shipped))
+        cluster.apply(*(with_port_and_ca(program.port, None, configuration) for configuration in shipped))
         ensure(cluster)
         wait_for_calls(cluster, program)
         yield program
 
 
-def shown(webhook: Replica) -> bytes:
+def served_certificate(webhook: Replica) -> bytes:
     with webhook.connect() as connection:
         return connection.certificate
 
 
 def test_a_second_run_changes_nothing(webhook: Replica, cluster: Cluster, api: Api):
-    trusted, served = bundle(api), shown(webhook)
+    trusted, served = bundle(api), served_certificate(webhook)
     assert ensure(cluster).startswith("in order: ")
-    assert (bundle(api), shown(webhook)) == (trusted, served)
+    assert (bundle(api), served_certificate(webhook)) == (trusted, served)
 
 
-def test_a_ca_changes_without_a_failed_creation(webhook: Replica, cluster: Cluster, api: Api, namespace: str):
-    trusted, served = bundle(api), shown(webhook)
+def test_a_ca_rotation_fails_no_creation(webhook: Replica, cluster: Cluster, api: Api, namespace: str):
+    trusted, served = bundle(api), served_certificate(webhook)
     with Load(cluster, namespace) as load:
-        load.go_on()
-        said = ensure(cluster, "--rotate-ca", "--wait", "40", "--publish-lag", "1", "--serve-lag", "3")
-        load.go_on()
+        load.wait_for_creations()
+        output = ensure(cluster, "--rotate-ca", "--wait", "40", "--publish-lag", "1", "--serve-lag", "3")
+        load.wait_for_creations()
     assert load.failed == {}
-    assert "retire the old CA" in said
-    assert shown(webhook) != served
+    assert "retire the old CA" in output
+    assert served_certificate(webhook) != served
     assert bundle(api).count(b"BEGIN CERTIFICATE") == 1
     assert bundle(api) != trusted
 
 
-def test_doctor_agrees(webhook: Replica, run: Run):
+def test_the_doctor_reports_no_problem(webhook: Replica, run: Run):
     lines = {line["check"]: line for line in json.loads(run("doctor", "-o", "json").stdout)["lines"]}
     assert [lines[check]["status"] for check in ("ca-bundle", "serving-certificate")] == ["ok", "ok"]

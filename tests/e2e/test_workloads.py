@@ -1,4 +1,4 @@
-"""Who applies a workload is warned of the pods that it would make."""
+"""Applying a workload prints warnings about the pods that it would create."""
 
 from http import HTTPStatus
 from typing import Any
@@ -17,9 +17,9 @@ WARNING = 'container "main" requests 9 vGPUs, but the largest node (gpu-a) has 8
 
 
 def template(number: int) -> dict[str, Any]:
-    made = device_pod("p")
-    made["spec"]["containers"][0]["resources"]["limits"] = {"volcano.sh/vgpu-number": number}
-    return {"metadata": {"labels": {"app": "a"}}, "spec": made["spec"]}
+    manifest = device_pod("p")
+    manifest["spec"]["containers"][0]["resources"]["limits"] = {"volcano.sh/vgpu-number": number}
+    return {"metadata": {"labels": {"app": "a"}}, "spec": manifest["spec"]}
 
 
 def deployment(number: int) -> dict[str, Any]:
@@ -42,20 +42,20 @@ def volcano_job(number: int, replicas: int = 1) -> dict[str, Any]:
 )
 def test_it_is_stored_with_a_warning(make: Any, name: str, path: str, cluster: Cluster, namespace: str):
     def apply(number: int) -> tuple[str, str]:
-        done = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=make(number))
-        return done.stdout, done.stderr
+        result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=make(number))
+        return result.stdout, result.stderr
 
     assert apply(9) == (f"{name} created\n", f"Warning: card-count: {path}: {WARNING}")
     assert apply(8) == (f"{name} configured\n", "")
-    scaled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
-    assert (scaled.returncode, scaled.stderr) == (0, "")
+    labelled = cluster.kubectl("label", "-n", namespace, name, "touched=yes")
+    assert (labelled.returncode, labelled.stderr) == (0, "")
 
 
 def test_a_gang_that_never_starts_is_stored_with_a_warning(cluster: Cluster, namespace: str):
-    done = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=volcano_job(8, replicas=2))
-    assert done.returncode == 0
+    result = cluster.kubectl("apply", "-n", namespace, "-f", "-", stdin=volcano_job(8, replicas=2))
+    assert result.returncode == 0
     assert (
-        'gang-too-large: task "train" must start 2 pods at once, but the empty fleet holds 1 (gpu-a 1)' in done.stderr
+        'gang-too-large: task "train" must start 2 pods at once, but the empty fleet holds 1 (gpu-a 1)' in result.stderr
     )
 
 
@@ -68,8 +68,8 @@ def test_every_kind_is_stored_with_a_warning(cluster: Cluster, namespace: str):
 
     def apply(number: int) -> tuple[int, str]:
         items = [workload(kind, [template(number)], namespace=namespace) for kind in CUSTOM]
-        done = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
-        return done.returncode, done.stderr
+        result = cluster.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": items})
+        return result.returncode, result.stderr
 
     with cluster.api() as api:
         served = [f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}" for kind in CUSTOM]

@@ -1,4 +1,4 @@
-"""Volcano's own scheduler and controllers against the test cluster. No kubelet: a pod that gets a node is bound."""
+"""Volcano's scheduler and controllers on the test cluster. Without a kubelet, pods are bound but never run."""
 
 import json
 import os
@@ -26,20 +26,20 @@ from webhook.policy.policy import parse_policy
 from webhook.settings.snapshot import SnapshotInputs
 
 BINARIES = ("vc-scheduler", "vc-controller-manager")
-HOW_TO_GET_THEM = (
-    "VOLCANO_ASSETS names no directory with vc-scheduler, vc-controller-manager and crd/*.yaml; build them from a release "
+ASSETS_HELP = (
+    "VOLCANO_ASSETS is not a directory with vc-scheduler, vc-controller-manager and crd/*.yaml; build them from a release "
     "of volcano-sh/volcano, and give its version in VOLCANO_VERSION"
 )
 PERIOD = 0.2  # seconds between two scheduling cycles
-CYCLES = 10  # what is not bound after so many is never bound
+CYCLES = 10  # a pod that is not bound after this many is never bound
 NEVER = PERIOD * CYCLES
-SOON = 4 * NEVER  # for what is to be bound; most needs two cycles
-JOB_SECONDS = 1.0  # until the controllers have made the pods of a job
+SOON = 4 * NEVER  # for pods that must be bound; most need two cycles
+JOB_SECONDS = 1.0  # until the controllers have created the pods of a job
 START_SECONDS = 60.0
 NAMESPACE = "default"
 SEED = int(os.environ.get("PROOF_SEED", "1"))
 
-# Volcano's device code reads its own credentials from the files of a pod, wherever it runs.
+# Volcano's device code always reads its credentials from the files of a pod.
 _IN_POD = (
     "mount -t tmpfs none /var/run && mkdir -p /var/run/secrets/kubernetes.io/serviceaccount && "
     'printf %s "$1" > /var/run/secrets/kubernetes.io/serviceaccount/token && '
@@ -62,7 +62,7 @@ tiers:
 
 
 def assets() -> Path | None:
-    """The directory of Volcano's binaries and CRDs; None if they are not all there."""
+    """The directory of Volcano's binaries and CRDs; None if a binary is missing."""
     directory = Path(os.environ.get("VOLCANO_ASSETS") or "/nonexistent")
     return directory if all(os.access(directory / name, os.X_OK) for name in BINARIES) else None
 
@@ -78,14 +78,14 @@ NOT_STARTED = "NOT STARTED"
 
 
 def inputs(fleet: str, conf: str = CONF) -> SnapshotInputs:
-    """What the engine knows of the cluster: the same nodes, and the scheduler's version and configuration."""
+    """The inputs of the engine: the nodes of the cluster, and the version and configuration of the scheduler."""
     nodes = [node for raw in load_nodes(fleet) if (node := read_node(raw, CONFIG)) is not None]
     policy = parse_policy({"target": {"volcano": version()}, "workloads": "deny"}, "test")
     return SnapshotInputs(CONFIG, policy, nodes, parse_scheduler_conf(yaml.safe_load(conf), "test"))
 
 
 def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
-    """Print what came of random objects; there may be no differences."""
+    """Print the results of random objects; fails if there are differences."""
     print(f"\n{title}, Volcano {version()}, seed {SEED}: {dict(sorted(counts.items()))}")
     for each in differences:
         print(json.dumps(each))
@@ -93,12 +93,12 @@ def report(title: str, counts: Counter[str], differences: list[Any]) -> None:
 
 
 class Volcano:
-    """Started by its making; ends with `close`."""
+    """Running scheduler and controllers; `close` stops both."""
 
     def __init__(self, cluster: Cluster, directory: Path, scheduler_conf: str = CONF) -> None:
         self._daemons: list[Daemon] = []
         binaries = assets()
-        assert binaries is not None, HOW_TO_GET_THEM
+        assert binaries is not None, ASSETS_HELP
         cluster.apply(*(yaml.safe_load(file.read_text()) for file in sorted((binaries / "crd").glob("*.yaml"))))
         established = cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
         assert established.returncode == 0, established.stderr
@@ -126,33 +126,33 @@ class Volcano:
             raise
 
     def restart_scheduler(self) -> None:
-        """Start the scheduler again, with nothing remembered."""
+        """Start the scheduler again, with an empty cache."""
         self._daemons.pop().close()
         self._daemons.append(Daemon(self._command, self._directory / f"{BINARIES[0]}.log"))
 
-    def tries(self, api: Api, attempt: Callable[[], bool]) -> str:
-        """Try to start something, and, if it does not start, once more with a fresh scheduler and an empty fleet.
+    def start_with_retry(self, api: Api, attempt: Callable[[], bool]) -> str:
+        """Call `attempt`; if it fails, call it again with a new scheduler and an empty fleet.
 
-        A scheduler that has run may hold on to bookings and MIG geometries of pods that are gone.
+        A scheduler may keep bookings and MIG geometries of deleted pods.
         """
-        for word in ("started", "started by a fresh scheduler"):
+        for result in ("started", "started by a fresh scheduler"):
             found = attempt()
             clear(api, NAMESPACE)
             if found:
-                return word
-            if word == "started":
-                self.begin_afresh(api)
+                return result
+            if result == "started":
+                self.restart_and_wait(api)
         return NOT_STARTED
 
-    def begin_afresh(self, api: Api) -> None:
-        """Start the scheduler again, and wait until it uses devices and has none booked."""
+    def restart_and_wait(self, api: Api) -> None:
+        """Start the scheduler again, and wait until it uses devices and has no bookings."""
         self.restart_scheduler()
         self.wait(api, FIRST, NAMESPACE)
-        touch_nodes(api)  # 1.14 keeps what the first pod had booked until the next event of its node
+        touch_nodes(api)  # 1.14 keeps the booking of the first pod until the next event of its node
         time.sleep(2 * PERIOD)
 
     def wait(self, api: Api, pod: dict[str, Any], namespace: str) -> None:
-        """Touch the nodes until a pod that fits gets cards: a fresh scheduler has no devices before each node's next event."""
+        """Touch the nodes until a pod gets cards: a new scheduler has no devices of a node before its next event."""
         deadline = time.monotonic() + START_SECONDS
         while True:
             for daemon in self._daemons:
@@ -171,7 +171,7 @@ class Volcano:
 
 
 def touch_nodes(api: Api) -> None:
-    """Make an event of each node."""
+    """Cause an event of each node."""
     for node in api.get("/api/v1/nodes").body["items"]:
         path = f"/api/v1/nodes/{node['metadata']['name']}"
         api.merge(path, {"metadata": {"annotations": {"touched": str(time.monotonic())}}})
@@ -181,27 +181,27 @@ def touch_nodes(api: Api) -> None:
 def on_fleet(
     fleet: str, factory: pytest.TempPathFactory, scheduler_conf: str = CONF
 ) -> Iterator[tuple[Cluster, Volcano]]:
-    """A cluster with the nodes of a sample fleet, where Volcano runs."""
-    with start_cluster(factory) as made:
-        made.apply(
+    """A cluster with the nodes of a sample fleet and a running Volcano."""
+    with start_cluster(factory) as cluster:
+        cluster.apply(
             service_account(NAMESPACE),
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "volcano-system"}},
             config_map("kube-system", "volcano-vgpu-device-config", {"device-config.yaml": DEVICE_CONFIG.read_text()}),
         )
-        with made.api() as api:
+        with cluster.api() as api:
             for node in load_nodes(fleet):
                 create_node(api, {**node, "spec": {}})
                 api.merge(f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}})
-            started = Volcano(made, factory.mktemp("volcano"), scheduler_conf)
+            volcano = Volcano(cluster, factory.mktemp("volcano"), scheduler_conf)
             try:
-                started.wait(api, FIRST, NAMESPACE)
-                yield made, started
+                volcano.wait(api, FIRST, NAMESPACE)
+                yield cluster, volcano
             finally:
-                started.close()
+                volcano.close()
 
 
 def manifest(name: str, limits: list[dict[str, int]], annotations: dict[str, str] | None = None) -> dict[str, Any]:
-    """A pod whose containers request so much."""
+    """A pod whose containers have these limits."""
     containers = [
         {
             "name": f"c{index}",
@@ -221,8 +221,8 @@ FIRST = manifest("first", [{"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory
 def vcjob(
     name: str, tasks: list[tuple[int, list[dict[str, int]]]], minimum: int, queue: str = "default"
 ) -> dict[str, Any]:
-    """A Volcano Job: of each task the pods, and what their containers request."""
-    described = [
+    """A Volcano Job; each task is its number of pods and the limits of their containers."""
+    task_specs = [
         {
             "name": f"task{index}",
             "replicas": replicas,
@@ -234,7 +234,7 @@ def vcjob(
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": NAMESPACE},
-        "spec": {"schedulerName": "volcano", "queue": queue, "minAvailable": minimum, "tasks": described},
+        "spec": {"schedulerName": "volcano", "queue": queue, "minAvailable": minimum, "tasks": task_specs},
     }
 
 
@@ -245,7 +245,7 @@ def bound(api: Api, namespace: str) -> dict[str, dict[str, Any]]:
 
 
 def wait_bound(api: Api, namespace: str, count: int, seconds: float) -> dict[str, dict[str, Any]]:
-    """Wait until so many pods of a namespace have a node, or for so long; those that have one then."""
+    """Wait until `count` pods of a namespace have a node, or for `seconds`; returns the bound pods."""
     deadline = time.monotonic() + seconds
     while True:
         found = bound(api, namespace)
@@ -255,7 +255,7 @@ def wait_bound(api: Api, namespace: str, count: int, seconds: float) -> dict[str
 
 
 def place(api: Api, namespace: str, pods: list[dict[str, Any]], seconds: float) -> list[dict[str, Any] | None]:
-    """Create pods, and wait until all have a node, or for so long: each with its node, or None."""
+    """Create pods, and wait until all have a node, or for `seconds`; returns each bound pod, or None."""
     for pod in pods:
         created = api.post(f"/api/v1/namespaces/{namespace}/pods", pod)
         assert created.status == 201, created.message
@@ -264,7 +264,7 @@ def place(api: Api, namespace: str, pods: list[dict[str, Any]], seconds: float) 
 
 
 def starts(api: Api, namespace: str, job: dict[str, Any], seconds: float) -> bool:
-    """Create a Volcano Job, and wait until as many of its pods have a node as its gang needs, or for so long."""
+    """Create a Volcano Job; returns whether minAvailable pods have a node within `seconds`."""
     created = api.post(f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs", job)
     assert created.status == 201, created.message
     needed = job["spec"]["minAvailable"]
@@ -272,7 +272,7 @@ def starts(api: Api, namespace: str, job: dict[str, Any], seconds: float) -> boo
 
 
 def clear(api: Api, namespace: str) -> None:
-    """Delete all jobs, pods and PodGroups; without a controller for garbage, PodGroups would stay."""
+    """Delete all jobs, pods and PodGroups, because no garbage collector runs."""
     for path in (
         f"/apis/batch.volcano.sh/v1alpha1/namespaces/{namespace}/jobs",
         f"/api/v1/namespaces/{namespace}/pods",

@@ -1,7 +1,7 @@
-"""The engine's verdicts against Volcano's own scheduler: seeded random pods and gangs on the nodes of a sample fleet.
+"""The verdicts of the engine against Volcano's scheduler: seeded random pods and gangs on the nodes of a sample fleet.
 
-What the engine admits is bound on the empty fleet; what it refuses because of the nodes, created past the webhook, is not bound
-within ten scheduling cycles. A difference is printed as an object that can be applied.
+A pod that the engine admits is bound on the empty fleet. A pod that the engine refuses because of the nodes is created
+without the webhook, and is not bound within ten scheduling cycles. A difference is printed as an object to apply.
 """
 
 import json
@@ -43,9 +43,9 @@ from webhook.rules.base import Level
 PODS = int(os.environ.get("PROOF_PODS", "60"))
 GANGS = int(os.environ.get("PROOF_GANGS", "24"))
 FLEETS = os.environ.get("PROOF_FLEETS", "mixed").split(",")
-TIGHT = int(os.environ.get("PROOF_TIGHT", "5"))  # gangs that the scheduler's order misses
+TIGHT = int(os.environ.get("PROOF_TIGHT", "5"))  # the number of gangs that the scheduler misses
 
-# What the nodes decide. Other refusals concern what happens after a pod is bound.
+# Rules about the nodes. Other refusals concern what happens after a pod is bound.
 NODES_DECIDE = {reason.rule for reason in Reason} | {
     "mode-invalid",
     "cores-range",
@@ -61,7 +61,7 @@ def fleet(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def used(fleet: str) -> Snapshot:
+def snapshot(fleet: str) -> Snapshot:
     return scheduler.inputs(fleet).snapshot()
 
 
@@ -79,54 +79,52 @@ def admin(volcano: tuple[Cluster, Volcano]) -> Iterator[Api]:
         clear(api, NAMESPACE)
 
 
-def amounts(chosen: random.Random, most: int) -> dict[str, int]:
-    """What one container requests: near the limits of the nodes, where verdicts differ."""
-    found = {"volcano.sh/vgpu-number": chosen.choice([1, 1, 2, 3, 4, 7, 8, 9, chosen.randint(1, most)])}
-    memory = chosen.choice(
-        [None, 1000, 4864, 5000, 9856, 10240, 15360, 15361, 20000, 24564, 24565, 40960, 81920, 81921]
-    )
+def amounts(rng: random.Random, most: int) -> dict[str, int]:
+    """Random limits of a container, close to the capacity of the nodes, where verdicts differ."""
+    found = {"volcano.sh/vgpu-number": rng.choice([1, 1, 2, 3, 4, 7, 8, 9, rng.randint(1, most)])}
+    memory = rng.choice([None, 1000, 4864, 5000, 9856, 10240, 15360, 15361, 20000, 24564, 24565, 40960, 81920, 81921])
     if memory is not None:
         found["volcano.sh/vgpu-memory"] = memory
-    if chosen.random() < 0.5:
-        found["volcano.sh/vgpu-cores"] = chosen.choice([0, 20, 30, 50, 60, 100])
+    if rng.random() < 0.5:
+        found["volcano.sh/vgpu-cores"] = rng.choice([0, 20, 30, 50, 60, 100])
     return found
 
 
-def random_pod(chosen: random.Random, name: str) -> dict[str, Any]:
+def random_pod(rng: random.Random, name: str) -> dict[str, Any]:
     annotations = {}
-    if chosen.random() < 0.25:
-        annotations["volcano.sh/vgpu-mode"] = chosen.choice(["hami-core", "hami-core", "mig", "mps", "HAMi-core"])
-    if chosen.random() < 0.25:
-        annotations["nvidia.com/use-gputype"] = chosen.choice(["A100", "T4", "4090", "A100,T4", "H800"])
-    containers = [amounts(chosen, 10) for _ in range(chosen.choice([1, 1, 1, 2, 3]))]
+    if rng.random() < 0.25:
+        annotations["volcano.sh/vgpu-mode"] = rng.choice(["hami-core", "hami-core", "mig", "mps", "HAMi-core"])
+    if rng.random() < 0.25:
+        annotations["nvidia.com/use-gputype"] = rng.choice(["A100", "T4", "4090", "A100,T4", "H800"])
+    containers = [amounts(rng, 10) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
     return manifest(name, containers, annotations)
 
 
-def random_job(chosen: random.Random, name: str) -> dict[str, Any]:
+def random_job(rng: random.Random, name: str) -> dict[str, Any]:
     tasks = []
-    for _ in range(chosen.choice([1, 1, 2])):
-        limits = amounts(chosen, 8)
-        tasks.append((chosen.randint(1, 6), [limits]))
+    for _ in range(rng.choice([1, 1, 2])):
+        limits = amounts(rng, 8)
+        tasks.append((rng.randint(1, 6), [limits]))
     replicas = sum(pods for pods, _ in tasks)
-    return vcjob(name, tasks, replicas if chosen.random() < 0.7 else chosen.randint(1, replicas))
+    return vcjob(name, tasks, replicas if rng.random() < 0.7 else rng.randint(1, replicas))
 
 
 def refusals(outcome: Outcome) -> set[str]:
     return {violation.rule for violation in outcome.violations if violation.level is Level.DENY}
 
 
-def waits(outcome: Outcome) -> set[str]:
+def wait_rules(outcome: Outcome) -> set[str]:
     return {violation.rule for violation in outcome.violations} & (MAY_WAIT | {"gang-never-complete"})
 
 
-def test_pods(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    chosen = random.Random(f"{SEED} {fleet}")
+def test_pods(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
+    rng = random.Random(f"{SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     refused: list[dict[str, Any]] = []
     for number in range(PODS):
-        pod = random_pod(chosen, f"pod-{number}")
-        outcome = review(request(pod), used)
+        pod = random_pod(rng, f"pod-{number}")
+        outcome = review(request(pod), snapshot)
         denied = refusals(outcome)
         if denied & NODES_DECIDE:
             refused.append(pod)
@@ -135,17 +133,19 @@ def test_pods(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Vo
             counts["refused for another reason"] += 1
             continue
         repaired = dict(outcome.object)
-        if waits(outcome):
+        if wait_rules(outcome):
             found = place(admin, NAMESPACE, [repaired], NEVER) != [None]
             clear(admin, NAMESPACE)
             counts["fits tightly, bound" if found else "fits tightly, not bound"] += 1
         else:
-            word = volcano[1].tries(admin, lambda raw=repaired: place(admin, NAMESPACE, [raw], SOON) != [None])
-            counts[f"admitted, {word}"] += 1
-            differences += [repaired] if word == NOT_STARTED else []
+            result = volcano[1].start_with_retry(
+                admin, lambda raw=repaired: place(admin, NAMESPACE, [raw], SOON) != [None]
+            )
+            counts[f"admitted, {result}"] += 1
+            differences += [repaired] if result == NOT_STARTED else []
     for start in range(0, len(refused), 50):
-        some = refused[start : start + 50]
-        for pod, found in zip(some, place(admin, NAMESPACE, some, NEVER), strict=True):
+        batch = refused[start : start + 50]
+        for pod, found in zip(batch, place(admin, NAMESPACE, batch, NEVER), strict=True):
             counts["refused, BOUND" if found else "refused, never bound"] += 1
             differences += [pod] if found else []
         clear(admin, NAMESPACE)
@@ -153,7 +153,7 @@ def test_pods(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Vo
 
 
 def refused_tasks(outcome: Outcome) -> set[str]:
-    """The tasks whose pods are refused, by their place: `task0`."""
+    """The tasks whose pods are refused, by index: `task0`."""
     denied = [violation.path for violation in outcome.violations if violation.level is Level.DENY]
     return {f"task{found[1]}" for path in denied if (found := re.match(r"spec\.tasks\[(\d+)\]", path))}
 
@@ -162,13 +162,13 @@ def tasks_bound(api: Api) -> set[str]:
     return {pod["metadata"]["annotations"]["volcano.sh/task-spec"] for pod in bound(api, NAMESPACE).values()}
 
 
-def test_gangs(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    chosen = random.Random(f"gangs {SEED} {fleet}")
+def test_gangs(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
+    rng = random.Random(f"gangs {SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     for number in range(GANGS):
-        job = random_job(chosen, f"job-{number}")
-        outcome = review(request(job), used)
+        job = random_job(rng, f"job-{number}")
+        outcome = review(request(job), snapshot)
         for task, (_, pod) in zip(job["spec"]["tasks"], outcome.pods, strict=True):
             task["template"]["spec"] = pod.view.raw["spec"]  # as the webhook repairs the pods when they are created
         denied = refusals(outcome)
@@ -176,30 +176,34 @@ def test_gangs(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, V
         if denied and not never:
             counts["refused for another reason"] += 1
             continue
-        if not never and not waits(outcome):
-            word = volcano[1].tries(admin, lambda job=job: starts(admin, NAMESPACE, job, SOON + JOB_SECONDS))
-            if word == NOT_STARTED and len(job["spec"]["tasks"]) > 1:
-                word = "several tasks, not started"  # the scheduler may have chosen other nodes
-            counts[f"admitted, {word}"] += 1
-            differences += [job] if word == NOT_STARTED else []
+        if not never and not wait_rules(outcome):
+            result = volcano[1].start_with_retry(
+                admin, lambda job=job: starts(admin, NAMESPACE, job, SOON + JOB_SECONDS)
+            )
+            if result == NOT_STARTED and len(job["spec"]["tasks"]) > 1:
+                result = "several tasks, not started"  # the scheduler may have chosen other nodes
+            counts[f"admitted, {result}"] += 1
+            differences += [job] if result == NOT_STARTED else []
             continue
         found = starts(admin, NAMESPACE, job, NEVER + JOB_SECONDS)
-        why = "gang-too-large" if "gang-too-large" in never else "a pod"
-        if never and why == "a pod":  # the gang may start without the pods of a task that never run
+        reason = "gang-too-large" if "gang-too-large" in never else "a pod"
+        if never and reason == "a pod":  # the gang may start without the pods of a task that never run
             found = not refused_tasks(outcome).isdisjoint(tasks_bound(admin))
         clear(admin, NAMESPACE)
         if never:
-            counts[f"refused for {why}, {'STARTED' if found else 'never started'}"] += 1
+            counts[f"refused for {reason}, {'STARTED' if found else 'never started'}"] += 1
             differences += [job] if found else []
         else:
-            counts[f"warned of {', '.join(sorted(waits(outcome)))}, {'STARTED' if found else 'never started'}"] += 1
+            counts[
+                f"warned of {', '.join(sorted(wait_rules(outcome)))}, {'STARTED' if found else 'never started'}"
+            ] += 1
             differences += [job] if found else []
     report(f"gangs on {fleet}", counts, differences)
 
 
-@pytest.mark.skipif("PROOF_REPLAY" not in os.environ, reason="PROOF_REPLAY names no file of printed objects")
+@pytest.mark.skipif("PROOF_REPLAY" not in os.environ, reason="PROOF_REPLAY is not set to a file of printed objects")
 def test_replay(admin: Api):
-    """Try the objects that an earlier run printed, each on the empty fleet of a fresh scheduler if it stands alone."""
+    """Create the objects that an earlier run printed, one after the other on an empty fleet."""
     for line in Path(os.environ["PROOF_REPLAY"]).read_text().splitlines():
         document = json.loads(line)
         if document["kind"] == "Pod":
@@ -210,16 +214,16 @@ def test_replay(admin: Api):
         clear(admin, NAMESPACE)
 
 
-def test_gangs_that_the_order_misses(admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
-    chosen = random.Random(f"tight {SEED} {fleet}")
+def test_gangs_that_the_order_misses(admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]):
+    rng = random.Random(f"tight {SEED} {fleet}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     for number in range(5000):
-        job = random_job(chosen, f"job-{number}")
-        found = {violation.rule for violation in review(request(job), used).violations}
+        job = random_job(rng, f"job-{number}")
+        found = {violation.rule for violation in review(request(job), snapshot).violations}
         if "gang-fits-tightly" not in found or not found <= {"gang-fits-tightly", "default-number"}:
             continue
-        volcano[1].begin_afresh(admin)  # so that no booking of a pod that is gone keeps the gang from starting
+        volcano[1].restart_and_wait(admin)  # a booking of a deleted pod could keep the gang from starting
         started = starts(admin, NAMESPACE, job, NEVER + JOB_SECONDS)
         clear(admin, NAMESPACE)
         counts[f"{len(job['spec']['tasks'])} tasks, {'STARTED' if started else 'never started'}"] += 1
@@ -233,13 +237,15 @@ WHOLE_NODES = [(4, [{"volcano.sh/vgpu-number": 8}])]
 
 
 def test_an_elastic_gang_starts_with_its_minimum(
-    admin: Api, used: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]
+    admin: Api, snapshot: Snapshot, fleet: str, volcano: tuple[Cluster, Volcano]
 ):
     if fleet != "mixed":
-        pytest.skip("the figures are those of one fleet")
+        pytest.skip("the numbers are those of one fleet")
     too_large, elastic = vcjob("known", WHOLE_NODES, 4), vcjob("known", WHOLE_NODES, 1)
-    assert refusals(review(request(too_large), used)) == {"gang-too-large"}
+    assert refusals(review(request(too_large), snapshot)) == {"gang-too-large"}
     assert not starts(admin, NAMESPACE, too_large, NEVER + JOB_SECONDS)
     clear(admin, NAMESPACE)
-    assert refusals(review(request(elastic), used)) == set()
-    assert volcano[1].tries(admin, lambda: starts(admin, NAMESPACE, elastic, SOON + JOB_SECONDS)) != NOT_STARTED
+    assert refusals(review(request(elastic), snapshot)) == set()
+    assert (
+        volcano[1].start_with_retry(admin, lambda: starts(admin, NAMESPACE, elastic, SOON + JOB_SECONDS)) != NOT_STARTED
+    )

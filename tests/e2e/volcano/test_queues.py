@@ -1,6 +1,7 @@
-"""The rules about queues against Volcano's own scheduler: seeded random pods and Volcano Jobs in flat and nested queues.
+"""The rules about queues against Volcano's scheduler: seeded random pods and Volcano Jobs in flat and nested queues.
 
-What a rule reports is created all the same, and not bound within ten scheduling cycles; everything else is bound.
+An object that a rule reports is created without the webhook, and is not bound within ten scheduling cycles. All other
+objects are bound.
 """
 
 import os
@@ -97,15 +98,15 @@ def admin(started: tuple[Api, Volcano]) -> Iterator[Api]:
 
 
 @pytest.fixture
-def used(kind: str, started: tuple[Api, Volcano]) -> Snapshot:
+def snapshot(kind: str, started: tuple[Api, Volcano]) -> Snapshot:
     listed = started[0].get(f"/apis/{names.QUEUE_API}/queues").body["items"]
     queues = [queue for raw in listed if (queue := read_queue(raw)) is not None]
     inputs = scheduler.inputs(FLEET, FLAT if kind == "flat" else NESTED)
     return replace(inputs, collections=Collections(Queues(queues))).snapshot()
 
 
-def queue_of(short: dict[str, Any]) -> dict[str, Any]:
-    spec = {"weight": 1, "reclaimable": True, **short}
+def queue_of(fields: dict[str, Any]) -> dict[str, Any]:
+    spec = {"weight": 1, "reclaimable": True, **fields}
     name, state = spec.pop("name"), spec.pop("state", "Open")
     spec["capability"] = {key: str(value) for key, value in spec.get("capability", {}).items()}
     metadata = {"name": name}
@@ -118,19 +119,19 @@ def queue_of(short: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def amounts(chosen: random.Random) -> dict[str, int]:
-    found = {NUMBER: chosen.choice([1, 1, 2, 4, 5])}
-    memory, cores = chosen.choice([None, 1000, 10000, 24576, 40001]), chosen.choice([None, None, 30, 60])
+def amounts(rng: random.Random) -> dict[str, int]:
+    found = {NUMBER: rng.choice([1, 1, 2, 4, 5])}
+    memory, cores = rng.choice([None, 1000, 10000, 24576, 40001]), rng.choice([None, None, 30, 60])
     return found | ({MEMORY: memory} if memory else {}) | ({CORES: cores} if cores else {})
 
 
-def random_queue(chosen: random.Random, kind: str) -> str:
-    return chosen.choice(["default", "gone", *[queue["name"] for queue in QUEUES[kind]]])
+def random_queue(rng: random.Random, kind: str) -> str:
+    return rng.choice(["default", "gone", *[queue["name"] for queue in QUEUES[kind]]])
 
 
-def reported(raw: dict[str, Any], used: Snapshot) -> tuple[set[str], set[str]]:
-    """The rules about queues that report an object, and the other rules that do, except for mere hints."""
-    outcome = review(request(raw), used)
+def reported(raw: dict[str, Any], snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """The rules about queues that report an object, and the other rules that do, without hints."""
+    outcome = review(request(raw), snapshot)
     found = {violation.rule for violation in outcome.violations} - {"several-device-containers"}
     about_queues = {rule for rule in found if rule.startswith("queue-")}
     return about_queues, found - about_queues
@@ -139,69 +140,69 @@ def reported(raw: dict[str, Any], used: Snapshot) -> tuple[set[str], set[str]]:
 def compare(
     volcano: Volcano, admin: Api, reports: set[str], start: Callable[[float], bool], counts: Counter[str]
 ) -> bool:
-    """Whether an object starts exactly if no rule reports it; what is reported gets only ten cycles."""
+    """Whether an object starts if and only if no rule reports it; a reported object gets only ten cycles."""
     if reports:
         found = start(NEVER)
         clear(admin, NAMESPACE)
         counts[f"{', '.join(sorted(reports))}: {'STARTED' if found else 'never started'}"] += 1
         return not found
-    word = volcano.tries(admin, lambda: start(SOON))
-    counts[f"admitted: {word}"] += 1
-    return word != NOT_STARTED
+    result = volcano.start_with_retry(admin, lambda: start(SOON))
+    counts[f"admitted: {result}"] += 1
+    return result != NOT_STARTED
 
 
-def test_pods(admin: Api, used: Snapshot, kind: str, volcano: Volcano):
-    chosen = random.Random(f"{SEED} {kind}")
+def test_pods(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
+    rng = random.Random(f"{SEED} {kind}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     while counts.total() < PODS:
-        pod = manifest(f"pod-{counts.total()}", [amounts(chosen)], {names.QUEUE_NAME: random_queue(chosen, kind)})
-        rules, others = reported(pod, used)
+        pod = manifest(f"pod-{counts.total()}", [amounts(rng)], {names.QUEUE_NAME: random_queue(rng, kind)})
+        rules, others = reported(pod, snapshot)
         if others:
             continue
-        agrees = compare(
+        matches = compare(
             volcano, admin, rules, lambda seconds, pod=pod: place(admin, NAMESPACE, [pod], seconds) != [None], counts
         )
-        differences += [] if agrees else [pod]
+        differences += [] if matches else [pod]
     report(f"pods in {kind} queues", counts, differences)
 
 
-def test_jobs(admin: Api, used: Snapshot, kind: str, volcano: Volcano):
-    chosen = random.Random(f"jobs {SEED} {kind}")
+def test_jobs(admin: Api, snapshot: Snapshot, kind: str, volcano: Volcano):
+    rng = random.Random(f"jobs {SEED} {kind}")
     counts: Counter[str] = Counter()
     differences: list[Any] = []
     while counts.total() < JOBS:
-        replicas = chosen.randint(1, 4)
-        limits, queue = [amounts(chosen)], random_queue(chosen, kind)
-        job = vcjob(f"job-{counts.total()}", [(replicas, limits)], chosen.randint(1, replicas), queue)
-        rules, others = reported(job, used)
+        replicas = rng.randint(1, 4)
+        limits, queue = [amounts(rng)], random_queue(rng, kind)
+        job = vcjob(f"job-{counts.total()}", [(replicas, limits)], rng.randint(1, replicas), queue)
+        rules, others = reported(job, snapshot)
         if others:
             continue
-        agrees = compare(
+        matches = compare(
             volcano,
             admin,
             rules,
             lambda seconds, job=job: starts(admin, NAMESPACE, job, seconds + JOB_SECONDS),
             counts,
         )
-        differences += [] if agrees else [job]
+        differences += [] if matches else [job]
     report(f"jobs in {kind} queues", counts, differences)
 
 
-def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, used: Snapshot, kind: str):
+def test_one_pod_in_a_parent_queue_stops_all_queues(admin: Api, snapshot: Snapshot, kind: str):
     if kind == "flat":
         pytest.skip("flat queues have no parents")
-    least = [{NUMBER: 1, MEMORY: 1000}]
-    stopper = manifest("stopper", least, {names.QUEUE_NAME: "root"})
-    assert reported(stopper, used) == ({"queue-not-leaf"}, set())
-    assert place(admin, NAMESPACE, [stopper, manifest("other", least, {names.QUEUE_NAME: "open"})], NEVER) == [
+    small = [{NUMBER: 1, MEMORY: 1000}]
+    blocker = manifest("stopper", small, {names.QUEUE_NAME: "root"})
+    assert reported(blocker, snapshot) == ({"queue-not-leaf"}, set())
+    assert place(admin, NAMESPACE, [blocker, manifest("other", small, {names.QUEUE_NAME: "open"})], NEVER) == [
         None,
         None,
     ]
-    gone = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
-    admin.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/stopper", gone)
+    delete_now = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+    admin.send("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/stopper", delete_now)
     groups = f"/apis/{names.QUEUE_API}/namespaces/{NAMESPACE}/podgroups"
     for group in admin.get(groups).body["items"]:
         if group["spec"]["queue"] == "root":
-            admin.send("DELETE", f"{groups}/{group['metadata']['name']}", gone)
+            admin.send("DELETE", f"{groups}/{group['metadata']['name']}", delete_now)
     assert set(wait_bound(admin, NAMESPACE, 1, SOON)) == {"other"}
