@@ -375,7 +375,7 @@ def test_a_bug_is_logged_and_the_last_snapshot_stays(
 
 def test_without_a_cluster_the_kubernetes_client_is_not_imported(files: SettingsPaths):
     script = (
-        "import sys; from webhook.settings.watcher import SettingsThread\n"
+        "import sys, webhook.cli.console, webhook.cli.serve; from webhook.settings.watcher import SettingsThread\n"
         "from webhook.settings.watcher import SettingsWatcher; from webhook.settings.files import SettingsPaths\n"
         "thread = SettingsThread(SettingsWatcher(SettingsPaths().or_samples(), None)); thread.start(1)\n"
         "assert not {'kubernetes', 'urllib3'} & set(sys.modules)"

@@ -23,7 +23,6 @@ from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
 from webhook.settings.files import SettingsPaths
-from webhook.settings.pods import FollowedPods
 from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
@@ -134,6 +133,8 @@ def _pods(
         return files, UsageWatcher(lambda: watcher.current, files)
     if settings.cluster is None:
         return None, None
+    from webhook.settings.pods import FollowedPods  # noqa: PLC0415  # loads the Kubernetes client, which takes a second
+
     followed = FollowedPods(settings.client, lambda: watcher.snapshot.config)
     usage = UsageWatcher(lambda: watcher.current, followed)
     return ClusterSource(settings.client, usage.live, logging.getLogger("vgpu-webhook").warning), usage
