@@ -88,9 +88,11 @@ terms = st.fixed_dictionaries(
 )
 
 
-def affinity(found):
+def affinity(node_selector_terms):
     """Required node affinity with these terms."""
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": found}}}
+    return {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": node_selector_terms}}
+    }
 
 
 # The node selector and affinity of a pod's spec, which the API server accepts.
@@ -306,7 +308,7 @@ node_models = {
         st.sampled_from([None, "0", "1,2", "x"]),
     ),
     "ascend": st.builds(
-        lambda found, chip, mode: lambda name: ascend_node(name, found, chip, mode=mode),
+        lambda npu_list, chip, mode: lambda name: ascend_node(name, npu_list, chip, mode=mode),
         st.lists(npus, min_size=1, max_size=4),
         st.sampled_from(["Ascend910B3", "Ascend310P"]),
         st.sampled_from([None, "true", "false"]),
@@ -323,7 +325,7 @@ node_models = {
 def mixed_fleets(draw, families=tuple(node_models)):
     """Nodes of some families as JSON, with labels, many of them equal."""
     models = draw(st.lists(st.one_of([node_models[family] for family in families]), min_size=1, max_size=4))
-    found = [draw(st.sampled_from(models))(name) for name in NODE_NAMES[: draw(st.integers(1, 6))]]
-    for node in found:
+    nodes = [draw(st.sampled_from(models))(name) for name in NODE_NAMES[: draw(st.integers(1, 6))]]
+    for node in nodes:
         node["metadata"].setdefault("labels", {}).update(draw(labels))
-    return found
+    return nodes

@@ -52,7 +52,7 @@ def test_the_core_loads_nothing_from_outside(module: str):
 
 def test_names_under_volcano_sh_are_in_one_module():
     others = [file for file in PACKAGE.rglob("*.py") if file != PACKAGE / "names.py"]
-    assert {str(file): found for file in others if (found := names_under("volcano.sh/", file))} == {}
+    assert {str(file): literals for file in others if (literals := names_under("volcano.sh/", file))} == {}
 
 
 def test_no_two_public_classes_share_a_name():

@@ -42,11 +42,11 @@ class BoardShape(NodeShape):
 
 
 def build(nodes, index, _config, _target, _declared):
-    found = Grouping()
+    grouping = Grouping()
     for number, node in enumerate(nodes):
         if node.allocatable.get(BOARDS, 0):
-            found.add(number, node.name, boards=node.allocatable[BOARDS])
-    return FleetPart(tuple(found.shapes(BoardShape)), index)
+            grouping.add(number, node.name, boards=node.allocatable[BOARDS])
+    return FleetPart(tuple(grouping.shapes(BoardShape)), index)
 
 
 def requested(pod):
@@ -199,17 +199,17 @@ def client(files):
 
 
 def test_the_fleet_page_shows_the_boards(client):
-    (found,) = client.get("/api/v1/fleet?family=boards").json["families"]
-    assert (found["family"], found["nodes"], found["devices"]) == ("boards", 3, 10)
-    assert found["shapes"][0]["offered"] == {BOARDS: 4}
+    (family,) = client.get("/api/v1/fleet?family=boards").json["families"]
+    assert (family["family"], family["nodes"], family["devices"]) == ("boards", 3, 10)
+    assert family["shapes"][0]["offered"] == {BOARDS: 4}
     page = client.get("/fleet").text
     assert "Boards of another vendor" in page
     assert "board 3" in page
 
 
 def test_the_playground_explains_the_placement(client):
-    found = client.post("/api/v1/explain", json={"manifest": to_json(pod(3))}).json
-    (explained,) = found["documents"][0]["families"]
+    response = client.post("/api/v1/explain", json={"manifest": to_json(pod(3))}).json
+    (explained,) = response["documents"][0]["families"]
     assert [shape["placement"] for shape in explained["shapes"]] == ["never", "fits"]
     page = client.post("/", data={"manifest": to_json(pod(3))}).text
     assert "Nodes with boards" in page

@@ -43,10 +43,10 @@ NAMESPACES = [
     ],
 )
 def test_the_last_matching_entry_decides(namespace, card_count, number_zero, exempt):
-    found = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).levels.of(namespace)
-    assert found.levels["card-count"] == card_count
-    assert found.levels["number-zero"] == number_zero
-    assert found.exempt is exempt
+    effective = parse({"rules": {"number-zero": "audit"}, "namespaces": NAMESPACES}).levels.of(namespace)
+    assert effective.levels["card-count"] == card_count
+    assert effective.levels["number-zero"] == number_zero
+    assert effective.exempt is exempt
 
 
 def test_the_cache_of_namespaces_is_bounded():

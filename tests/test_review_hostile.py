@@ -328,7 +328,7 @@ def test_all_templates_of_a_request_share_one_budget(monkeypatch: pytest.MonkeyP
     outcome = validate(vcjob(*templates), USUAL)
     assert outcome.allowed
     assert limit < CountedBudget.spent < 2 * limit, "templates beyond the budget cost little"
-    assert {found.rule for found in outcome.violations} <= {v.rule for each in alone for v in each.violations}
+    assert {violation.rule for violation in outcome.violations} <= {v.rule for each in alone for v in each.violations}
 
 
 def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch: pytest.MonkeyPatch):
@@ -345,7 +345,7 @@ def test_equal_templates_are_reviewed_once_and_each_has_the_findings(monkeypatch
     outcome = validate(vcjob(bad, fine, bad, bad), USUAL)
     assert len(judged) == 2
     (one,) = validate(vcjob(bad), USUAL).violations
-    assert [(found.rule, found.path) for found in outcome.violations] == [
+    assert [(violation.rule, violation.path) for violation in outcome.violations] == [
         (one.rule, one.path.replace("tasks[0]", f"tasks[{number}]")) for number in (0, 2, 3)
     ]
     assert [path for path, _ in outcome.received] == [f"spec.tasks[{number}].template" for number in range(4)]
@@ -366,7 +366,7 @@ def test_templates_beyond_the_limit_are_not_reviewed_and_a_warning_names_them():
 def test_templates_before_a_large_one_are_reviewed():
     bad = {"spec": {"containers": [{"name": "c", "resources": {"limits": {names.VGPU_NUMBER: "0"}}}]}}
     outcome = validate(vcjob(bad, pod_of(MAX_CONTAINERS)), USUAL)
-    assert [found.rule for found in outcome.violations] == ["number-zero"]
+    assert [violation.rule for violation in outcome.violations] == ["number-zero"]
     assert outcome.warnings[0] == (
         "not-reviewed: spec.tasks[1].template is not reviewed now, but when the pods are created: 1001 containers are too "
         "many, at most 1000 are reviewed"
@@ -394,10 +394,10 @@ def test_a_pod_that_is_too_large_is_refused(pod: dict[str, Any], message: str, f
     assert mutate(request(pod, **fields), USUAL).word == "untouched"
     outcome = validate(request(pod, **fields), USUAL)
     assert outcome.word == "denied"
-    (found,) = outcome.violations
-    assert found.rule == "pod-too-large"
-    assert found.message.startswith(f"the pod is too large: {message}")
-    assert found.message.endswith("are reviewed; make several pods")
+    (violation,) = outcome.violations
+    assert violation.rule == "pod-too-large"
+    assert violation.message.startswith(f"the pod is too large: {message}")
+    assert violation.message.endswith("are reviewed; make several pods")
 
 
 @pytest.mark.parametrize("enforcement, warned", [("warn", True), ("audit", False)])
@@ -451,7 +451,7 @@ def test_a_rule_reads_the_last_entry_of_the_largest_pod():
     pod = pod_of(MAX_CONTAINERS, resources={"limits": {names.VGPU_NUMBER: "1"}})
     pod["spec"]["containers"][-1]["env"] = [*harmless, {"name": "CUDA_DISABLE_CONTROL", "value": "true"}]
     outcome = validate(request(pod), USUAL)
-    assert "isolation-env" in {found.rule for found in outcome.denials}
+    assert "isolation-env" in {violation.rule for violation in outcome.denials}
 
 
 def test_a_value_of_megabytes_is_truncated_in_a_message():

@@ -228,12 +228,12 @@ def test_only_a_mapping_is_a_config(document):
 
 
 @pytest.mark.parametrize(
-    "card_type, found",
+    "card_type, index",
     [("NVIDIA-NVIDIA A100-SXM4-80GB", 2), ("NVIDIA-NVIDIA A30", 0), ("NVIDIA-A100-PCIE-40GB", 1), ("NVIDIA-T4", None)],
 )
-def test_geometries_are_found_by_model(card_type, found):
+def test_geometries_are_found_by_model(card_type, index):
     vgpu = recorded("device-config.yaml").vgpu
-    expected = None if found is None else vgpu.mig_models[found].geometries
+    expected = None if index is None else vgpu.mig_models[index].geometries
     assert vgpu.geometries_of(card_type) == expected
 
 

@@ -41,9 +41,9 @@ def matched(spec, index):
     return all_numbers if selector is None else members(index.selected(selector), all_numbers)
 
 
-def members(found, all_numbers):
-    assert found >> len(all_numbers) == 0
-    return {number for number in all_numbers if found >> number & 1}
+def members(bits, all_numbers):
+    assert bits >> len(all_numbers) == 0
+    return {number for number in all_numbers if bits >> number & 1}
 
 
 def term(*expressions):
@@ -149,7 +149,7 @@ def costly():
     yield "labels that are present", [(label, Operator.EXISTS, ()) for label in (some + many) * 5]
 
 
-@pytest.mark.parametrize("requirements", [pytest.param(found, id=name) for name, found in costly()])
+@pytest.mark.parametrize("requirements", [pytest.param(requirements, id=name) for name, requirements in costly()])
 def test_the_most_expensive_selectors_are_fast(large, requirements):
     selector = NodeSelector(terms=(tuple(Requirement(*each) for each in requirements),))
     written = [{"key": key, "operator": operator, "values": list(values)} for key, operator, values in requirements]

@@ -101,10 +101,10 @@ def test_a_node_keeps_its_labels_and_the_annotations_and_amounts_of_devices():
     node = gpushare_node("n0", 4, 64000, "1", labels={"zone": "a", "size": 5})
     node["metadata"]["annotations"].update({"team/x": "y", names.NODE_VNPU_HAMI_CORE: ["true"]})
     node["status"]["capacity"].update(cpu="64", **{names.NPU_CORE: "1.5", "huawei.com/Ascend310P": "8k"})
-    found = read_node(node, CONFIG)
-    assert found.labels == {"zone": "a"}
-    assert found.annotations == {names.GPU_UNHEALTHY_IDS: "1"}
-    assert found.capacity == {
+    parsed = read_node(node, CONFIG)
+    assert parsed.labels == {"zone": "a"}
+    assert parsed.annotations == {names.GPU_UNHEALTHY_IDS: "1"}
+    assert parsed.capacity == {
         names.GPUSHARE_NUMBER: 4,
         names.GPUSHARE_MEMORY: 64000,
         names.NPU_CORE: 0,

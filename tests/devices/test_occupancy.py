@@ -62,19 +62,19 @@ def occupied(nodes, pods, version=TODAY, config=CONFIG):
     return occupancy(known, kept, build_fleet(known, config, target), config, target)
 
 
-def cards(found, node, family="vgpu"):
-    return {card.id: card for one in found.nodes if (one.name, one.family) == (node, family) for card in one.cards}
+def cards(result, node, family="vgpu"):
+    return {card.id: card for one in result.nodes if (one.name, one.family) == (node, family) for card in one.cards}
 
 
-def amounts(found, node, family="vgpu"):
+def amounts(result, node, family="vgpu"):
     return {
         name: (card.booked.slices, card.booked.memory, card.booked.cores)
-        for name, card in cards(found, node, family).items()
+        for name, card in cards(result, node, family).items()
     }
 
 
-def rules(found):
-    return [(str(one.rule), one.pod) for one in found.findings]
+def rules(result):
+    return [(str(one.rule), one.pod) for one in result.findings]
 
 
 def test_finished_and_terminating_pods_free_their_slices():
@@ -86,8 +86,8 @@ def test_finished_and_terminating_pods_free_their_slices():
         assigned("p4", "gpu-a", "GPU-0,NVIDIA,8192,0:", deletionTimestamp="2026-01-01T00:00:00Z"),
         assigned("p5", "", "GPU-0,NVIDIA,8192,0:"),
     ]
-    found = occupied([GPU_NODE], pods)
-    card = cards(found, "gpu-a")["GPU-0"]
+    result = occupied([GPU_NODE], pods)
+    card = cards(result, "gpu-a")["GPU-0"]
     assert card.booked == CardAmounts(2, 40960, 30)
     assert (card.promised.memory, card.promised.cores) == (53248, 30)
     assert card.free == CardAmounts(8, 40960, 70)
@@ -97,15 +97,15 @@ def test_finished_and_terminating_pods_free_their_slices():
         ("p2", "c1", 4096, False),
         ("p4", "c0", 8192, False),
     ]
-    assert found.findings == ()
-    assert found.nodes[0].idle == {names.VGPU_NUMBER: 96, names.VGPU_MEMORY: 1000_000, names.VGPU_CORES: 1000}
+    assert result.findings == ()
+    assert result.nodes[0].idle == {names.VGPU_NUMBER: 96, names.VGPU_MEMORY: 1000_000, names.VGPU_CORES: 1000}
     assert amounts(occupied([GPU_NODE], pods, OLD), "gpu-a")["GPU-0"] == (4, 53248, 30)
     assert amounts(occupied([GPU_NODE], pods, (1, 12, 2)), "gpu-a")["GPU-0"] == (3, 49152, 30)
 
 
 def test_an_occupancy_is_rendered_as_json():
-    found = occupied([GPU_NODE], [assigned("p1", "gpu-a", "GPU-1,NVIDIA,20480,30:")])
-    [node] = json.loads(JSON.dump_json(found))["nodes"]
+    result = occupied([GPU_NODE], [assigned("p1", "gpu-a", "GPU-1,NVIDIA,20480,30:")])
+    [node] = json.loads(JSON.dump_json(result))["nodes"]
     assert node.keys() == {"name", "family", "cards"}
     assert node["cards"][1] == {
         "id": "GPU-1",
@@ -203,22 +203,22 @@ assignments = st.lists(st.lists(entry_texts(), max_size=3).map(lambda some: "".j
 
 @st.composite
 def random_pods(draw):
-    found = []
+    pods = []
     for number in range(draw(st.integers(0, 6))):
         gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if draw(st.integers(0, 4)) == 0 else {}
         phase = draw(st.sampled_from(["Running", "Running", "Pending", "Unknown", "", "Succeeded", "Failed"]))
         node = draw(st.sampled_from(["gpu-a", "gpu-a", "gpu-a", "", "elsewhere"]))
-        found.append(assigned(f"p{number}", node, ";".join(draw(assignments)), phase=phase, **gone))
-    return found
+        pods.append(assigned(f"p{number}", node, ";".join(draw(assignments)), phase=phase, **gone))
+    return pods
 
 
 @pytest.mark.parametrize("version", VERSIONS, ids=str)
 @given(pods=random_pods(), mode=st.sampled_from(["hami-core", "mig"]))
 def test_booked_amounts_equal_those_of_the_scheduler(version, pods, mode):
-    found = occupied([node_json("gpu-a", register([A100, A100], mode))], pods, version)
+    result = occupied([node_json("gpu-a", register([A100, A100], mode))], pods, version)
     expected = expected_amounts(pods, "gpu-a", mode, ["GPU-0", "GPU-1"], version)
-    assert amounts(found, "gpu-a") == expected
-    for card in cards(found, "gpu-a").values():
+    assert amounts(result, "gpu-a") == expected
+    for card in cards(result, "gpu-a").values():
         assert card.booked.slices == sum(holder.booked for holder in card.pods)
         assert card.promised.slices == len(card.pods)
         assert card.free.memory <= card.memory
@@ -257,22 +257,22 @@ def test_mig_books_an_instance_and_leaves_the_equal_ones_free():
 
 def test_a_mig_instance_that_two_pods_share_is_a_finding():
     pods = [assigned(f"p{i}", "gpu-mig", "GPU-mig-0[group1-2],NVIDIA,5000,0:") for i in range(2)]
-    found = occupied([MIG_NODE], pods)
-    assert rules(found) == [("mig-instance-shared", "default/p1")]
-    assert amounts(found, "gpu-mig")["GPU-mig-0"] == (2, 2 * 9728, 0)
+    result = occupied([MIG_NODE], pods)
+    assert rules(result) == [("mig-instance-shared", "default/p1")]
+    assert amounts(result, "gpu-mig")["GPU-mig-0"] == (2, 2 * 9728, 0)
 
 
 @pytest.mark.parametrize("uuid", ["GPU-mig-0", "GPU-mig-0[group1-7]", "GPU-mig-0[group9-0]", "GPU-mig-0[group1]"])
 def test_an_instance_that_does_not_exist_is_a_finding(uuid):
-    found = occupied([MIG_NODE], [assigned("p", "gpu-mig", f"{uuid},NVIDIA,5000,0:")])
-    assert rules(found) == [("assignment-unreadable", "default/p")]
+    result = occupied([MIG_NODE], [assigned("p", "gpu-mig", f"{uuid},NVIDIA,5000,0:")])
+    assert rules(result) == [("assignment-unreadable", "default/p")]
 
 
 def test_amounts_are_multiplied_by_the_memory_factor():
     config = parse_device_config({"nvidia": {"gpuMemoryFactor": 10}}, "test")
     node = node_json("gpu-a", register([("NVIDIA-A", 8192)]))
-    found = occupied([node], [assigned("p", "gpu-a", "GPU-0,NVIDIA,100,0:")], config=config)
-    card = cards(found, "gpu-a")["GPU-0"]
+    result = occupied([node], [assigned("p", "gpu-a", "GPU-0,NVIDIA,100,0:")], config=config)
+    card = cards(result, "gpu-a")["GPU-0"]
     assert (card.memory, card.booked.memory, card.free.memory) == (81920, 1000, 80920)
 
 
@@ -286,10 +286,10 @@ def test_gpushare_books_the_indexed_cards():
         bound("bad", "g", {names.GPU_INDEX: "0,x"}, {names.GPUSHARE_MEMORY: "1000"}),
         bound("none", "g", {names.GPU_INDEX: "0"}, {"cpu": "1"}),
     ]
-    found = occupied([gpushare_node("g", 4, 64000, unhealthy="1")], pods)
-    assert amounts(found, "g", "gpushare") == {"0": (1, 1000, 0), "2": (1, 0, 0), "3": (1, 0, 0)}
-    assert [card.promised.memory for card in cards(found, "g", "gpushare").values()] == [1000, 16000, 16000]
-    assert rules(found) == [("assignment-unreadable", "default/bad"), ("assignment-without-request", "default/none")]
+    result = occupied([gpushare_node("g", 4, 64000, unhealthy="1")], pods)
+    assert amounts(result, "g", "gpushare") == {"0": (1, 1000, 0), "2": (1, 0, 0), "3": (1, 0, 0)}
+    assert [card.promised.memory for card in cards(result, "g", "gpushare").values()] == [1000, 16000, 16000]
+    assert rules(result) == [("assignment-unreadable", "default/bad"), ("assignment-without-request", "default/none")]
 
 
 def test_ascend_books_the_first_container_only():
@@ -299,11 +299,11 @@ def test_ascend_books_the_first_container_only():
         bound("p", "npu", {key: "NPU-0,Ascend910B3,16384,5:;NPU-1,Ascend910B3,32768,10:;"}, two),
         bound("torn", "npu", {key: "NPU-0,Ascend910B3,16384,5:NPU-1,16384:;"}, two[:1]),
     ]
-    found = occupied([ascend_node("npu", [(4, 65536, 20)] * 2)], pods)
-    assert amounts(found, "npu", "ascend") == {"NPU-0": (1, 16384, 5), "NPU-1": (0, 0, 0)}
-    second = cards(found, "npu", "ascend")["NPU-1"]
+    result = occupied([ascend_node("npu", [(4, 65536, 20)] * 2)], pods)
+    assert amounts(result, "npu", "ascend") == {"NPU-0": (1, 16384, 5), "NPU-1": (0, 0, 0)}
+    second = cards(result, "npu", "ascend")["NPU-1"]
     assert [(one.container, one.memory, one.booked) for one in second.pods] == [("c1", 32768, False)]
-    assert rules(found) == [("assignment-unreadable", "default/torn")]
+    assert rules(result) == [("assignment-unreadable", "default/torn")]
 
 
 def test_mindcluster_books_cores_of_chips():
@@ -312,10 +312,10 @@ def test_mindcluster_books_cores_of_chips():
         bound("part", "m", {names.NPU_CORE: "0-vir02"}, {names.NPU_CORE: "2"}, labels=labels),
         bound("whole", "m", {names.NPU_CORE: "1,2"}, {names.NPU_CORE: "16"}, labels=labels),
     ]
-    found = occupied([mindcluster_node("m", 24)], pods)
-    assert amounts(found, "m", "mindcluster") == {"0": (1, 0, 2), "1": (1, 0, 8), "2": (1, 0, 8)}
-    assert [card.free.cores for card in cards(found, "m", "mindcluster").values()] == [6, 0, 0]
-    assert found.findings == ()
+    result = occupied([mindcluster_node("m", 24)], pods)
+    assert amounts(result, "m", "mindcluster") == {"0": (1, 0, 2), "1": (1, 0, 8), "2": (1, 0, 8)}
+    assert [card.free.cores for card in cards(result, "m", "mindcluster").values()] == [6, 0, 0]
+    assert result.findings == ()
 
 
 def test_every_family_has_a_ledger():
@@ -349,10 +349,10 @@ GONE = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     ],
 )
 def test_an_inconsistent_assignment_is_a_finding(pod, rule):
-    found = occupied([GPU_NODE, device_node("no-gpu", capacity={"volcano.sh/gpu-x": "1"})], [pod])
-    assert [one.rule for one in found.findings] == [rule]
-    assert found.findings[0].message
-    assert found.findings[0].remedy
+    result = occupied([GPU_NODE, device_node("no-gpu", capacity={"volcano.sh/gpu-x": "1"})], [pod])
+    assert [one.rule for one in result.findings] == [rule]
+    assert result.findings[0].message
+    assert result.findings[0].remedy
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ def test_a_configuration_without_tiers_is_refused(document: Any):
 
 
 def test_invalid_values_count_as_absent():
-    found = conf(
+    scheduler_conf = conf(
         1, {"name": 7, "arguments": []}, {"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": 1}}
     )
-    assert found.schedule_policy == "default"
-    assert found.facts == ("default", False, False, False, False)
+    assert scheduler_conf.schedule_policy == "default"
+    assert scheduler_conf.facts == ("default", False, False, False, False)
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def test_invalid_values_count_as_absent():
     [("binpack", ("binpack",)), ("spread", ("spread",)), ("", ("default",)), ("Binpack", ("default",))],
 )
 def test_the_configured_policy_is_used(written: str, policies: tuple[str, ...]):
-    found = conf({"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": written}})
-    assert Target(scheduler=found).policies == policies
-    assert Target((1, 14, 0), scheduler=found).policies == ("default",)
+    scheduler_conf = conf({"name": "deviceshare", "arguments": {"deviceshare.SchedulePolicy": written}})
+    assert Target(scheduler=scheduler_conf).policies == policies
+    assert Target((1, 14, 0), scheduler=scheduler_conf).policies == ("default",)
 
 
 def test_without_the_configuration_every_policy_is_possible():
@@ -43,10 +43,14 @@ def test_without_the_configuration_every_policy_is_possible():
 
 
 def test_plugins_of_all_tiers_count():
-    found = parse_scheduler_conf(
+    scheduler_conf = parse_scheduler_conf(
         {"tiers": [{"plugins": [{"name": "gang"}]}, {"plugins": [{"name": "capacity"}]}]}, "test"
     )
-    assert (found.starts_gangs, found.limits_queues, found.nests_queues) == (True, True, False)
+    assert (scheduler_conf.starts_gangs, scheduler_conf.limits_queues, scheduler_conf.nests_queues) == (
+        True,
+        True,
+        False,
+    )
 
 
 def test_plugin_options_are_read():

@@ -47,8 +47,8 @@ def pod(limits: dict[str, Any]) -> DevicePod:
     ],
 )
 def test_the_most_similar_name_is_suggested(written: str, meant: str | None):
-    (found,) = unknown_names(pod({written: "1"}), CONFIG, SNAPSHOT.fleet)
-    assert (found.resource, found.meant) == (written, meant)
+    (unknown,) = unknown_names(pod({written: "1"}), CONFIG, SNAPSHOT.fleet)
+    assert (unknown.resource, unknown.meant) == (written, meant)
 
 
 def test_a_name_that_the_api_server_refuses_is_not_reported():

@@ -14,9 +14,9 @@ NODES = [node_json(f"n{i}", register([A100, A100], prefix=f"GPU-{i}")) for i in 
 
 
 def slice_of(pod, node, card, memory, cores, *, namespace="default"):
-    made = assigned(pod, f"n{node}", f"GPU-{node}-{card},NVIDIA,{memory},{cores}:")
-    made["metadata"]["namespace"] = namespace
-    return made
+    bound_pod = assigned(pod, f"n{node}", f"GPU-{node}-{card},NVIDIA,{memory},{cores}:")
+    bound_pod["metadata"]["namespace"] = namespace
+    return bound_pod
 
 
 slices = st.lists(
@@ -32,10 +32,10 @@ slices = st.lists(
 
 @given(slices)
 def test_the_largest_pod_fits_and_one_more_mebibyte_does_not(held):
-    found = occupied(NODES, [slice_of(f"p{i}", *one) for i, one in enumerate(held)])
-    [totals] = report(found, CONFIG).totals
+    result = occupied(NODES, [slice_of(f"p{i}", *one) for i, one in enumerate(held)])
+    [totals] = report(result, CONFIG).totals
     largest = {one.number: one for one in totals.largest}
-    cards = {node.name: [card.state for card in node.cards] for node in found.nodes}
+    cards = {node.name: [card.state for card in node.cards] for node in result.nodes}
 
     def fits(number, memory):
         needs = [Need(number, memory, 0)]
@@ -54,14 +54,14 @@ def test_a_report_adds_up_cards_and_namespaces():
         slice_of("q", 0, 0, 30000, 0, namespace="other"),
         slice_of("r", 1, 1, 10000, 0),
     ]
-    found = report(occupied(NODES, pods), CONFIG, size=40000)
-    [totals] = found.totals
+    usage = report(occupied(NODES, pods), CONFIG, size=40000)
+    [totals] = usage.totals
     assert (totals.nodes, totals.devices) == (2, 4)
     assert totals.capacity == CardAmounts(40, 4 * 81920, 400)
     assert totals.booked == totals.promised == CardAmounts(3, 80000, 50)
     assert totals.unusable == 81920 - 70000  # the rest of the first card
     assert [(one.number, one.memory, one.node) for one in totals.largest] == [(1, 81920, "n0"), (2, 71920, "n1")]
-    held = {key: (one.pods, one.held.memory) for key, one in by_namespace(found.nodes).items()}
+    held = {key: (one.pods, one.held.memory) for key, one in by_namespace(usage.nodes).items()}
     assert held == {("default", "vgpu"): (2, 50000), ("other", "vgpu"): (1, 30000)}
 
 
@@ -71,9 +71,9 @@ def test_a_report_is_limited_to_nodes_and_namespaces():
         slice_of("q", 0, 0, 30000, 0, namespace="other"),
         slice_of("r", 1, 1, 10000, 0),
     ]
-    found = occupied(NODES, pods)
-    assert [node.name for node in report(found, CONFIG, names=["n1"]).nodes] == ["n1"]
-    [node] = report(found, CONFIG, namespaces=["other"]).nodes
+    result = occupied(NODES, pods)
+    assert [node.name for node in report(result, CONFIG, names=["n1"]).nodes] == ["n1"]
+    [node] = report(result, CONFIG, namespaces=["other"]).nodes
     assert [(card.id, [pod.name for pod in card.pods]) for card in node.cards] == [("GPU-0-0", ["q"])]
     assert node.cards[0].booked.memory == 70000  # includes what pods of other namespaces hold
 

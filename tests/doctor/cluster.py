@@ -52,8 +52,8 @@ def secret(days=90, hosts=(HOST,), ca=None, start=NOW):
 
 def installed():
     """The configurations and the net as the API server returns them, with its defaults."""
-    found = copy.deepcopy(configurations(_config(), default_policy()))
-    for raw in found:
+    objects = copy.deepcopy(configurations(_config(), default_policy()))
+    for raw in objects:
         raw["metadata"]["creationTimestamp"] = "2026-08-01T00:00:00Z"
         for entry in raw["webhooks"]:
             entry["clientConfig"]["caBundle"] = base64(authority().certificate)
@@ -61,7 +61,7 @@ def installed():
     net = copy.deepcopy(admission_policies(_config(), default_policy(), "isolation"))
     for raw in net[::2]:
         raw["spec"]["matchConstraints"]["objectSelector"] = {}
-    return [*found, *net]
+    return [*objects, *net]
 
 
 @cache
@@ -98,19 +98,19 @@ def _healthy():
 
 def facts_of(objects, **changes):
     """Facts of a cluster in which the doctor can read everything."""
-    found = {kind: [] for kind in ObjectKind}
+    by_kind = {kind: [] for kind in ObjectKind}
     for raw in objects.values():
-        found[ObjectKind(raw["kind"])].append(kept(ObjectKind(raw["kind"]), raw))
+        by_kind[ObjectKind(raw["kind"])].append(kept(ObjectKind(raw["kind"]), raw))
     facts = Facts(
         now=NOW,
-        objects={kind: tuple(listed) for kind, listed in found.items()},
+        objects={kind: tuple(listed) for kind, listed in by_kind.items()},
         complete=frozenset((kind, EVERYWHERE) for kind in ObjectKind),
         bound_pods=(),
         readiness=HttpResponse(200, READY),
         metrics=HttpResponse(200, METRICS),
     )
     config = device_config_in(facts)
-    bound = [pod for raw in found[ObjectKind.POD] if (pod := read_bound_pod(raw, config)) is not None]
+    bound = [pod for raw in by_kind[ObjectKind.POD] if (pod := read_bound_pod(raw, config)) is not None]
     return replace(facts, bound_pods=tuple(bound), **changes)
 
 

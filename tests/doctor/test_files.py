@@ -47,10 +47,10 @@ def test_a_list_as_kubectl_prints_it_is_read(read, tmp_path):
 def test_files_with_one_object_are_read_from_folders(read, tmp_path):
     for number, raw in enumerate(healthy().values()):
         dump(tmp_path / raw["kind"] / f"{number}.yml", raw)
-    found = results(read())
+    by_check = results(read())
     for check in ("queues", "other-webhooks", "configuration-writers", "secret-readers", "pod-creators"):
-        assert found.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
-    assert {result.status for result in found.values()} == {Status.OK}
+        assert by_check.pop(check).status is Status.UNCHECKED  # single objects do not show that there are no others
+    assert {result.status for result in by_check.values()} == {Status.OK}
 
 
 def test_the_items_of_a_node_list_are_nodes(read, tmp_path):

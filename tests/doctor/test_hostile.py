@@ -47,8 +47,10 @@ def test_a_configuration_with_a_random_value_is_checked(data):
 @given(
     st.dictionaries(st.integers(0, 9), json_objects | hostile.filter(lambda value: isinstance(value, dict))), st.data()
 )
-def test_random_objects_are_checked(found, data):
-    objects = {name: {**raw, "kind": data.draw(st.sampled_from(list(ObjectKind)))} for name, raw in found.items()}
+def test_random_objects_are_checked(random_objects, data):
+    objects = {
+        name: {**raw, "kind": data.draw(st.sampled_from(list(ObjectKind)))} for name, raw in random_objects.items()
+    }
     check_results(facts_of(objects))
 
 

@@ -12,15 +12,15 @@ USUAL = {"name": "nothing is changed"}
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("fields", "expected"),
     [
         ({}, ("vgpu-webhook", "vgpu-webhook")),
         ({"namespace": "gpu-system"}, ("gpu-system", "vgpu-webhook")),
         ({"namespace": "gpu-system", "name": "hook"}, ("gpu-system", "hook")),
     ],
 )
-def test_the_operators_choice_overrides_the_configurations(given, found):
-    assert service(replace(facts_for(USUAL), **given)) == found
+def test_the_operators_choice_overrides_the_configurations(fields, expected):
+    assert service(replace(facts_for(USUAL), **fields)) == expected
 
 
 def test_configurations_that_call_another_service_are_broken():

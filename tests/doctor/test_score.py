@@ -18,7 +18,7 @@ OURS = ("MutatingWebhookConfiguration/vgpu-webhook", "ValidatingWebhookConfigura
 
 
 def points(objects):
-    return {found.practice: found.points for found in score(facts_of(objects), RENDER)}
+    return {each.practice: each.points for each in score(facts_of(objects), RENDER)}
 
 
 def test_the_installed_objects_have_every_point():
@@ -54,9 +54,9 @@ def test_a_change_loses_points(practice, change, left):
     for place in OURS:
         for entry in objects[place]["webhooks"]:
             entry.update(change)
-    found = {each.practice: each for each in score(facts_of(objects), RENDER)}
-    assert found[practice].points == left
-    assert found[practice].remedy
+    scores = {each.practice: each for each in score(facts_of(objects), RENDER)}
+    assert scores[practice].points == left
+    assert scores[practice].remedy
 
 
 def test_a_repair_without_a_check_loses_points():
@@ -78,8 +78,8 @@ def test_an_unreadable_practice_is_not_counted():
         without(facts_of(healthy()), ObjectKind.ROLE, ObjectKind.ENDPOINT_SLICE),
         metrics=Unread("metrics of the API server", "403 Forbidden", "get on the URL /metrics"),
     )
-    found = score(facts, RENDER)
-    unread = {each.practice for each in found if each.points is None}
+    scores = score(facts, RENDER)
+    unread = {each.practice for each in scores if each.points is None}
     expected = {
         "high-availability",
         "failures-counted",
@@ -88,7 +88,7 @@ def test_an_unreadable_practice_is_not_counted():
         "namespace-protected",
     }
     assert unread == expected
-    total = json.loads(score_as_json(found))
+    total = json.loads(score_as_json(scores))
     assert (total["score"], total["of"]) == (MOST * (len(PRACTICES) - len(unread)),) * 2
 
 
@@ -115,8 +115,8 @@ def test_the_documentation_lists_every_practice():
 
 def test_the_score_is_printed_with_its_remedies(capsys):
     terminal = Terminal(sys.stdout, {})
-    found = score(without(facts_of(healthy()), ObjectKind.ENDPOINT_SLICE), RENDER)
-    show_score([replace(found[0], points=1, remedy="a remedy"), found[1]], terminal)
+    scores = score(without(facts_of(healthy()), ObjectKind.ENDPOINT_SLICE), RENDER)
+    show_score([replace(scores[0], points=1, remedy="a remedy"), scores[1]], terminal)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("1  small-timeout ")
     assert printed[1].strip() == "do a remedy"

@@ -33,19 +33,19 @@ def to_text(value: Any, indent: int | None) -> str:
     return json.dumps(value, indent=indent, ensure_ascii=False)
 
 
-documents = st.builds(lambda found: {**found, "kind": "Pod"}, strategies.json_objects)
+documents = st.builds(lambda objects: {**objects, "kind": "Pod"}, strategies.json_objects)
 
 
 @given(st.lists(documents, max_size=3), st.sampled_from([None, 4]), st.integers(1, 9))
-def test_consecutive_documents_are_read(found: list[Any], indent: int | None, step: int):
-    assert read("\n".join(to_text(one, indent) for one in found), step) == found
+def test_consecutive_documents_are_read(objects: list[Any], indent: int | None, step: int):
+    assert read("\n".join(to_text(one, indent) for one in objects), step) == objects
 
 
 @given(st.lists(documents, max_size=4), st.sampled_from([None, 4]), st.integers(1, 9), st.booleans())
-def test_the_items_of_a_list_are_read(found: list[Any], indent: int | None, step: int, last: bool):
+def test_the_items_of_a_list_are_read(objects: list[Any], indent: int | None, step: int, last: bool):
     head = {"apiVersion": "v1", "kind": "List"}
-    whole = {"items": found, **head} if last else {**head, "items": found}
-    assert read(to_text(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == found
+    whole = {"items": objects, **head} if last else {**head, "items": objects}
+    assert read(to_text(whole | {"metadata": {"resourceVersion": ""}}, indent), step) == objects
 
 
 def test_the_items_of_a_pod_list_are_pods():

@@ -45,10 +45,10 @@ def placed(**fields: Any) -> dict[str, Any]:
 
 def judged(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> Judged:
     before = copy.deepcopy(raw)
-    found = judge(raw, using)
-    assert found is not None
+    result = judge(raw, using)
+    assert result is not None
     assert raw == before, "a scan does not change the stored object"
-    return found
+    return result
 
 
 def findings_of(raw: dict[str, Any], using: Snapshot = SNAPSHOT) -> list[tuple[str, str]]:
@@ -112,9 +112,9 @@ def test_findings_after_a_repair_are_reported_too():
 
 @given(strategies.pods())
 def test_a_repaired_pod_needs_no_other_repair(raw: dict[str, Any]):
-    found = judge(raw, SNAPSHOT)
-    assert found is not None
-    repairs = [finding for finding in found.findings if finding.message.startswith("would be repaired")]
+    result = judge(raw, SNAPSHOT)
+    assert result is not None
+    repairs = [finding for finding in result.findings if finding.message.startswith("would be repaired")]
     outcome = mutate(scan._request(raw, "default"), SNAPSHOT)
     assert [finding.rule for finding in repairs] == list(outcome.mutations)
     stored = judge(dict(outcome.object), SNAPSHOT)
@@ -149,8 +149,8 @@ def owned(kind: str, name: str, version: str = "apps/v1", controller: bool = Tru
     ],
 )
 def test_pods_are_reported_under_their_owner(raw: dict[str, Any], subject: str):
-    found = subject_of(raw)
-    assert f"{found.kind}/{found.name}" == subject
+    result = subject_of(raw)
+    assert f"{result.kind}/{result.name}" == subject
 
 
 def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
@@ -159,10 +159,10 @@ def workload(kind: str, version: str, **metadata: Any) -> dict[str, Any]:
 
 
 def test_a_finding_that_refuses_the_pods_of_a_workload_is_a_denial():
-    found = judged(workload("Deployment", "apps/v1"))
-    assert not found.is_pod
-    assert found.requests_devices
-    assert [(one.rule, one.level, one.path) for one in found.findings] == [
+    result = judged(workload("Deployment", "apps/v1"))
+    assert not result.is_pod
+    assert result.requests_devices
+    assert [(one.rule, one.level, one.path) for one in result.findings] == [
         ("cores-range", "deny", "spec.template.spec.containers[0].resources.limits[volcano.sh/vgpu-cores]")
     ]
 
@@ -208,9 +208,9 @@ def test_an_object_without_pods_is_not_judged(raw: dict[str, Any]):
 
 
 def test_an_unknown_kind_is_judged_by_its_pod_templates():
-    found = judged(workload("Deployment", "example.com/v1"))
-    assert found.unknown == "unknown kind Deployment of example.com"
-    assert [(one.rule, one.level) for one in found.findings] == [("cores-range", "deny")]
+    result = judged(workload("Deployment", "example.com/v1"))
+    assert result.unknown == "unknown kind Deployment of example.com"
+    assert [(one.rule, one.level) for one in result.findings] == [("cores-range", "deny")]
 
 
 # --- totals ---------------------------------------------------------------------------------------------------------

@@ -39,8 +39,8 @@ metadata:
 
 
 def only(text: str) -> Document:
-    (found,) = parse_documents(text.encode(), "f.yaml")
-    return found
+    (document,) = parse_documents(text.encode(), "f.yaml")
+    return document
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_fields_of_consecutive_json_documents_have_positions():
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
 def test_a_long_list_is_read_once(dump: Any):
     pods = [{"kind": "Pod", "spec": {"a": number, "b": {"c": "x" * 1000}}} for number in range(1000)]
-    found = parse_documents(dump({"kind": "List", "items": pods}).encode(), "f")
-    text = found[0].text
-    assert len({document.position("spec.b.c") for document in found}) == 1000
+    documents = parse_documents(dump({"kind": "List", "items": pods}).encode(), "f")
+    text = documents[0].text
+    assert len({document.position("spec.b.c") for document in documents}) == 1000
     cached = text._json_entries if dump is json.dumps else text._yaml_entries
     assert cached.cache_info().misses == 2 + 3 * 1000, "the list and the document once, and each pod, spec and b"
 
@@ -126,10 +126,10 @@ def paths(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 @given(st.dictionaries(keys, values, min_size=1, max_size=4), st.sampled_from([None, 1, 4]), st.booleans())
-def test_every_key_is_found_at_its_position(found: dict[str, Any], indent: int | None, as_yaml: bool):
-    text = yaml.safe_dump(found) if as_yaml else json.dumps(found, indent=indent)
+def test_every_key_is_found_at_its_position(value: dict[str, Any], indent: int | None, as_yaml: bool):
+    text = yaml.safe_dump(value) if as_yaml else json.dumps(value, indent=indent)
     lines, document = text.split("\n"), only(text)
-    for path, key in paths(found):
+    for path, key in paths(value):
         line, column = document.position(path)
         here = lines[line - 1][column - 1 :]
         assert here.startswith((f"{key}:", f"'{key}':", f'"{key}":', f"? {key}")), path

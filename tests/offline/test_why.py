@@ -33,7 +33,7 @@ def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=No
     if group:
         annotations[names.GROUP_NAME] = group
     container = {"name": "train", "resources": {"limits": {NAMES[key]: str(value) for key, value in limits.items()}}}
-    found = {
+    pod_spec = {
         "schedulerName": "volcano",
         "containers": [container],
         **({"nodeName": node} if node else {}),
@@ -43,7 +43,7 @@ def pod(name="waits", namespace="default", node="", ids="", *, group="", spec=No
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"namespace": namespace, "name": name, "uid": f"{namespace}/{name}", "annotations": annotations},
-        "spec": found,
+        "spec": pod_spec,
         "status": {"phase": "Running" if node else "Pending"},
     }
 
@@ -108,14 +108,14 @@ def test_a_reason_has_the_holders_and_a_change():
     ],
 )
 def test_the_reason_is_the_first_check_that_fails(limits, reason):
-    (found,) = why(pod(**limits), [gpu_node("gpu-a")], [HELD]).reasons
-    assert (found.verdict, found.reason) == (WaitVerdict.NOT_NOW, reason)
+    (actual,) = why(pod(**limits), [gpu_node("gpu-a")], [HELD]).reasons
+    assert (actual.verdict, actual.reason) == (WaitVerdict.NOT_NOW, reason)
 
 
 def test_used_up_slices_are_a_reason():
     small = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,1,0:", number=1, memory=1)
-    (found,) = why(pod(number=1, memory=1), [gpu_node("gpu-a", cards=1, split=1)], [small]).reasons
-    assert found.reason == "split"
+    (actual,) = why(pod(number=1, memory=1), [gpu_node("gpu-a", cards=1, split=1)], [small]).reasons
+    assert actual.reason == "split"
 
 
 def test_a_terminating_pod_holds_nothing():
@@ -270,7 +270,7 @@ def test_objects_of_a_cluster_are_sorted_into_bound_waiting_and_started():
     sibling = pod("b", node="gpu-a", group="g")
     odd = [None, {"kind": "Pod"}, pod("plain")]
     _, objects = state([gpu_node("gpu-a")], [HELD, pod("w", group="g", number=1), sibling, *odd])
-    assert [found.name for found in objects.bound] == ["old"]
+    assert [bound_pod.name for bound_pod in objects.bound] == ["old"]
     assert list(objects.waiting) == [("default", "w")]
     assert objects.started == Counter({("default", "g"): 1})
     assert read_node_status({"spec": {"taints": "x"}, "status": 3}) == NodeStatus()

@@ -52,12 +52,12 @@ def read(**spec):
     return PodView({"spec": spec}).selector
 
 
-def terms(*found):
-    return read(affinity=affinity(list(found)))
+def terms(*node_terms):
+    return read(affinity=affinity(list(node_terms)))
 
 
 def test_node_selector_and_affinity_are_read():
-    found = read(
+    selector = read(
         nodeSelector={"zone": "a", "size": "1"},
         affinity=affinity(
             [
@@ -66,14 +66,14 @@ def test_node_selector_and_affinity_are_read():
             ]
         ),
     )
-    assert found == NodeSelector(
+    assert selector == NodeSelector(
         (Requirement("zone", Operator.IN, ("a",)), Requirement("size", Operator.IN, ("1",))),
         (
             (Requirement("zone", Operator.NOT_IN, ("b", "c")), Requirement("zone", Operator.EXISTS)),
             (Requirement("", Operator.IN, ("n0",)),),
         ),
     )
-    assert found.words == "nodeSelector and node affinity"
+    assert selector.words == "nodeSelector and node affinity"
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_containers_come_in_the_order_init_regular_ephemeral():
         "initContainers": [{"name": "i"}],
     }
     view = PodView({"spec": spec})
-    found = [(each.name, each.kind, each.index, each.where) for each in view.every_container()]
-    assert found == [
+    containers = [(each.name, each.kind, each.index, each.where) for each in view.every_container()]
+    assert containers == [
         ("i", "initContainers", 0, "spec.initContainers[0]"),
         ("a", "containers", 0, "spec.containers[0]"),
         ("b", "containers", 1, "spec.containers[1]"),

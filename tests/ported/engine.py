@@ -23,16 +23,16 @@ from webhook.settings.snapshot import SnapshotInputs
 Json = dict[str, Any]
 
 
-def evaluate(row: Json, wanted: Json, directory: Path) -> Json:
+def evaluate(row: Json, expected: Json, directory: Path) -> Json:
     """The expected parts of the engine's result."""
     evaluation = next(evaluation for kind, evaluation in EVALUATIONS.items() if kind in row)
-    return evaluation(row, wanted, directory)
+    return evaluation(row, expected, directory)
 
 
 # --- a pod, and perhaps a node: the whole pipeline ------------------------------------------------------------------
 
 
-def _evaluate_pod(row: Json, wanted: Json, directory: Path) -> Json:
+def _evaluate_pod(row: Json, expected: Json, directory: Path) -> Json:
     outcome = _review(row, directory)
     main = next(iter(outcome.object["spec"]["containers"]), {})
     resources = main.get("resources", {})
@@ -42,14 +42,14 @@ def _evaluate_pod(row: Json, wanted: Json, directory: Path) -> Json:
         "rules": lambda: _rules(outcome),
         "requested": lambda: _has_count(resources, row),
         "need": lambda: _need(resources, row) if outcome.allowed else "refused",
-        "limits": lambda: _amounts(resources.get("limits", {}), wanted["limits"]),
-        "requests": lambda: _amounts(resources.get("requests", {}), wanted["requests"]),
+        "limits": lambda: _amounts(resources.get("limits", {}), expected["limits"]),
+        "requests": lambda: _amounts(resources.get("requests", {}), expected["requests"]),
         "env": lambda: {each["name"]: each["value"] for each in main.get("env", [])},
         "scheduler": lambda: outcome.object["spec"].get("schedulerName"),
-        "message": lambda: wanted["message"] if wanted["message"] in outcome.message() else outcome.message(),
+        "message": lambda: expected["message"] if expected["message"] in outcome.message() else outcome.message(),
         "cards": lambda: _accepting_cards(row, directory),
     }
-    return {key: parts[key]() for key in wanted}
+    return {key: parts[key]() for key in expected}
 
 
 def _review(row: Json, directory: Path) -> Outcome:
@@ -63,7 +63,11 @@ def _review(row: Json, directory: Path) -> Outcome:
 
 
 def _rules(outcome: Outcome) -> list[str]:
-    rules = [*outcome.mutations, *[rule for rule, _ in outcome.notices], *[found.rule for found in outcome.violations]]
+    rules = [
+        *outcome.mutations,
+        *[rule for rule, _ in outcome.notices],
+        *[violation.rule for violation in outcome.violations],
+    ]
     return list(dict.fromkeys(rules))
 
 
@@ -94,33 +98,35 @@ def _need(resources: Json, row: Json) -> Json:
     }
 
 
-def _amounts(found: Json, wanted: Json) -> Json:
-    return {name: int(found[name]) if name in found else None for name in wanted}
+def _amounts(amounts: Json, expected: Json) -> Json:
+    return {name: int(amounts[name]) if name in amounts else None for name in expected}
 
 
 # --- one rule of the engine at a time -------------------------------------------------------------------------------
 
 
-def _evaluate_type(row: Json, wanted: Json, directory: Path) -> Json:
+def _evaluate_type(row: Json, expected: Json, directory: Path) -> Json:
     """Whether annotations accept a type of card; the pipeline also reviews a pod on a node with this card."""
-    found, card = row["type"]["annotations"], row["type"]["card"]
-    pod = {"annotations": found or {}, "containers": [{"limits": {device_config(row).vgpu.number_name: 1}}]}
+    annotations, card = row["type"]["annotations"], row["type"]["card"]
+    pod = {"annotations": annotations or {}, "containers": [{"limits": {device_config(row).vgpu.number_name: 1}}]}
     node = {"cards": [{"type": card, "memory": 1000}]}
     result = _evaluate_pod(row | {"pod": pod, "node": node}, {"fits": None, "rules": None}, directory)
-    result["accepts"] = read_constraints(PodView({"metadata": {"annotations": found}}), Target()).accepts_type(card)
-    return {key: result[key] for key in wanted}
+    result["accepts"] = read_constraints(PodView({"metadata": {"annotations": annotations}}), Target()).accepts_type(
+        card
+    )
+    return {key: result[key] for key in expected}
 
 
-def _evaluate_walk(row: Json, wanted: Json, _: Path) -> Json:
+def _evaluate_walk(row: Json, expected: Json, _: Path) -> Json:
     """The cards of each container under a policy of the scheduler. `card`: the first card of the last container."""
     case = row["walk"]
     cards = [Card("NVIDIA", card["memory"], card["split"]) for card in repeated(case["cards"])]
     needs = [Need(1, need["memory"], need["cores"]) for need in repeated(case["containers"])]
-    found = walk(cards, needs, ORDERS[case["policy"]], [None] * len(cards))
-    if isinstance(found, Stuck):
+    placement = walk(cards, needs, ORDERS[case["policy"]], [None] * len(cards))
+    if isinstance(placement, Stuck):
         return {"fits": False}
-    result = {"fits": True, "card": found[-1][0], "cards": [list(each) for each in found]}
-    return {key: result[key] for key in wanted}
+    result = {"fits": True, "card": placement[-1][0], "cards": [list(each) for each in placement]}
+    return {key: result[key] for key in expected}
 
 
 def _evaluate_mig(row: Json, _wanted: Json, _: Path) -> Json:

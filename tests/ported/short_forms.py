@@ -54,12 +54,12 @@ def _register(node: Json) -> str:
 
 def _offered(node: Json, config: DeviceConfig) -> dict[str, str]:
     """Amounts under the hard-coded names of the scheduler, and under those of the device config."""
-    found, vgpu = cards(node), config.vgpu
-    number, memory = sum(card["split"] for card in found), sum(card["memory"] for card in found)
+    card_list, vgpu = cards(node), config.vgpu
+    number, memory = sum(card["split"] for card in card_list), sum(card["memory"] for card in card_list)
     amounts = (
         (number, names.VGPU_NUMBER, vgpu.number_name),
         (memory, names.VGPU_MEMORY, vgpu.memory_name),
-        (100 * len(found), names.VGPU_CORES, vgpu.cores_name),
+        (100 * len(card_list), names.VGPU_CORES, vgpu.cores_name),
     )
     return {name: str(amount) for amount, *both in amounts for name in both}
 
@@ -78,5 +78,7 @@ def _container(short: Json, number: int) -> Json:
     short = dict(short)
     limits = short.pop("limits", {})
     resources = {"limits": limits, "requests": short.pop("requests", limits)}
-    written = {part: {name: str(value) for name, value in found.items()} for part, found in resources.items() if found}
+    written = {
+        part: {name: str(value) for name, value in amounts.items()} for part, amounts in resources.items() if amounts
+    }
     return {"name": f"container{number}", "image": "example.com/cuda", "resources": written, **short}

@@ -20,7 +20,7 @@ SETTINGS = Settings(target=Target((1, 16, 0)))
 
 
 def fleet_of(nodes, config=CONFIG):
-    return build_fleet([found for node in nodes if (found := read_node(node, config))], config, SETTINGS.target)
+    return build_fleet([parsed for node in nodes if (parsed := read_node(node, config))], config, SETTINGS.target)
 
 
 def nodes_in(file):
@@ -56,8 +56,8 @@ def pod(*containers, annotations=None, labels=None):
 
 
 def vgpus(number, memory=None, cores=None):
-    found = {"number": number, "memory": memory, "cores": cores}
-    return {f"volcano.sh/vgpu-{role}": amount for role, amount in found.items() if amount is not None}
+    amounts = {"number": number, "memory": memory, "cores": cores}
+    return {f"volcano.sh/vgpu-{role}": amount for role, amount in amounts.items() if amount is not None}
 
 
 def many_cards(count, split=10, memory=1000, mode="hami-core"):

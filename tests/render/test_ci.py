@@ -117,9 +117,9 @@ def render(form: str, unread: int = 0, policy: Any = None) -> str:
 
 
 def test_sarif_has_every_finding_with_its_position():
-    found = json.loads(render("sarif"))
-    jsonschema.Draft7Validator(SARIF).validate(found)
-    (run,) = found["runs"]
+    report = json.loads(render("sarif"))
+    jsonschema.Draft7Validator(SARIF).validate(report)
+    (run,) = report["runs"]
     rules = run["tool"]["driver"]["rules"]
     assert all(rule["shortDescription"]["text"] and rule["fullDescription"]["text"] for rule in rules)
     assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [
@@ -145,9 +145,9 @@ def test_unreadable_documents_are_reported(form: str):
 
 
 def test_a_sarif_run_with_unreadable_documents_is_unsuccessful():
-    found = json.loads(render("sarif", unread=1))
-    jsonschema.Draft7Validator(SARIF).validate(found)
-    assert found["runs"][0]["invocations"][0]["executionSuccessful"] is False
+    report = json.loads(render("sarif", unread=1))
+    jsonschema.Draft7Validator(SARIF).validate(report)
+    assert report["runs"][0]["invocations"][0]["executionSuccessful"] is False
 
 
 def test_a_policy_that_only_audits_gives_no_error():

@@ -70,11 +70,11 @@ def check_bounds(explanation):
 
 def expected_parts(explanation):
     """The number of cards of each container, according to the explanation."""
-    found = Counter()
+    counts = Counter()
     for entry in getattr(explanation.slices, "containers", ()):
         name = entry.container.name
-        found[name] += len(getattr(entry, "cards", ())) or getattr(entry, "npus", 0) or getattr(entry, "chips", 0) or 1
-    return found
+        counts[name] += len(getattr(entry, "cards", ())) or getattr(entry, "npus", 0) or getattr(entry, "chips", 0) or 1
+    return counts
 
 
 @st.composite
@@ -272,10 +272,10 @@ def parts(file, limits, at=0, **fields):
 
 
 def test_gpushare_takes_the_first_healthy_cards():
-    found, note = parts("every-family.yaml", {"volcano.sh/gpu-memory": 8000})
-    assert (found, note) == ([[("main", 8000, 0, "")], [], []], "")
-    found, _ = parts("every-family.yaml", {"volcano.sh/gpu-number": 2})
-    assert found == [[("main", 16000, 0, "whole card")]] * 2 + [[]]
+    drawn, note = parts("every-family.yaml", {"volcano.sh/gpu-memory": 8000})
+    assert (drawn, note) == ([[("main", 8000, 0, "")], [], []], "")
+    drawn, _ = parts("every-family.yaml", {"volcano.sh/gpu-number": 2})
+    assert drawn == [[("main", 16000, 0, "whole card")]] * 2 + [[]]
     (explanation,) = shapes_explained(
         pod(*[(name, {"volcano.sh/gpu-memory": 4000}) for name in "ab"]), fleet_in("every-family.yaml")
     )  # the pod's memory is on one card
@@ -283,8 +283,8 @@ def test_gpushare_takes_the_first_healthy_cards():
 
 
 def test_the_drawn_npus_are_one_possibility():
-    found, note = parts("every-family.yaml", {NPU: 2, CORES: 7})
-    assert found == [[("main", 65536, 7, "whole NPU")]] * 2 + [[]] * 6
+    drawn, note = parts("every-family.yaml", {NPU: 2, CORES: 7})
+    assert drawn == [[("main", 65536, 7, "whole NPU")]] * 2 + [[]] * 6
     assert note == "one possibility: the scheduler chooses which NPUs"
 
 
@@ -296,11 +296,11 @@ def test_each_npu_is_assigned_once():
 
 
 def test_mindcluster_chips_and_templates_are_drawn():
-    found, note = parts("npu-core.yaml", {"huawei.com/npu-core": 16}, labels=SERVED)
-    assert found == [[("main", 0, 8, "whole chip")]] * 2 + [[]] * 2
+    drawn, note = parts("npu-core.yaml", {"huawei.com/npu-core": 16}, labels=SERVED)
+    assert drawn == [[("main", 0, 8, "whole chip")]] * 2 + [[]] * 2
     assert note.startswith("one possibility")
-    found, _ = parts("npu-core.yaml", {"huawei.com/npu-core": 4}, at=1, labels=SERVED)
-    assert found == [[("main", 0, 4, "vir04_3c")], []]
+    drawn, _ = parts("npu-core.yaml", {"huawei.com/npu-core": 4}, at=1, labels=SERVED)
+    assert drawn == [[("main", 0, 4, "vir04_3c")], []]
 
 
 def test_an_unknown_verdict_has_a_note():
@@ -313,10 +313,10 @@ def test_an_unknown_verdict_has_a_note():
 
 
 def test_the_console_adds_the_drawing():
-    (found,) = explained(pod(("train", vgpus(1, 10))), fleet_in("rtx4090.yaml"))
-    assert found.family is Family.VGPU
-    assert "drawing" not in to_value(found)["shapes"][0]
-    drawing = shape_value(found.shapes[0], for_people=True)["drawing"]
+    (explanation,) = explained(pod(("train", vgpus(1, 10))), fleet_in("rtx4090.yaml"))
+    assert explanation.family is Family.VGPU
+    assert "drawing" not in to_value(explanation)["shapes"][0]
+    drawing = shape_value(explanation.shapes[0], for_people=True)["drawing"]
     assert drawing["cards"][7] == {
         "name": "card 7",
         "kind": "NVIDIA GeForce RTX 4090",

@@ -13,7 +13,7 @@ from webhook.rules.levels import NamespaceRule
 
 
 def check_policy(**document):
-    return [(found.path, found.message) for found in warnings_of(parse_policy(document, "the test's policy"))]
+    return [(warning.path, warning.message) for warning in warnings_of(parse_policy(document, "the test's policy"))]
 
 
 def entries(*entries):
@@ -120,9 +120,9 @@ def test_of_very_many_globs_only_equal_ones_are_reported():
     ],
 )
 def test_a_glob_that_matches_nothing_has_a_warning(glob, message):
-    ((path, found),) = globs(["fine", glob])
+    ((path, actual),) = globs(["fine", glob])
     assert path == "namespaces.0.match"
-    assert found.startswith(message)
+    assert actual.startswith(message)
 
 
 def test_many_brackets_are_checked_quickly():
@@ -170,9 +170,9 @@ def test_a_denial_that_an_autoscaled_fleet_softens_has_a_warning():
     rules = {"card-count": "deny", "fits-no-node": "warn", "number-zero": "deny"}
     namespaces = [{"match": ["a"], "rules": {"split-count": "deny", "host-access": "deny"}}]
     assert check_policy(rules=rules, namespaces=namespaces) == []
-    found = check_policy(rules=rules, namespaces=namespaces, fleet={"autoscaled": True})
-    assert [path for path, _ in found] == ["namespaces.0.rules.split-count", "rules.card-count"]
-    assert found[0][1] == (
+    warnings = check_policy(rules=rules, namespaces=namespaces, fleet={"autoscaled": True})
+    assert [path for path, _ in warnings] == ["namespaces.0.rules.split-count", "rules.card-count"]
+    assert warnings[0][1] == (
         "it warns instead of denying, because fleet.autoscaled is true and a larger node may come; write warn, or set "
         "fleet.autoscaled: false"
     )
@@ -188,8 +188,8 @@ def test_a_policy_without_a_trusted_service_account_has_a_warning(users):
 
 
 def test_warnings_are_sorted_by_the_number_of_the_entry():
-    found = globs(*([f"_{index}"] for index in range(12)))
-    assert [path for path, _ in found] == [f"namespaces.{index}.match" for index in range(12)]
+    warnings = globs(*([f"_{index}"] for index in range(12)))
+    assert [path for path, _ in warnings] == [f"namespaces.{index}.match" for index in range(12)]
 
 
 # --- repairs that are off -------------------------------------------------------------------------------------------
@@ -197,10 +197,10 @@ def test_warnings_are_sorted_by_the_number_of_the_entry():
 
 def test_a_repair_that_is_off_without_a_denying_check_has_a_warning():
     assert check_policy(repairs={"scheduler-name": "off"}) == [], "foreign-scheduler refuses such pods"
-    found = check_policy(
+    warnings = check_policy(
         repairs={"scheduler-name": "off", "default-memory": "off"}, rules={"foreign-scheduler": "warn"}
     )
-    assert found == [
+    assert warnings == [
         (
             "repairs.scheduler-name",
             (
@@ -222,5 +222,5 @@ def test_a_repair_that_is_off_without_a_denying_check_has_a_warning():
     ],
 )
 def test_an_entry_that_lowers_the_check_of_a_repair_that_is_off_has_a_warning(entry, path):
-    found = check_policy(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
-    assert [where for where, _ in found] == ([f"namespaces.0.{path}"] if path else [])
+    warnings = check_policy(repairs={"limits-from-requests": "off"}, namespaces=[{"match": ["a"]} | entry])
+    assert [where for where, _ in warnings] == ([f"namespaces.0.{path}"] if path else [])

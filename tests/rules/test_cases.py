@@ -75,10 +75,10 @@ def _check_patch(rule: str, case: dict[str, Any], request: Request, outcome: Out
 
 
 def _check_findings(rule: str, case: dict[str, Any], outcome: Outcome):
-    found = [
+    findings = [
         {"path": v.path, "message": v.message, "level": v.level.value} for v in outcome.violations if v.rule == rule
     ]
-    assert found == [{"level": DEFAULT_LEVELS[rule].value, **finding} for finding in case["finds"]]
+    assert findings == [{"level": DEFAULT_LEVELS[rule].value, **finding} for finding in case["finds"]]
     assert sorted({v.rule for v in outcome.violations} - {rule}) == sorted(case.get("also", []))
     assert outcome.allowed == all(v.level.value != "deny" for v in outcome.violations)
 
@@ -97,15 +97,15 @@ def _snapshot(case: dict[str, Any]) -> Snapshot:
 
 
 def _quota(index: int, hard: dict[str, Any]) -> Quota:
-    found = read_quota({"metadata": {"name": f"quota-{index}", "namespace": "team-a"}, "spec": {"hard": hard}})
-    assert found is not None
-    return found
+    quota = read_quota({"metadata": {"name": f"quota-{index}", "namespace": "team-a"}, "spec": {"hard": hard}})
+    assert quota is not None
+    return quota
 
 
 def _queue(name: str, state: str = "Open", **spec: Any) -> Queue:
-    found = read_queue({"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
-    assert found is not None
-    return found
+    queue = read_queue({"metadata": {"name": name}, "spec": spec, "status": {"state": state}})
+    assert queue is not None
+    return queue
 
 
 def _request(case: dict[str, Any]) -> Request:

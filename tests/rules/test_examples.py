@@ -41,48 +41,50 @@ every_rule = each_case("row", rows(), ids=[f"{row.kind} {row.id}" for row in row
 
 @every_rule
 def test_exactly_its_rule_reports_an_example(row: RuleEntry):
-    found = example(row)
-    assert reporting_rules(found.outcome, row) == {row.id}
+    rule_example = example(row)
+    assert reporting_rules(rule_example.outcome, row) == {row.id}
 
 
 @every_rule
 def test_the_response_follows_the_level(row: RuleEntry):
-    found = example(row)
+    rule_example = example(row)
     if row.level == REPAIR:
-        assert found.outcome.allowed
-        assert row.id in found.outcome.mutations or row.id in dict(found.outcome.notices)
+        assert rule_example.outcome.allowed
+        assert row.id in rule_example.outcome.mutations or row.id in dict(rule_example.outcome.notices)
     elif row.level == "audit":
-        assert found.messages == []
-        assert found.outcome.allowed
+        assert rule_example.messages == []
+        assert rule_example.outcome.allowed
     else:
-        refused = row.level == "deny" and found.request.kind == "Pod"  # for a workload a denial is a warning
+        refused = row.level == "deny" and rule_example.request.kind == "Pod"  # for a workload a denial is a warning
         level = "warn" if row.level == "deny" and not refused else row.level
-        assert (level, row.id) in [(level, message.partition(":")[0]) for level, message in found.messages]
-        assert found.outcome.allowed != refused
+        assert (level, row.id) in [(level, message.partition(":")[0]) for level, message in rule_example.messages]
+        assert rule_example.outcome.allowed != refused
 
 
 @every_rule
 def test_an_example_is_short_and_realistic(row: RuleEntry):
-    found = example(row)
-    lines = found.manifest.splitlines()
+    rule_example = example(row)
+    lines = rule_example.manifest.splitlines()
     assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= MAX_WIDTH
-    assert found.request.object is not None
-    assert found.request.object["metadata"]["name"]
-    assert [view.containers for _, view in found.outcome.received] != []
-    for _, view in found.outcome.received:
+    assert rule_example.request.object is not None
+    assert rule_example.request.object["metadata"]["name"]
+    assert [view.containers for _, view in rule_example.outcome.received] != []
+    for _, view in rule_example.outcome.received:
         assert all(container.name and container.raw["image"] for container in view.containers)
 
 
 @every_rule
 def test_the_settings_of_an_example_are_needed(row: RuleEntry):
-    found = example(row)
-    if found.conditions:
-        alone = found.case.model_copy(
+    rule_example = example(row)
+    if rule_example.conditions:
+        alone = rule_example.case.model_copy(
             update=dict.fromkeys(("policy", "device_config", "fleet", "scheduler_conf", "queues", "quotas"))
         )
         outcome = example_suite().run(alone).reviewed.outcome
-        assert reporting_rules(outcome, row) != reporting_rules(found.outcome, row), "they change nothing; remove them"
+        assert reporting_rules(outcome, row) != reporting_rules(rule_example.outcome, row), (
+            "they change nothing; remove them"
+        )
 
 
 def test_every_example_belongs_to_a_rule():

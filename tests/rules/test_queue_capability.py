@@ -73,11 +73,13 @@ def test_a_gang_is_reported_if_no_choice_of_pods_starts_it(
         Collections(Queues([Queue("team-a", "Open", "", limits)])),
     ).snapshot()
     request = Request("u", "v1", "CREATE", "batch.volcano.sh", "Job", "", "team-a", "train", "alice", False, raw, None)
-    found = [violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"]
+    violations = [
+        violation for violation in validate(request, snapshot).violations if violation.rule == "queue-capability"
+    ]
     if any(task[name] > limit for task in job for name, limit in limits.items()):
-        assert {violation.path for violation in found} == {"spec.queue"}
-    elif found:
-        assert {violation.path for violation in found} == {"spec.minAvailable"}
+        assert {violation.path for violation in violations} == {"spec.queue"}
+    elif violations:
+        assert {violation.path for violation in violations} == {"spec.minAvailable"}
         assert not starts(job, minimum, limits)
     elif len(limits) == 1:
         assert starts(job, minimum, limits)

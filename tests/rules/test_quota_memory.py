@@ -33,15 +33,15 @@ def memory_by_choice(cards: list[int], wanted: list[tuple[int, int | None]], tak
     if not wanted:
         return [sum(memory for _, memory in taken)]
     (number, memory), *others = wanted
-    found = []
+    totals = []
     for chosen in combinations(range(len(cards)), number):
         after = list(taken)
         for card in chosen:
             slices, used = after[card]
             after[card] = (slices + 1, used + (cards[card] if memory is None else memory))
         if all(slices <= SPLIT and used <= card for (slices, used), card in zip(after, cards, strict=True)):
-            found += memory_by_choice(cards, others, tuple(after))
-    return found
+            totals += memory_by_choice(cards, others, tuple(after))
+    return totals
 
 
 @given(nodes, containers, offsets)

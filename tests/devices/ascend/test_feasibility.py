@@ -51,9 +51,9 @@ def pod(amounts, hami_core=False):
 def verdict(amounts, *nodes, hami_core=False, parts_refused=False, selector=None, config=CONFIG):
     known = [node for raw in nodes if (node := read_node(raw, config)) is not None]
     view = pod(amounts, hami_core)
-    found = npu_requests(DevicePod(view, config), config.ascend)
+    requests = npu_requests(DevicePod(view, config), config.ascend)
     fleet = build_fleet(known, config, Target()).ascend
-    return judge(found, selector, fleet, parts_refused=parts_refused)
+    return judge(requests, selector, fleet, parts_refused=parts_refused)
 
 
 # --- the scheduler's walk -------------------------------------------------------------------------------------------
@@ -126,11 +126,11 @@ def test_a_pod_fits_if_some_order_of_some_node_works(fleet, amounts, hami_core, 
         for i, (npus, offered) in enumerate(fleet)
     ]
     expected = any(some_order_works(npus, amounts, offered, hami_core, parts_refused) for npus, offered in fleet)
-    found = verdict(amounts, *built, hami_core=hami_core, parts_refused=parts_refused)
-    assert isinstance(found, Fits) is expected
-    assert isinstance(found, Fits | Never)
-    if isinstance(found, Never) and found.reason in (Reason.NPUS, Reason.MEMORY, Reason.NPUS_TOGETHER):
-        assert found.requested > found.most
+    result = verdict(amounts, *built, hami_core=hami_core, parts_refused=parts_refused)
+    assert isinstance(result, Fits) is expected
+    assert isinstance(result, Fits | Never)
+    if isinstance(result, Never) and result.reason in (Reason.NPUS, Reason.MEMORY, Reason.NPUS_TOGETHER):
+        assert result.requested > result.most
 
 
 # --- reasons, and unknown verdicts ----------------------------------------------------------------------------------
@@ -154,8 +154,8 @@ EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
     ],
 )
 def test_a_refusal_has_its_reason(amounts, node, reason, requested, most):
-    found = verdict(amounts, node)
-    assert (found.reason, found.requested, found.most) == (reason, requested, most)
+    result = verdict(amounts, node)
+    assert (result.reason, result.requested, result.most) == (reason, requested, most)
 
 
 def test_parts_of_several_npus_are_left_to_their_rule():
@@ -193,16 +193,16 @@ def test_a_selector_excludes_nodes():
     small, large = ascend_node("small", [(4, 10, 8)], labels=zone), ascend_node("large", [(4, 10, 8)] * 2)
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     assert verdict([(2, None, None)], small, large) == Fits()
-    found = verdict([(2, None, None)], small, large, selector=selector)
-    assert (found.reason, found.most, found.node) == (Reason.NPUS, 1, "small")
+    result = verdict([(2, None, None)], small, large, selector=selector)
+    assert (result.reason, result.most, result.node) == (Reason.NPUS, 1, "small")
 
 
 def test_memory_without_a_resource_is_not_a_reason():
     """A chip can have no memory resource; then a pod requests a whole NPU, whose memory is unknown."""
     section = {"commonWord": "Ascend910B3", "resourceName": CHIP, "memoryAllocatable": 10, "memoryCapacity": 12}
     config = parse_device_config({"vnpus": [section]}, "test")
-    found = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
-    assert (found.reason, found.resource) == (Reason.TOGETHER, CHIP)
+    result = verdict([(1, None, None)], ascend_node("n0", [(4, 9, 8)]), config=config)
+    assert (result.reason, result.resource) == (Reason.TOGETHER, CHIP)
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ CONFIG = parse_device_config(
 def requested(*limits, **others):
     kinds = {"containers": limits, **others}
     spec = {kind: [{"resources": {"limits": each}} for each in group] for kind, group in kinds.items()}
-    found = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
+    requests = npu_requests(DevicePod(PodView({"spec": spec}), CONFIG), CONFIG.ascend)
     return [
         (request.container.index, request.chip.word, request.number, request.memory, request.cores, request.usable)
-        for request in found
+        for request in requests
     ]
 
 
@@ -58,6 +58,8 @@ def test_only_regular_containers_are_served_in_their_order():
     ]
 
 
-@pytest.mark.parametrize("text, found", [("hami-core", True), ("Hami-Core", False), (" hami-core", False), ("", False)])
-def test_the_mode_is_compared_exactly(text, found):
-    assert is_hami_core(PodView({"metadata": {"annotations": {names.VNPU_MODE: text}}})) is found
+@pytest.mark.parametrize(
+    "text, expected", [("hami-core", True), ("Hami-Core", False), (" hami-core", False), ("", False)]
+)
+def test_the_mode_is_compared_exactly(text, expected):
+    assert is_hami_core(PodView({"metadata": {"annotations": {names.VNPU_MODE: text}}})) is expected

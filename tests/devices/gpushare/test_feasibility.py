@@ -105,11 +105,11 @@ def test_a_pod_fits_if_some_node_has_the_cards(fleet, containers, init):
         for i, (number, total, text, offered) in enumerate(fleet)
     ]
     nothing = not any(served(containers, init, which) for which in (0, 1))
-    found = verdict(pod(containers, init), *built)
-    assert isinstance(found, Fits) is (nothing or any(takes(node, containers, init) for node in fleet))
-    assert isinstance(found, Fits | Never)
-    if isinstance(found, Never) and found.reason in (Reason.CARDS, Reason.MEMORY):
-        assert found.requested > found.most
+    result = verdict(pod(containers, init), *built)
+    assert isinstance(result, Fits) is (nothing or any(takes(node, containers, init) for node in fleet))
+    assert isinstance(result, Fits | Never)
+    if isinstance(result, Never) and result.reason in (Reason.CARDS, Reason.MEMORY):
+        assert result.requested > result.most
 
 
 # --- reasons, and unknown verdicts ----------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ NODE = gpushare_node("n0", 4, 64000, "1")
     ],
 )
 def test_a_refusal_has_its_reason(containers, node, reason, limit):
-    found = verdict(pod(containers), node)
-    assert (found.reason, (found.resource, found.requested, found.most)) == (reason, limit)
+    result = verdict(pod(containers), node)
+    assert (result.reason, (result.resource, result.requested, result.most)) == (reason, limit)
 
 
 @pytest.mark.parametrize("container", [("x", None), (1, "8Gi"), ("-1", None), (None, "1.5")])
@@ -155,5 +155,5 @@ def test_a_selector_excludes_nodes():
     small, large = gpushare_node("small", 2, 32000, labels={"zone": "a"}), gpushare_node("large", 4, 64000)
     selector = NodeSelector((Requirement("zone", Operator.IN, ("a",)),))
     assert verdict(pod([(4, None)]), small, large) == Fits()
-    found = verdict(pod([(4, None)]), small, large, selector=selector)
-    assert (found.reason, found.most, found.node) == (Reason.CARDS, 2, "small")
+    result = verdict(pod([(4, None)]), small, large, selector=selector)
+    assert (result.reason, result.most, result.node) == (Reason.CARDS, 2, "small")

@@ -20,8 +20,10 @@ def fleet(*items):
 
 
 def shapes(*items):
-    found = fleet(*items).gpushare.shapes
-    return [(shape.names, shape.cards, shape.memory, shape.offered_number, shape.offered_memory) for shape in found]
+    fleet_shapes = fleet(*items).gpushare.shapes
+    return [
+        (shape.names, shape.cards, shape.memory, shape.offered_number, shape.offered_memory) for shape in fleet_shapes
+    ]
 
 
 def test_all_cards_of_a_node_are_equal():
@@ -69,8 +71,8 @@ def test_capacity_gives_the_cards_and_allocatable_the_offered_amounts():
 
 def test_a_node_with_a_huge_capacity_is_read_quickly():
     unhealthy = ",".join(map(str, range(0, 2**31, 2**21)))
-    found = within(0.5, lambda: shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)))
-    assert found == [(("n0",), 2**31 - 1 - 1024, 512, 2**31 - 1, 2**40)]
+    result = within(0.5, lambda: shapes(gpushare_node("n0", 2**31 - 1, 2**40, unhealthy)))
+    assert result == [(("n0",), 2**31 - 1 - 1024, 512, 2**31 - 1, 2**40)]
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ def verdict(device_pod, *nodes, selector=None):
     ],
 )
 def test_the_first_container_is_served(cores, index, value):
-    found = served(pod(*cores))
-    assert (found.container.index, found.value) == (index, value)
+    request = served(pod(*cores))
+    assert (request.container.index, request.value) == (index, value)
 
 
 def test_other_containers_are_not_served():
@@ -113,8 +113,8 @@ SMALL, LARGE = mindcluster_node("small", 8, "Ascend310P-8"), mindcluster_node("l
     ],
 )
 def test_an_empty_node_takes_a_pod_or_refuses_it(cores, nodes, expected):
-    found = verdict(pod(*cores), *nodes)
-    result = found if found == Fits() else (found.reason, found.requested, found.most, found.node)
+    outcome = verdict(pod(*cores), *nodes)
+    result = outcome if outcome == Fits() else (outcome.reason, outcome.requested, outcome.most, outcome.node)
     assert result == expected
 
 
@@ -128,8 +128,8 @@ def test_a_selector_excludes_nodes():
     labelled = mindcluster_node("small", 8, labels={"zone": "a"})
     assert verdict(pod("16"), labelled, mindcluster_node("large", 32)) == Fits()
     for cores in ("16", "9"):  # for 9 there is no template anywhere
-        found = verdict(pod(cores), labelled, mindcluster_node("large", 32), selector=selector)
-        assert (found.reason, found.most, found.node) == (Reason.TOTALS, 8, "small")
+        outcome = verdict(pod(cores), labelled, mindcluster_node("large", 32), selector=selector)
+        assert (outcome.reason, outcome.most, outcome.node) == (Reason.TOTALS, 8, "small")
 
 
 @given(
@@ -140,9 +140,9 @@ def test_a_pod_fits_if_some_node_has_the_template_and_the_cores(nodes, cores):
     first = next((each for each in cores if each), 0)
     able = [total for total, chip in nodes if has_template(first, chip)] or [total for total, _ in nodes]
     built = [mindcluster_node(f"n{i}", total, f"Ascend310P-{chip}") for i, (total, chip) in enumerate(nodes)]
-    found = verdict(pod(*map(str, cores)), *built)
-    assert isinstance(found, Fits) is any(sum(cores) <= total for total in able)
-    assert isinstance(found, Fits | Never)
+    outcome = verdict(pod(*map(str, cores)), *built)
+    assert isinstance(outcome, Fits) is any(sum(cores) <= total for total in able)
+    assert isinstance(outcome, Fits | Never)
 
 
 @pytest.mark.parametrize("other", [mindcluster_node("n1", 16), mindcluster_node("n1", 8, "Ascend310P-10")])

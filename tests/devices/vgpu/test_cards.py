@@ -20,15 +20,15 @@ def entry(mode="hami-core", kind="NVIDIA-T4", split="10", memory="15360", uuid="
 
 
 def test_each_entry_is_a_card():
-    found = decode(entry(uuid="GPU-a") + entry(uuid="GPU-b", kind="NVIDIA-V100", memory="16160", split="5"))
-    assert found.mode == "hami-core"
-    assert found.uuids == ("GPU-a", "GPU-b")
-    assert [(card.type, card.memory, card.split) for card in found.cards] == [
+    decoded = decode(entry(uuid="GPU-a") + entry(uuid="GPU-b", kind="NVIDIA-V100", memory="16160", split="5"))
+    assert decoded.mode == "hami-core"
+    assert decoded.uuids == ("GPU-a", "GPU-b")
+    assert [(card.type, card.memory, card.split) for card in decoded.cards] == [
         ("NVIDIA-T4", 15360, 10),
         ("NVIDIA-V100", 16160, 5),
     ]
-    assert [card.geometries for card in found.cards] == [None, None]
-    assert [card.capacity for card in found.cards] == [15360, 16160]
+    assert [card.geometries for card in decoded.cards] == [None, None]
+    assert [card.capacity for card in decoded.cards] == [15360, 16160]
 
 
 def test_equal_cards_are_one_object():
@@ -97,16 +97,16 @@ def test_health_is_not_read(health):
     ],
 )
 def test_the_last_card_decides_the_mode(modes, mode):
-    found = decode("".join(entry(mode=each, kind=A100) for each in modes))
-    assert found.mode == mode
-    assert all((card.geometries is None) == (mode == "hami-core") for card in found.cards)
+    decoded = decode("".join(entry(mode=each, kind=A100) for each in modes))
+    assert decoded.mode == mode
+    assert all((card.geometries is None) == (mode == "hami-core") for card in decoded.cards)
 
 
 @pytest.mark.parametrize("kind", ["NVIDIA-NVIDIA A30", "NVIDIA-NVIDIA a100-SXM4-80GB", ""])
 def test_an_unknown_mig_model_falls_back_to_hami_core(kind):
-    found = decode(entry(mode="mig", kind=kind, memory="81920"))
-    assert found.mode == "hami-core"
-    assert found.cards[0].booked(81920) == 81920
+    decoded = decode(entry(mode="mig", kind=kind, memory="81920"))
+    assert decoded.mode == "hami-core"
+    assert decoded.cards[0].booked(81920) == 81920
 
 
 def test_the_first_model_that_is_a_substring_gives_the_geometries():

@@ -27,12 +27,12 @@ OFFERED = dict.fromkeys(GATE_NAMES, 100)
 USE_UUID, NOUSE_UUID = names.USE_GPUUUID, names.NOUSE_GPUUUID
 
 
-def read(found, target=MASTER):
-    return read_constraints(PodView({"metadata": {"annotations": found}}), target)
+def read(pod_annotations, target=MASTER):
+    return read_constraints(PodView({"metadata": {"annotations": pod_annotations}}), target)
 
 
 @pytest.mark.parametrize(
-    "found, card_type, accepted",
+    "pod_annotations, card_type, accepted",
     [
         # an empty element matches every card, and nothing is trimmed
         ({USE: "A100,"}, "NVIDIA-T4", True),
@@ -46,30 +46,30 @@ def read(found, target=MASTER):
         ({}, "AMD-MI300", False),
     ],
 )
-def test_a_type_is_accepted_as_the_scheduler_accepts_it(found, card_type, accepted):
-    assert read(found).accepts_type(card_type) is accepted
+def test_a_type_is_accepted_as_the_scheduler_accepts_it(pod_annotations, card_type, accepted):
+    assert read(pod_annotations).accepts_type(card_type) is accepted
 
 
 @pytest.mark.parametrize(
-    "found, uuid, accepted",
+    "pod_annotations, uuid, accepted",
     [
         ({NOUSE_UUID: "GPU-0"}, "GPU-1", True),
         ({USE_UUID: "gpu-1"}, "GPU-1", False),
         ({}, "", True),
     ],
 )
-def test_a_uuid_is_accepted_as_the_scheduler_accepts_it(found, uuid, accepted):
+def test_a_uuid_is_accepted_as_the_scheduler_accepts_it(pod_annotations, uuid, accepted):
     registered = {names.NODE_VGPU_REGISTER: f"{uuid},1,100,NVIDIA-T4,true,hami-core:"}
     node = Node("a", annotations=registered, allocatable=OFFERED)
     fleet = build_fleet([node], parse_device_config({}, "empty"), MASTER).vgpu
-    assert any(candidate.cards for candidate in eligible(read(found), fleet).candidates) is accepted
+    assert any(candidate.cards for candidate in eligible(read(pod_annotations), fleet).candidates) is accepted
 
 
 def test_older_schedulers_do_not_read_uuids():
-    found = {USE_UUID: "GPU-0", NOUSE_UUID: "GPU-1"}
-    assert read(found).names_uuids
-    assert not read(found, OLDER).names_uuids
-    assert read(found, OLDER).refused_uuids == frozenset()
+    pod_annotations = {USE_UUID: "GPU-0", NOUSE_UUID: "GPU-1"}
+    assert read(pod_annotations).names_uuids
+    assert not read(pod_annotations, OLDER).names_uuids
+    assert read(pod_annotations, OLDER).refused_uuids == frozenset()
 
 
 @pytest.mark.parametrize("mode", ["hami-core", "mig", "mps", "", "MIG", " mig"])
@@ -78,10 +78,10 @@ def test_the_mode_is_kept_unchanged(mode):
 
 
 @pytest.mark.parametrize(
-    "found", [None, {}, {"other": "x"}, {"nvidia.com/use-gpuuuid": "GPU-0", "nvidia.com/vgpu-mode": "mig"}]
+    "pod_annotations", [None, {}, {"other": "x"}, {"nvidia.com/use-gpuuuid": "GPU-0", "nvidia.com/vgpu-mode": "mig"}]
 )
-def test_other_annotations_are_no_constraints(found):
-    assert read(found) == UNCONSTRAINED == Constraints()
+def test_other_annotations_are_no_constraints(pod_annotations):
+    assert read(pod_annotations) == UNCONSTRAINED == Constraints()
 
 
 def test_an_annotation_that_is_not_a_string_is_refused():
@@ -102,7 +102,7 @@ def test_clean_words_have_no_spaces_and_no_empty_words(text, words):
 
 
 @given(annotations, st.text(max_size=8))
-def test_any_annotations_are_read(found, card_type):
-    constraints = read(found)
+def test_any_annotations_are_read(pod_annotations, card_type):
+    constraints = read(pod_annotations)
     assert constraints.accepts_type(card_type) <= ("NVIDIA" in card_type)
-    assert constraints == read(dict(reversed(found.items())))
+    assert constraints == read(dict(reversed(pod_annotations.items())))

@@ -33,14 +33,14 @@ def fleet(*items, target=MASTER, declared=()):
     return build_fleet(nodes, CONFIG, target, {"vgpu": tuple(declared)}).vgpu
 
 
-def slice_request_of(*limits, found=None, target=MASTER):
+def slice_request_of(*limits, annotations=None, target=MASTER):
     containers = [{"name": f"c{i}", "resources": {"limits": each}} for i, each in enumerate(limits)]
-    view = PodView({"metadata": {"annotations": found or {}}, "spec": {"containers": containers}})
+    view = PodView({"metadata": {"annotations": annotations or {}}, "spec": {"containers": containers}})
     return slice_request(DevicePod(view, CONFIG).vgpu, read_constraints(view, target), target)
 
 
-def verdict(built, *limits, found=None, target=MASTER):
-    return judge(slice_request_of(*limits, found=found, target=target), built)
+def verdict(built, *limits, annotations=None, target=MASTER):
+    return judge(slice_request_of(*limits, annotations=annotations, target=target), built)
 
 
 SMALL = node_json("small", register([T4, T4], prefix="S", split=2))
@@ -49,7 +49,7 @@ BOTH = fleet(SMALL, LARGE)
 
 
 @pytest.mark.parametrize(
-    "limits, found, reason",
+    "limits, annotations, reason",
     [
         ([{NUMBER: 5}], None, Reason.CARDS),
         ([{NUMBER: 3}], {names.USE_GPUTYPE: "T4"}, Reason.NO_CARD),
@@ -68,12 +68,12 @@ BOTH = fleet(SMALL, LARGE)
         ([{NUMBER: 1, MEMORY: 1}] * 101, None, Reason.SPLIT),
     ],
 )
-def test_a_refusal_has_its_reason(limits, found, reason):
-    assert verdict(BOTH, *limits, found=found) == Never(reason)
+def test_a_refusal_has_its_reason(limits, annotations, reason):
+    assert verdict(BOTH, *limits, annotations=annotations) == Never(reason)
 
 
 @pytest.mark.parametrize(
-    "limits, found",
+    "limits, annotations",
     [
         ([{NUMBER: 4}], None),
         ([{MEMORY: 81920}], None),  # memory alone requests one
@@ -85,8 +85,8 @@ def test_a_refusal_has_its_reason(limits, found, reason):
         ([{"cpu": 1}], None),
     ],
 )
-def test_a_possible_pod_fits(limits, found):
-    assert verdict(BOTH, *limits, found=found) == Fits()
+def test_a_possible_pod_fits(limits, annotations):
+    assert verdict(BOTH, *limits, annotations=annotations) == Fits()
 
 
 def test_a_pod_that_fits_in_another_order_fits_tightly():
@@ -98,7 +98,7 @@ def test_a_pod_that_fits_in_another_order_fits_tightly():
 
 # Volcano's TestGPUUUIDConstraints: two cards of 16384, split 4, a request of 4096.
 @pytest.mark.parametrize(
-    "found, number, expected",
+    "annotations, number, expected",
     [
         ({names.USE_GPUUUID: "GPU-0"}, 1, Fits()),
         ({names.USE_GPUUUID: "GPU-0"}, 2, Never(Reason.NO_CARD)),
@@ -114,29 +114,29 @@ def test_a_pod_that_fits_in_another_order_fits_tightly():
         ({names.USE_GPUUUID: "GPU-0", names.VGPU_MODE: "hami-core"}, 1, Fits()),
     ],
 )
-def test_uuids_limit_the_cards(found, number, expected):
+def test_uuids_limit_the_cards(annotations, number, expected):
     built = fleet(node_json("n", register([("NVIDIA-A", 16384)] * 2, split=4)))
-    assert verdict(built, {NUMBER: number, MEMORY: 4096}, found=found) == expected
+    assert verdict(built, {NUMBER: number, MEMORY: 4096}, annotations=annotations) == expected
 
 
 def test_older_schedulers_do_not_read_uuids():
     built = fleet(SMALL, target=OLDER)
-    assert verdict(built, {NUMBER: 2}, found={names.USE_GPUUUID: "S-0"}, target=OLDER) == Fits()
+    assert verdict(built, {NUMBER: 2}, annotations={names.USE_GPUUUID: "S-0"}, target=OLDER) == Fits()
 
 
 def test_a_card_refused_on_one_node_is_available_on_others():
     built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(3)])
     refused = {names.NOUSE_GPUUUID: "N0-0,N1-0"}
-    assert verdict(built, {NUMBER: 1}, found=refused) == Fits()
+    assert verdict(built, {NUMBER: 1}, annotations=refused) == Fits()
     refused = {names.NOUSE_GPUUUID: "N0-0,N1-0,N2-0"}
-    assert verdict(built, {NUMBER: 1}, found=refused) == Never(Reason.NO_CARD)
+    assert verdict(built, {NUMBER: 1}, annotations=refused) == Never(Reason.NO_CARD)
 
 
 def test_cards_on_too_many_nodes_are_unknown():
     nodes = UUID_NODE_LIMIT + 1
     built = fleet(*[node_json(f"n{i}", register([T4], prefix=f"N{i}")) for i in range(nodes)])
     named = {names.USE_GPUUUID: ",".join(f"N{i}-0" for i in range(nodes))}
-    assert isinstance(verdict(built, {NUMBER: 2}, found=named), Unknown)
+    assert isinstance(verdict(built, {NUMBER: 2}, annotations=named), Unknown)
 
 
 def test_the_totals_of_a_node_limit_the_sum_of_requests():
@@ -191,7 +191,7 @@ def test_an_empty_fleet_has_no_card():
 
 
 @pytest.mark.parametrize(
-    "found, types, capacity",
+    "annotations, types, capacity",
     [
         ({}, {T4[0], A100[0]}, 81920),
         ({names.USE_GPUTYPE: "T4"}, {T4[0]}, 15360),
@@ -201,8 +201,8 @@ def test_an_empty_fleet_has_no_card():
         ({names.USE_GPUTYPE: "x"}, set(), None),
     ],
 )
-def test_constraints_select_the_eligible_cards(found, types, capacity):
-    constraints = read_constraints(PodView({"metadata": {"annotations": found}}), MASTER)
+def test_constraints_select_the_eligible_cards(annotations, types, capacity):
+    constraints = read_constraints(PodView({"metadata": {"annotations": annotations}}), MASTER)
     result = eligible(constraints, BOTH)
     assert {card.type for card in result.cards} == types
     assert result.capacity == capacity
@@ -226,5 +226,5 @@ def test_the_cache_of_constraints_is_bounded():
 def test_an_unknown_card_can_be_on_a_declared_node():
     later = declared_shape("later", "hami-core", 1, [Card("NVIDIA-T4", 15360, 4)])
     wanted = {names.USE_GPUUUID: "GPU-to-come"}
-    assert isinstance(verdict(fleet(SMALL, declared=[later]), {NUMBER: 1}, found=wanted), Unknown)
-    assert verdict(fleet(SMALL), {NUMBER: 1}, found=wanted) == Never(Reason.NO_CARD)
+    assert isinstance(verdict(fleet(SMALL, declared=[later]), {NUMBER: 1}, annotations=wanted), Unknown)
+    assert verdict(fleet(SMALL), {NUMBER: 1}, annotations=wanted) == Never(Reason.NO_CARD)

@@ -23,8 +23,8 @@ T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
 
 
 def fleet(items, target=GATED, config=CONFIG):
-    found = [node for item in items if (node := read_node(item, config)) is not None]
-    return build_fleet(found, config, target)
+    nodes = [node for item in items if (node := read_node(item, config)) is not None]
+    return build_fleet(nodes, config, target)
 
 
 def recorded(name):
@@ -151,7 +151,7 @@ def test_only_the_needed_resources_are_kept():
 def test_slots_are_kept_if_the_scheduler_reads_uuids():
     items = [node_json("a", register([T4, T4], prefix="A")), node_json("b", register([A100], prefix="B"))]
     slots = fleet(items, MASTER).vgpu.slots
-    assert {uuid: [(s.shape, s.node, s.position) for s in found] for uuid, found in slots.items()} == {
+    assert {uuid: [(s.shape, s.node, s.position) for s in uuid_slots] for uuid, uuid_slots in slots.items()} == {
         "A-0": [(0, 0, 0)],
         "A-1": [(0, 0, 1)],
         "B-0": [(1, 1, 0)],

@@ -140,14 +140,14 @@ def gangs(draw, cards, roles=2, containers=1):
     kinds = draw(
         st.lists(st.tuples(st.lists(cards, min_size=1, max_size=3), st.integers(1, 2)), min_size=1, max_size=2)
     )
-    found = []
+    gang_roles = []
     for _ in range(draw(st.integers(1, roles))):
         needs = draw(st.lists(amounts, min_size=1, max_size=containers))
         needed = draw(st.integers(0, 3))
-        found.append(role(needs, needed, max(needed, 1) + draw(st.integers(0, 1))))
-    least = sum(one.needed for one in found)
-    most = sum(one.replicas for one in found)
-    return kinds, found, draw(st.integers(max(least, 1), max(most, 1)))
+        gang_roles.append(role(needs, needed, max(needed, 1) + draw(st.integers(0, 1))))
+    least = sum(one.needed for one in gang_roles)
+    most = sum(one.replicas for one in gang_roles)
+    return kinds, gang_roles, draw(st.integers(max(least, 1), max(most, 1)))
 
 
 small_cards = st.sampled_from([Card("NVIDIA-A", 16, 2), Card("NVIDIA-B", 8, 3), Card("NVIDIA-C", 5, 2)])
@@ -176,9 +176,9 @@ def tight_gangs(draw):
     cards = draw(st.lists(small_cards, min_size=2, max_size=4))
     few = st.builds(Need, st.integers(1, 2), st.sampled_from([None, 4, 5, 8]), st.sampled_from([0, 50, 100]))
     policies = (draw(st.sampled_from(POLICIES)),)
-    found = [role([draw(few)], needed := draw(st.integers(1, 2)), needed, policies=policies) for _ in range(2)]
-    replicas = sum(one.replicas for one in found)
-    return [(cards, draw(st.integers(1, 2)))], found, draw(st.sampled_from([replicas, replicas, replicas - 1]))
+    gang_roles = [role([draw(few)], needed := draw(st.integers(1, 2)), needed, policies=policies) for _ in range(2)]
+    replicas = sum(one.replicas for one in gang_roles)
+    return [(cards, draw(st.integers(1, 2)))], gang_roles, draw(st.sampled_from([replicas, replicas, replicas - 1]))
 
 
 @examples(300)
@@ -216,8 +216,8 @@ def test_the_third_pod_of_a_role_comes_after_the_second_of_the_other():
 
 
 def test_the_refusal_of_a_gang_lists_how_many_pods_each_node_holds():
-    found = verdict_of([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2), ([T4] * 4, 1)])
-    assert found == NeverStarts(0, 2, (("node-0-0", 1), ("node-0-1", 1)))
+    verdict = verdict_of([role([Need(8, None, 0)], 4)], 4, [([T4] * 8, 2), ([T4] * 4, 1)])
+    assert verdict == NeverStarts(0, 2, (("node-0-0", 1), ("node-0-1", 1)))
 
 
 def test_spread_gives_each_pod_cards_of_its_own():
@@ -234,8 +234,8 @@ def test_without_budget_a_gang_starts():
 def test_a_gang_of_several_roles_uses_little_of_the_budget(nodes):
     budget = SearchBudget(WORK_LIMIT)
     roles = (role([Need(4, 8, 0)], 3), role([Need(1, 4, 30)], 10), role([Need(2, None, 100)], 2))
-    found = judge_gang(GangRequest(roles, 15, by_index=True), fleet_of(*[([T4] * 8, nodes)] * 20), budget)
-    assert (found, WORK_LIMIT - budget.left < WORK_LIMIT / 5) == (Starts(), True)
+    verdict = judge_gang(GangRequest(roles, 15, by_index=True), fleet_of(*[([T4] * 8, nodes)] * 20), budget)
+    assert (verdict, WORK_LIMIT - budget.left < WORK_LIMIT / 5) == (Starts(), True)
 
 
 def test_a_large_fleet_uses_little_of_the_budget():

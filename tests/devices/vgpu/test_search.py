@@ -24,14 +24,14 @@ few_needs = st.lists(needs, min_size=1, max_size=4)
 
 def possible_sets(card, wanted):
     """Every set of containers that one card can hold together, as indexes."""
-    found = []
+    sets = []
     for chosen in product((False, True), repeat=len(wanted)):
         use = (0, 0, 0)
         for need, taken in zip(wanted, chosen, strict=True):
             use = after(card, use, need) if taken and use is not None else use
         if use is not None:
-            found.append({index for index, taken in enumerate(chosen) if taken})
-    return found
+            sets.append({index for index, taken in enumerate(chosen) if taken})
+    return sets
 
 
 @thorough

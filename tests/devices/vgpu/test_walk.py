@@ -28,10 +28,10 @@ def test_a_card_has_a_refusal_exactly_if_it_does_not_take_the_slice(card, used, 
     order=st.sampled_from([*ORDERS.values()]),
 )
 def test_the_walk_ends_as_that_of_the_scheduler(owned, wanted, order):
-    found = walk(owned, wanted, order, [None] * len(owned))
-    assert (None if isinstance(found, Stuck) else found) == greedy(owned, wanted, order, [EMPTY] * len(owned))
-    if not isinstance(found, Stuck):
-        assert [len(set(taken)) for taken in found] == [need.number for need in wanted]
+    placement = walk(owned, wanted, order, [None] * len(owned))
+    assert (None if isinstance(placement, Stuck) else placement) == greedy(owned, wanted, order, [EMPTY] * len(owned))
+    if not isinstance(placement, Stuck):
+        assert [len(set(taken)) for taken in placement] == [need.number for need in wanted]
 
 
 @given(
@@ -43,10 +43,10 @@ def test_excluded_cards_are_skipped(owned, excluded, wanted):
     reasons = [Reason.TYPE if at in excluded else None for at in range(len(owned))]
     left = [card for at, card in enumerate(owned) if at not in excluded]
     without = greedy(left, wanted, ORDERS["default"], [EMPTY] * len(left))
-    found = walk(owned, wanted, ORDERS["default"], reasons)
-    assert isinstance(found, Stuck) == (without is None)
-    if not isinstance(found, Stuck):
-        assert found == greedy(owned, wanted, ORDERS["default"], [EMPTY] * len(owned), frozenset(excluded))
+    placement = walk(owned, wanted, ORDERS["default"], reasons)
+    assert isinstance(placement, Stuck) == (without is None)
+    if not isinstance(placement, Stuck):
+        assert placement == greedy(owned, wanted, ORDERS["default"], [EMPTY] * len(owned), frozenset(excluded))
 
 
 def test_each_check_can_refuse():
