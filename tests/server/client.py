@@ -1,4 +1,4 @@
-"""An HTTP client over TLS on raw sockets: it can say what no library would."""
+"""An HTTP client over TLS on raw sockets: unlike a library, it can send malformed requests."""
 
 import json
 import socket
@@ -18,8 +18,8 @@ class Response:
 
     Attributes:
         status: the code.
-        headers: lower-case names; the last of a name wins.
-        body: as long as Content-Length says, or until the connection was closed.
+        headers: lower-case names; of several with one name, the last.
+        body: Content-Length bytes, or all until the connection was closed.
     """
 
     status: int
@@ -31,10 +31,10 @@ class Response:
 
 
 def context(ca: Path) -> ssl.SSLContext:
-    """What an API server does: verify against one CA, with the name."""
-    made = ssl.create_default_context(cafile=str(ca))
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    return made
+    """Verify the certificate and its name with one CA, as an API server does."""
+    tls = ssl.create_default_context(cafile=str(ca))
+    tls.minimum_version = ssl.TLSVersion.TLSv1_2
+    return tls
 
 
 class Connection:
@@ -60,10 +60,10 @@ class Connection:
 
     @property
     def certificate(self) -> bytes:
-        """What the server showed, DER."""
-        shown = self.socket.getpeercert(binary_form=True)
-        assert shown is not None
-        return shown
+        """The certificate of the server, DER."""
+        certificate = self.socket.getpeercert(binary_form=True)
+        assert certificate is not None
+        return certificate
 
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
@@ -72,7 +72,7 @@ class Connection:
         """Read one response.
 
         Raises:
-            ConnectionError: the connection ended before it was whole.
+            ConnectionError: the connection ended before the end of the response.
         """
         while b"\r\n\r\n" not in self._read:
             self._more()
@@ -97,7 +97,7 @@ class Connection:
         return self.request("POST", path, body, JSON)
 
     def ended(self) -> bool:
-        """Whether the server closes the connection, saying nothing more, before the timeout."""
+        """Whether the server closes the connection before the timeout, without sending more."""
         try:
             return self._read == b"" and self.socket.recv(1) == b""
         except ConnectionError:
@@ -113,7 +113,7 @@ class Connection:
 
 
 def spell(method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> bytes:
-    """A request with the headers that it needs, but for those given as they are."""
+    """The bytes of a request; `headers` override the default ones."""
     fields = {"Host": "localhost"} | ({"Content-Length": str(len(body))} if body else {}) | (headers or {})
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body

@@ -1,4 +1,4 @@
-"""Certificates for clients, as an API server would present them."""
+"""Client certificates like those of an API server."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,12 +17,12 @@ CLIENT = (ExtendedKeyUsageOID.CLIENT_AUTH,)
 def client_pair(
     ca: Pair, *, days: float = 1, usages: Sequence[x509.ObjectIdentifier] = CLIENT, is_ca: bool = False
 ) -> Pair:
-    """A certificate of a CA that is valid for so many days from now; negative: it has expired."""
+    """A certificate of a CA that expires in `days` days; with a negative number it has expired."""
     signer = serialization.load_pem_private_key(ca.key, None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
     name = "an intermediate CA" if is_ca else "the API server"
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
         .issuer_name(x509.load_pem_x509_certificate(ca.certificate).subject)
@@ -33,10 +33,10 @@ def client_pair(
         .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
     )
     if usages:
-        made = made.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     encoding = serialization.Encoding.PEM
-    spelled = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Pair(made.sign(signer, hashes.SHA256()).public_bytes(encoding), spelled)
+    private_key = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return Pair(builder.sign(signer, hashes.SHA256()).public_bytes(encoding), private_key)
 
 
 def write_pair(pair: Pair, directory: Path) -> tuple[Path, Path]:

@@ -1,6 +1,6 @@
-"""Runs inside a server under test: switches garbage collection off, and counts objects when a signal asks for it.
+"""Runs inside a server under test: disables garbage collection, and counts objects on a signal.
 
-What reference counting alone does not free stays, and is counted.
+Objects that reference counting alone does not free stay, and are counted.
 """
 
 import gc
@@ -11,12 +11,12 @@ from collections import Counter
 from pathlib import Path
 
 SIGNAL = signal.SIGUSR2
-FILE = "COUNTED_OBJECTS"  # the variable of the environment that names the file for the counts
+FILE = "COUNTED_OBJECTS"  # the environment variable with the path of the file for the counts
 CONSTANTS = {"gunicorn.settle_memory": "importlib.import_module('tests.server.counting').start"}
 
 
 def start() -> None:
-    """Takes the place of `settle_memory`."""
+    """Replaces `settle_memory`."""
     gc.collect()
     gc.disable()
     signal.signal(SIGNAL, _write)

@@ -7,9 +7,9 @@ from typing import Any
 from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
-from tests.server.reviews import answer, asking, review
+from tests.server.reviews import answer, pod_spec_of, review
 
-# As in production, but for the patience.
+# As in production, with shorter delays.
 QUICK = {
     "settings.watcher.POLL_SECONDS": 0.05,
     "settings.watcher.PAUSE_SECONDS": 0.1,
@@ -23,7 +23,7 @@ OWN = "vgpu-webhook"
 
 
 def gpu_node(name: str, cards: int, number: str = "volcano.sh/vgpu-number") -> dict[str, Any]:
-    """A node with so many cards."""
+    """A node with this number of cards."""
     register = "".join(f"GPU-{name}-{card},10,16384,NVIDIA-Tesla T4,true,hami-core:" for card in range(cards))
     offered = {number: 10 * cards, "volcano.sh/vgpu-number": 10 * cards}
     offered |= {"volcano.sh/vgpu-memory": 16384 * cards, "volcano.sh/vgpu-cores": 100 * cards}
@@ -44,8 +44,8 @@ def put_device_config(api: ApiServer, text: str, namespace: str = "kube-system")
 
 
 def lists(api: ApiServer) -> int:
-    """How often the nodes were listed."""
-    return len([seen for seen in api.requests_for(NODES, watch=False) if "continue" not in seen.query])
+    """How many times the nodes were listed."""
+    return len([request for request in api.requests_for(NODES, watch=False) if "continue" not in request.query])
 
 
 class Live:
@@ -58,8 +58,8 @@ class Live:
         self.program: Program = start(*cluster, *options, constants=constants)
 
     def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
-        """The rules that refuse a pod with so many cards."""
-        spec = asking({number: str(cards)}) | {"schedulerName": "volcano"}
+        """The rules that refuse a pod with this number of cards."""
+        spec = pod_spec_of({number: str(cards)}) | {"schedulerName": "volcano"}
         verdict = answer(self.program.post("/validate", review(spec=spec)))
         causes = verdict.get("status", {}).get("details", {}).get("causes", [])
         return [cause["reason"] for cause in causes]

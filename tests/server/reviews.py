@@ -1,4 +1,4 @@
-"""Reviews to send: the recorded ones, and small ones made here."""
+"""Reviews to send: the recorded ones, and small ones."""
 
 import base64
 import json
@@ -13,10 +13,10 @@ VGPU = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
 
 
 def review(uid: str = "u-1", version: str = "v1", spec: dict[str, Any] | None = None, **request: Any) -> dict[str, Any]:
-    """A review of a pod that asks for one slice."""
+    """A review of a pod that requests one slice."""
     pod_spec = {"containers": [{"name": "main", "resources": {"limits": VGPU, "requests": VGPU}}]} | (spec or {})
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": pod_spec}
-    asked = {
+    defaults = {
         "uid": uid,
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "operation": "CREATE",
@@ -25,19 +25,19 @@ def review(uid: str = "u-1", version: str = "v1", spec: dict[str, Any] | None = 
         "userInfo": {"username": "alice"},
         "object": pod,
     }
-    return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": asked | request}
+    return {"apiVersion": f"admission.k8s.io/{version}", "kind": "AdmissionReview", "request": defaults | request}
 
 
-def asking(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
+def pod_spec_of(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
     """The spec of a pod with one container."""
     return {"containers": [{"name": "main", "resources": {"limits": amounts, "requests": amounts}, **container}]}
 
 
-DENIED = asking({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "101"})
+DENIED = pod_spec_of({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "101"})
 
 
 def answer(response: Response) -> dict[str, Any]:
-    """The answer of a review that got one."""
+    """The `response` of a review; fails unless the server reviewed the request."""
     assert response.status == 200, response.body
     assert response.headers["content-type"] == "application/json"
     document = response.json()
@@ -54,7 +54,7 @@ def patch(verdict: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def refusal(response: Response, status: int) -> str:
-    """The message of a v1 Status; the request got no verdict."""
+    """The message of a v1 Status; fails if the response has a verdict."""
     assert response.status == status, (response.status, response.body)
     document = response.json()
     assert (document["kind"], document["apiVersion"], document["status"]) == ("Status", "v1", "Failure")

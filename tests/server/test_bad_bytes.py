@@ -1,4 +1,4 @@
-"""Bodies that cannot be judged: HTTP 4xx with a v1 Status, never a verdict, and the server goes on."""
+"""A malformed body gets HTTP 4xx with a v1 Status and no verdict, and the server still serves."""
 
 import json
 import ssl
@@ -53,7 +53,7 @@ BAD = {
 
 @each_case("path", ["/mutate", "/validate"])
 @each_case("body", BAD.values(), ids=BAD)
-def test_is_refused_with_a_status(connection: Connection, path: str, body: bytes):
+def test_a_malformed_body_is_refused_with_a_status(connection: Connection, path: str, body: bytes):
     assert body != GOOD
     message = refusal(connection.post(path, body), 400)
     assert len(message) < 400
@@ -68,7 +68,7 @@ def test_another_media_type_is_refused(program: Program, media_type: str | None)
         assert "application/json" in refusal(response, 415)
 
 
-def test_too_large_is_refused_unread(program: Program):
+def test_a_body_that_is_too_large_is_refused_before_it_is_read(program: Program):
     with program.connect() as connection:
         declared = JSON | {"Content-Length": str(8 * MIB + 1)}
         connection.send(spell("POST", "/validate", headers=declared))
@@ -76,7 +76,7 @@ def test_too_large_is_refused_unread(program: Program):
 
 
 @pytest.mark.parametrize("declared", [True, False], ids=["declared", "in chunks"])
-def test_a_client_that_sends_too_much_still_gets_the_answer(program: Program, declared: bool):
+def test_a_client_that_sends_too_much_still_gets_the_response(program: Program, declared: bool):
     size = 9 * MIB
     with program.connect() as connection:
         if declared:
@@ -91,28 +91,28 @@ def test_a_client_that_sends_too_much_still_gets_the_answer(program: Program, de
         assert connection.ended()
 
 
-def test_endless_chunks_are_cut(program: Program):
+def test_endless_chunks_are_cut_off(program: Program):
     piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
     with program.connect() as connection:
         connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
-        patience = time.monotonic() + 20
-        pieces = iter(lambda: connection.send(piece) or time.monotonic() > patience, True)
+        deadline = time.monotonic() + 20
+        pieces = iter(lambda: connection.send(piece) or time.monotonic() > deadline, True)
         with pytest.raises((ConnectionError, ssl.SSLError)):
             list(pieces)
 
 
-def test_eight_mebibytes_are_read(program: Program):
+def test_a_body_of_eight_mebibytes_is_reviewed(program: Program):
     body = GOOD + b" " * (8 * MIB - len(GOOD))
     assert answer(program.post("/validate", body))["uid"] == "u-1"
     refusal(program.post("/validate", body + b" "), 413)
 
 
-def test_bad_bytes_are_counted(program: Program):
+def test_malformed_bodies_are_counted(program: Program):
     before = program.metric("bad_requests_total", endpoint="mutate", code="400")
     refusal(program.post("/mutate", b"{"), 400)
     assert program.metric("bad_requests_total", endpoint="mutate", code="400") == before + 1
 
 
-def test_nothing_of_this_is_a_bug(program: Program):
+def test_malformed_bodies_cause_no_internal_error(program: Program):
     assert "Traceback" not in program.log()
     assert program.metric("bad_requests_total", code="500") == 0

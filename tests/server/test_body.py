@@ -1,4 +1,4 @@
-"""Reading a body: sizes and times."""
+"""Reading the body of a request: its size and its time are limited."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from webhook.server.body import ClientGone, Receive, check_headers, linger, read
 
 
 def receiver(pieces: Iterable[bytes], *, whole: bool = True) -> Receive:
-    """ASGI's receive for a body in pieces; one that is not whole ends with its connection."""
+    """ASGI's `receive` for a body in pieces; without `whole` the connection ends before the body."""
     messages: list[dict[str, Any]] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     messages.append({"type": "http.request", "body": b"", "more_body": False} if whole else {"type": "http.disconnect"})
 
@@ -33,13 +33,13 @@ def test_pieces_are_joined():
     assert read(receiver([])) == b""
 
 
-def test_a_connection_that_ends_early_raises_an_error_of_its_own():
+def test_a_connection_that_ends_early_raises_client_gone():
     for pieces in ([], [b"a"]):
         with pytest.raises(ClientGone):
             read(receiver(pieces, whole=False))
 
 
-def test_the_largest():
+def test_a_body_above_the_limit_is_too_large():
     piece = b"x" * (body.MAX_BODY // 8)
     assert len(read(receiver([piece] * 8))) == body.MAX_BODY
     with pytest.raises(TooLarge):
@@ -47,13 +47,13 @@ def test_the_largest():
 
 
 async def _endless() -> dict[str, Any]:
-    """As gunicorn's receive on Python 3.11: a piece that comes with the timeout makes it forget the timeout."""
+    """Like gunicorn's receive on Python 3.11: a piece that arrives at the timeout cancels the timeout."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(0.02)
     return {"type": "http.request", "body": b"x", "more_body": True}
 
 
-def test_a_lost_timeout_still_ends_the_reading(monkeypatch: pytest.MonkeyPatch):
+def test_reading_ends_even_if_the_timeout_is_lost(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(body, "LINGER_SECONDS", 0.1)
 
     async def bounded() -> None:
@@ -86,14 +86,14 @@ def test_a_lost_timeout_still_ends_the_reading(monkeypatch: pytest.MonkeyPatch):
         (b"timeout=\xd9\xa5s", 10.0),
     ],
 )
-def test_timeouts(query: bytes, seconds: float):
+def test_the_timeout_is_read_from_the_query(query: bytes, seconds: float):
     assert read_seconds(query) == seconds
 
 
 JSON = (b"content-type", b"application/json")
 
 
-def test_headers():
+def test_invalid_headers_are_refused():
     check_headers([JSON, (b"content-length", b"%d" % body.MAX_BODY)])
     with pytest.raises(TooLarge):
         check_headers([JSON, (b"content-length", b"%d" % (body.MAX_BODY + 1))])

@@ -1,4 +1,4 @@
-"""`--client-ca`: reviews are answered only for clients that a CA vouches for; what that CA is can change at any time."""
+"""With `--client-ca` the server reviews only requests of clients with a certificate of that CA; its file may change."""
 
 import json
 import os
@@ -26,7 +26,7 @@ Connect = Callable[[Pair], Connection]
 
 
 class Clients:
-    """The CA that a server trusts, in its file."""
+    """The CAs that a server trusts, in their file."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -34,7 +34,7 @@ class Clients:
         self.trust(pki.make_ca("client CA"))
 
     def trust(self, *authorities: Pair) -> None:
-        """Change the file; the first CA signs from now on."""
+        """Write these CAs to the file; the first one signs new certificates."""
         self.ca = authorities[0]
         replace(self.file, b"".join(authority.certificate for authority in authorities), 0o644)
 
@@ -48,23 +48,23 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Clients:
 
 
 @pytest.fixture(scope="module")
-def guarded(start: Start, clients: Clients, audit_file: Path) -> Program:
+def server(start: Start, clients: Clients, audit_file: Path) -> Program:
     return start("--client-ca", str(clients.file), "--audit-log", str(audit_file), constants=QUICK)
 
 
 @pytest.fixture
-def connect(guarded: Program, tmp_path: Path) -> Connect:
-    return lambda pair: present(guarded, pair, tmp_path)
+def connect(server: Program, tmp_path: Path) -> Connect:
+    return lambda pair: connect_with(server, pair, tmp_path)
 
 
 @pytest.fixture(autouse=True)
-def fresh(clients: Clients, connect: Connect) -> None:
-    """Each test begins with a CA of its own in use."""
+def new_ca(clients: Clients, connect: Connect) -> None:
+    """Each test starts with a new CA in use."""
     clients.trust(pki.make_ca("client CA"))
     until(lambda: is_admitted(connect, clients.pair()))
 
 
-def present(program: Program, pair: Pair, directory: Path) -> Connection:
+def connect_with(program: Program, pair: Pair, directory: Path) -> Connection:
     """Connect with a client certificate."""
     tls = context(program.ca)
     tls.load_cert_chain(*write_pair(pair, directory))
@@ -72,7 +72,7 @@ def present(program: Program, pair: Pair, directory: Path) -> Connection:
 
 
 def is_admitted(connect: Connect, pair: Pair) -> bool:
-    """Whether a new connection with a certificate gets an answer."""
+    """Whether the server reviews a request of a new connection with a certificate."""
     try:
         with connect(pair) as connection:
             return connection.post("/validate", review()).status == 200
@@ -80,36 +80,36 @@ def is_admitted(connect: Connect, pair: Pair) -> bool:
         return False
 
 
-def posted(connection: Connection, path: str, size: dict[str, object]) -> Response:
+def post_review(connection: Connection, path: str, fields: dict[str, object]) -> Response:
     document = review()
-    document["request"]["object"] |= size
+    document["request"]["object"] |= fields
     return connection.post(path, document)
 
 
 @pytest.mark.parametrize("size", [{}, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_without_a_certificate_nothing_is_judged(
-    guarded: Program, audit_file: Path, path: str, size: dict[str, object]
+def test_a_review_without_a_certificate_is_refused(
+    server: Program, audit_file: Path, path: str, size: dict[str, object]
 ):
     before = audit_file.read_bytes()
-    with guarded.connect() as connection:
-        message = refusal(posted(connection, path, size), 403)
+    with server.connect() as connection:
+        message = refusal(post_review(connection, path, size), 403)
         assert connection.ended()
     assert "--client-ca" in message
     assert "AdmissionConfiguration" in message
-    assert guarded.metric("bad_requests_total", endpoint=path[1:], code="403") >= 1
+    assert server.metric("bad_requests_total", endpoint=path[1:], code="403") >= 1
     assert audit_file.read_bytes() == before
 
 
-def test_a_body_without_a_certificate_is_not_waited_for(guarded: Program):
-    with guarded.connect() as connection:
+def test_a_request_without_a_certificate_is_refused_before_its_body(server: Program):
+    with server.connect() as connection:
         connection.send(spell("POST", "/mutate", b"", {**JSON, "Content-Length": "1000000"}))
         refusal(connection.receive(), 403)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_probes_and_metrics_need_none(guarded: Program, path: str):
-    assert guarded.get(path).status == 200
+def test_probes_and_metrics_need_no_certificate(server: Program, path: str):
+    assert server.get(path).status == 200
 
 
 @pytest.mark.parametrize("size", [{}, LARGE], ids=["small", "large"])
@@ -118,12 +118,14 @@ def test_with_a_certificate_reviews_are_answered(
     connect: Connect, clients: Clients, audit_file: Path, path: str, size: dict[str, object]
 ):
     with connect(clients.pair()) as connection:
-        answer(posted(connection, path, size))
+        answer(post_review(connection, path, size))
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is True
 
 
-def test_without_client_ca_the_log_line_has_it(program: Program, audit_file: Path, clients: Clients, tmp_path: Path):
-    with present(program, clients.pair(), tmp_path) as connection:
+def test_without_client_ca_the_audit_line_reports_an_unverified_client(
+    program: Program, audit_file: Path, clients: Clients, tmp_path: Path
+):
+    with connect_with(program, clients.pair(), tmp_path) as connection:
         answer(connection.post("/mutate", review()))
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is False
 
@@ -135,21 +137,21 @@ def test_other_certificates_are_refused(connect: Connect, clients: Clients):
     assert not is_admitted(connect, client_pair(clients.ca, usages=[ExtendedKeyUsageOID.SERVER_AUTH]))
 
 
-def test_a_connection_ends_with_its_certificate(connect: Connect, clients: Clients):
+def test_a_connection_is_closed_when_its_certificate_expires(connect: Connect, clients: Clients):
     with connect(clients.pair(days=4 / 86_400)) as connection:
         answer(connection.post("/validate", review()))
         assert connection.ended()
 
 
-def test_another_ca_takes_over(guarded: Program, connect: Connect, clients: Clients):
+def test_a_new_ca_replaces_the_old_one(server: Program, connect: Connect, clients: Clients):
     old = clients.pair()
     with connect(old) as kept:
         answer(kept.post("/validate", review()))
         clients.trust(pki.make_ca("another client CA"))
-        assert kept.ended(), "it was verified with a CA that is trusted no more"
+        assert kept.ended(), "its CA is no longer trusted"
     assert not is_admitted(connect, old)
     assert is_admitted(connect, clients.pair())
-    assert guarded.metric("config_reloads_total", source="client-ca", result="success") > 0
+    assert server.metric("config_reloads_total", source="client-ca", result="success") > 0
 
 
 def test_two_cas_are_trusted_during_a_rotation(connect: Connect, clients: Clients):
@@ -159,59 +161,57 @@ def test_two_cas_are_trusted_during_a_rotation(connect: Connect, clients: Client
     assert is_admitted(connect, client_pair(old))
 
 
-def test_the_same_ca_written_again_cuts_no_connection(guarded: Program, connect: Connect, clients: Clients):
+def test_writing_the_same_ca_again_closes_no_connection(server: Program, connect: Connect, clients: Clients):
     with connect(clients.pair()) as kept:
-        before = guarded.metric("config_reloads_total", source="client-ca")
+        before = server.metric("config_reloads_total", source="client-ca")
         clients.trust(clients.ca)
-        until(lambda: guarded.metric("config_reloads_total", source="client-ca") > before)
+        until(lambda: server.metric("config_reloads_total", source="client-ca") > before)
         time.sleep(0.6)
         assert answer(kept.post("/validate", review()))
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nnonsense\n", b"\xff\xfe"])
-def test_a_bad_file_changes_nothing_and_is_reported(
-    guarded: Program, connect: Connect, clients: Clients, content: bytes
-):
+def test_a_bad_file_is_reported_and_not_used(server: Program, connect: Connect, clients: Clients, content: bytes):
     replace(clients.file, content, 0o644)
-    line = until(lambda: [line for line in guarded.readyz().splitlines() if line.startswith("client-ca: ")])[0]
+    line = until(lambda: [line for line in server.readyz().splitlines() if line.startswith("client-ca: ")])[0]
     assert str(clients.file) in line
     assert line.endswith("the last good one is in use")
     assert is_admitted(connect, clients.pair())
     clients.trust(clients.ca)
-    until(lambda: "client-ca: " not in guarded.readyz())
+    until(lambda: "client-ca: " not in server.readyz())
 
 
-def test_an_intermediate_ca_may_stand_alone(connect: Connect, clients: Clients):
+def test_an_intermediate_ca_is_trusted_without_its_root(connect: Connect, clients: Clients):
     clients.trust(client_pair(pki.make_ca("root"), usages=(), is_ca=True))
     until(lambda: is_admitted(connect, clients.pair()))
 
 
-def test_no_session_is_resumed(guarded: Program, clients: Clients, tmp_path: Path):
-    """It would keep the trust of the handshake that began it."""
-    tls = context(guarded.ca)
+def test_no_session_is_resumed(server: Program, clients: Clients, tmp_path: Path):
+    """A resumed session would skip the check of the certificate."""
+    tls = context(server.ca)
     tls.load_cert_chain(*write_pair(clients.pair(), tmp_path))
-    with Connection(guarded.port, tls) as first:
+    with Connection(server.port, tls) as first:
         answer(first.post("/validate", review()))
         assert first.socket.version() == "TLSv1.3"
         assert first.socket.session is None or not first.socket.session.has_ticket
 
 
-def test_a_busy_connection_ends_with_its_next_answer(start: Start, tmp_path: Path):
+def test_a_busy_connection_is_closed_after_its_next_response(start: Start, tmp_path: Path):
     clients = Clients(tmp_path)
     seldom = QUICK | {"gunicorn.SWEEP_SECONDS": 60.0}
     program = start("--client-ca", str(clients.file), "--audit-log", "", constants=seldom)
-    with present(program, clients.pair(), tmp_path) as connection:
+    with connect_with(program, clients.pair(), tmp_path) as connection:
         assert "connection" not in connection.post("/validate", review()).headers
         clients.trust(pki.make_ca("another client CA"))
         until(lambda: program.metric("config_reloads_total", source="client-ca") > 0)
         last = connection.post("/validate", review())
         assert (last.status, last.headers["connection"]) == (200, "close")
         assert connection.ended()
-    for process in (program.worker, program.process.pid):  # it would notice only with the next sweep
+    for process in (program.worker, program.process.pid):  # the next sweep, which ends it, is a minute away
         os.kill(process, signal.SIGKILL)
 
 
-def test_a_file_that_is_not_there_ends_the_start(start: Start, tmp_path: Path):
+def test_a_missing_file_is_named_and_ends_the_start(start: Start, tmp_path: Path):
     program = start("--client-ca", str(tmp_path / "none.crt"), ready=False)
     assert program.process.wait(START_SECONDS) == 2
     assert f"{tmp_path}/none.crt: No such file or directory" in program.log()

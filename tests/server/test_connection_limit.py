@@ -1,4 +1,4 @@
-"""More connections than there is room for: those who waste it go first, and a newcomer is always served."""
+"""At the limit of connections, the server closes the most idle ones and serves every new one."""
 
 import contextlib
 import resource
@@ -14,13 +14,13 @@ from tests.server.program import Authority, Program, until
 from tests.server.reviews import answer, review
 from tests.server.test_tls_reload import expect
 
-MOST = 64
+LIMIT = 64
 BODY = spell("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
 
 
 @pytest.fixture(scope="module")
 def small(start: Start) -> Program:
-    return start("--audit-log", "", constants={"gunicorn.MAX_OPEN_FILES": 2 * MOST, "transport.SHUTDOWN_SECONDS": 0.2})
+    return start("--audit-log", "", constants={"gunicorn.MAX_OPEN_FILES": 2 * LIMIT, "transport.SHUTDOWN_SECONDS": 0.2})
 
 
 @pytest.fixture
@@ -29,17 +29,17 @@ def held() -> Iterator[contextlib.ExitStack]:
         yield stack
 
 
-def several(program: Program, held: contextlib.ExitStack, count: int) -> list[Connection]:
+def connect(program: Program, held: contextlib.ExitStack, count: int) -> list[Connection]:
     return [held.enter_context(program.connect()) for _ in range(count)]
 
 
-def test_the_silent_go_first_the_oldest_before_others(small: Program, held: contextlib.ExitStack):
-    used = several(small, held, MOST - 20)
+def test_silent_connections_are_closed_first_the_oldest_before_others(small: Program, held: contextlib.ExitStack):
+    used = connect(small, held, LIMIT - 20)
     for connection in used:
         answer(connection.post("/validate", review()))
-    silent = several(small, held, 20)
-    newcomers = several(small, held, 15)
-    for connection in [*newcomers, *used]:
+    silent = connect(small, held, 20)
+    new_connections = connect(small, held, 15)
+    for connection in [*new_connections, *used]:
         assert answer(connection.post("/validate", review("again")))["uid"] == "again"
     for connection in silent[:15]:
         assert connection.ended()
@@ -47,24 +47,24 @@ def test_the_silent_go_first_the_oldest_before_others(small: Program, held: cont
         answer(connection.post("/validate", review()))
 
 
-def test_then_the_idle(small: Program, held: contextlib.ExitStack):
-    for connection in several(small, held, MOST):
+def test_idle_connections_are_closed_after_silent_ones(small: Program, held: contextlib.ExitStack):
+    for connection in connect(small, held, LIMIT):
         answer(connection.post("/validate", review()))
     for _ in range(10):
-        (newcomer,) = several(small, held, 1)
-        answer(newcomer.post("/validate", review()))
+        (new,) = connect(small, held, 1)
+        answer(new.post("/validate", review()))
 
 
-def test_then_those_that_send_no_body(small: Program, held: contextlib.ExitStack):
-    for connection in several(small, held, MOST):
+def test_connections_without_a_body_are_closed_last(small: Program, held: contextlib.ExitStack):
+    for connection in connect(small, held, LIMIT):
         connection.send(BODY)
     for _ in range(10):
-        (newcomer,) = several(small, held, 1)
-        answer(newcomer.post("/validate", review()))
+        (new,) = connect(small, held, 1)
+        answer(new.post("/validate", review()))
 
 
-def test_no_more_files_can_be_opened(start: Start, authority: Authority):
-    """Mute connections take all of them; when they are gone, all is well again, and the new certificate is served."""
+def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority: Authority):
+    """Silent connections use all file descriptors; after their end the server serves again, with the new certificate."""
     program = start(
         "--audit-log", "", constants={"transport.HANDSHAKE_SECONDS": 2.0, "settings.file_watcher.POLL_SECONDS": 0.1}
     )

@@ -1,4 +1,4 @@
-"""The admission contract, as an API server sees it."""
+"""The admission contract between the API server and the webhook."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ from tests.server.client import Connection
 from tests.server.reviews import DENIED, answer, patch, review
 
 
-def test_repairs_a_pod(connection: Connection):
+def test_a_pod_is_repaired_by_a_patch(connection: Connection):
     verdict = answer(connection.post("/mutate", review("u-7")))
     assert (verdict["uid"], verdict["allowed"], verdict["patchType"]) == ("u-7", True, "JSONPatch")
     assert {"op": "add", "path": "/spec/schedulerName", "value": "volcano"} in patch(verdict)
@@ -27,7 +27,7 @@ def test_a_pod_that_needs_nothing_gets_no_patch(connection: Connection):
     assert not {"patch", "patchType", "status", "warnings"} & set(verdict)
 
 
-def test_refuses_with_causes(connection: Connection):
+def test_a_denial_has_causes(connection: Connection):
     verdict = answer(connection.post("/validate", review("u-8", spec=DENIED)))
     assert (verdict["uid"], verdict["allowed"]) == ("u-8", False)
     assert "patch" not in verdict
@@ -54,7 +54,7 @@ def test_warnings_are_single_short_lines(connection: Connection):
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_answers_v1beta1_in_kind(connection: Connection, path: str):
+def test_the_response_has_the_version_of_the_request(connection: Connection, path: str):
     for version in ("v1beta1", "v1"):
         response = connection.post(path, review(version=version))
         assert answer(response)["uid"] == "u-1"
@@ -74,7 +74,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("request_", OTHERS.values(), ids=OTHERS)
-def test_requests_for_other_kinds_pass_untouched(connection: Connection, path: str, request_: dict):
+def test_requests_for_other_kinds_are_allowed_unchanged(connection: Connection, path: str, request_: dict):
     verdict = answer(connection.post(path, review(spec=DENIED, **copy.deepcopy(request_))))
     assert verdict == {"uid": "u-1", "allowed": True}
 
@@ -83,7 +83,7 @@ def test_requests_for_other_kinds_pass_untouched(connection: Connection, path: s
     "media_type",
     ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;charset=UTF-8;q=1"],
 )
-def test_json_is_json_with_any_parameters(connection: Connection, media_type: str):
+def test_the_media_type_may_have_parameters(connection: Connection, media_type: str):
     body = json.dumps(review()).encode()
     assert answer(connection.request("POST", "/validate", body, {"Content-Type": media_type}))
 

@@ -1,4 +1,4 @@
-"""HTTP itself: methods, lengths, chunks, pipelines, and requests that two readers could read in two ways."""
+"""HTTP framing: methods, lengths, chunks, pipelines, and ambiguous requests."""
 
 import json
 import time
@@ -17,7 +17,7 @@ KEY = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_reviews_are_posted(program: Program, method: str, path: str):
+def test_reviews_accept_only_post(program: Program, method: str, path: str):
     with program.connect() as connection:
         response = connection.request(method, path)
         assert "POST" in refusal(response, 405)
@@ -25,11 +25,11 @@ def test_reviews_are_posted(program: Program, method: str, path: str):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
-def test_pages_are_got(connection: Connection, path: str):
-    got = connection.request("GET", path)
+def test_pages_accept_only_get_and_head(connection: Connection, path: str):
+    page = connection.request("GET", path)
     head = connection.request("HEAD", path)
-    assert got.status == head.status == 200
-    assert got.body
+    assert page.status == head.status == 200
+    assert page.body
     assert int(head.headers["content-length"]) > 0
     response = connection.request("POST", path, GOOD, JSON)
     refusal(response, 405)
@@ -54,7 +54,7 @@ def test_a_chunked_body_is_read(connection: Connection):
         assert answer(connection.receive())["uid"] == "u-1"
 
 
-def test_a_request_may_come_byte_by_byte(connection: Connection):
+def test_a_request_may_arrive_byte_by_byte(connection: Connection):
     for byte in spell("POST", "/validate", GOOD, JSON):
         connection.send(bytes([byte]))
     assert answer(connection.receive())["uid"] == "u-1"
@@ -66,7 +66,7 @@ def test_pipelined_requests_are_answered_in_order(connection: Connection):
     assert [answer(connection.receive())["uid"] for _ in uids] == uids
 
 
-def test_a_caller_may_wait_for_100(connection: Connection):
+def test_a_client_may_wait_for_100(connection: Connection):
     expecting = JSON | {"Expect": "100-continue"}
     connection.send(spell("POST", "/validate", headers=expecting | {"Content-Length": str(len(GOOD))}))
     assert connection.receive().status == 100
@@ -74,13 +74,13 @@ def test_a_caller_may_wait_for_100(connection: Connection):
     assert answer(connection.receive())["uid"] == "u-1"
 
 
-def test_a_caller_who_expects_100_is_refused_before_sending(connection: Connection):
+def test_a_large_request_that_expects_100_is_refused_before_its_body(connection: Connection):
     too_much = {"Expect": "100-continue", "Content-Length": str(9 << 20)}
     connection.send(spell("POST", "/validate", headers=JSON | too_much))
     refusal(connection.receive(), 413)
 
 
-def test_http_1_0_is_answered_and_closed(program: Program):
+def test_the_connection_is_closed_after_an_http_1_0_request(program: Program):
     with program.connect() as connection:
         head = f"POST /validate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(GOOD)}\r\n\r\n"
         connection.send(head.encode() + GOOD)
@@ -88,12 +88,12 @@ def test_http_1_0_is_answered_and_closed(program: Program):
         assert connection.ended()
 
 
-def test_no_length_is_an_empty_body(connection: Connection):
+def test_a_request_without_a_length_has_an_empty_body(connection: Connection):
     connection.send(f"{POST}\r\n".encode())
     refusal(connection.receive(), 400)
 
 
-def test_a_body_that_is_longer_than_declared_is_not_read_into_the_answer(program: Program):
+def test_bytes_after_the_declared_length_are_another_request(program: Program):
     with program.connect() as connection:
         connection.send(f"{POST}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD + b"tail\r\n\r\n")
         assert answer(connection.receive())["uid"] == "u-1"
@@ -101,14 +101,14 @@ def test_a_body_that_is_longer_than_declared_is_not_read_into_the_answer(program
         assert connection.ended()
 
 
-def test_a_body_that_never_comes_is_given_up_in_time(program: Program):
+def test_a_missing_body_gets_408_within_the_timeout_of_the_request(program: Program):
     for query, least in (("1s", 0.9), ("250ms", 0.2)):
         with program.connect() as connection:
-            began = time.monotonic()
+            start = time.monotonic()
             head = POST.replace("/validate", f"/validate?timeout={query}")
             connection.send(f"{head}Content-Length: 10\r\n\r\n{{".encode())
             response = connection.receive()
-            assert least <= time.monotonic() - began < READ_SECONDS - 1, "not as long as without a timeout"
+            assert least <= time.monotonic() - start < READ_SECONDS - 1, "not as long as without a timeout"
             refusal(response, 408)
             assert response.headers["connection"] == "close"
 
@@ -117,7 +117,7 @@ def test_a_body_that_never_comes_is_given_up_in_time(program: Program):
     "query",
     ["timeout=", "timeout=x", "timeout=-1s", "timeout=1", "timeout=1e9s", "timeout=9999999s", "timeout=0s", "%"],
 )
-def test_nonsense_as_a_timeout_harms_nothing(connection: Connection, query: str):
+def test_an_invalid_timeout_is_ignored(connection: Connection, query: str):
     assert answer(connection.post(f"/validate?{query}", review()))["uid"] == "u-1"
 
 
@@ -145,7 +145,7 @@ AMBIGUOUS = {
 
 
 @pytest.mark.parametrize("head", AMBIGUOUS.values(), ids=AMBIGUOUS)
-def test_ambiguous_requests_are_refused_and_what_follows_is_not_served(program: Program, head: str):
+def test_an_ambiguous_request_is_refused_and_the_next_one_is_not_served(program: Program, head: str):
     with program.connect() as connection:
         connection.send(head.encode() + SMUGGLED)
         response = connection.receive()
@@ -154,7 +154,7 @@ def test_ambiguous_requests_are_refused_and_what_follows_is_not_served(program: 
         assert connection.ended()
 
 
-def test_a_chunk_with_nonsense_as_size_is_refused(program: Program):
+def test_an_invalid_chunk_size_is_refused(program: Program):
     with program.connect() as connection:
         connection.send(spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}) + b"zz\r\n")
         assert connection.receive().status == 400
@@ -177,6 +177,6 @@ def test_web_sockets_are_refused(program: Program, path: str, key: str):
         assert connection.ended()
 
 
-def test_nothing_of_this_is_a_bug(program: Program):
+def test_malformed_requests_log_no_warning(program: Program):
     assert "Traceback" not in program.log()
     assert "WARNING" not in program.log(), program.log()

@@ -1,4 +1,4 @@
-"""Peers that hold what they can: the silent, the slow, the endless, the deaf. Others must not notice."""
+"""Clients that hold connections: silent, slow, endless, or never reading. They must not delay other clients."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from tests.server.program import Program, until
 from tests.server.reviews import answer, review
 
 IMPATIENT, PATIENT = 2.0, 120.0  # seconds until a server closes connections that make no progress
-REACTION = SECONDS  # whatever takes longer waits for such a connection. `make bench` measures how long it takes
+REACTION = SECONDS  # a request that takes longer waits for another connection. `make bench` measures the time
 MIB = 1 << 20
 HEAD = spell("POST", "/validate", headers=JSON)[:-2]
 CHUNKED = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
@@ -28,8 +28,8 @@ def constants(seconds: float) -> dict[str, float]:
 
 
 @pytest.fixture(scope="module")
-def besieged(start: Start) -> Program:
-    """A server that closes no connection for its silence while a test runs."""
+def patient(start: Start) -> Program:
+    """A server that closes no silent connection while a test runs."""
     return warm(start("--audit-log", "", constants=constants(PATIENT)))
 
 
@@ -44,22 +44,22 @@ def warm(program: Program) -> Program:
     return program
 
 
-class Crowd:
-    """Many connections that are never closed by us."""
+class HeldConnections:
+    """Many connections that the client does not close."""
 
     def __init__(self) -> None:
         self.sockets: list[socket.socket] = []
-        self._dripping = threading.Event()
-        self._dripping.set()
+        self._sending = threading.Event()
+        self._sending.set()
         self._threads: list[threading.Thread] = []
 
-    def mute(self, program: Program, count: int) -> None:
-        """Connections that do not even say hello."""
+    def without_handshake(self, program: Program, count: int) -> None:
+        """Connections that send nothing, not even a TLS handshake."""
         for _ in range(count):
             self.sockets.append(socket.create_connection(("127.0.0.1", program.port), timeout=REACTION))
 
     def silent(self, program: Program, count: int, first: bytes = b"") -> list[socket.socket]:
-        """Connections that finish TLS, say something perhaps, and then nothing."""
+        """Connections that finish the TLS handshake, send `first`, and then nothing."""
         made, tls = [], context(program.ca)
         for _ in range(count):
             connection = Connection(program.port, tls, timeout=REACTION)
@@ -69,27 +69,27 @@ class Crowd:
         self.sockets += made
         return made
 
-    def dripping(self, program: Program, count: int, first: bytes) -> None:
-        """Connections that send a byte a second for ever."""
+    def slow(self, program: Program, count: int, first: bytes) -> None:
+        """Connections that send one byte a second, without end."""
         targets = self.silent(program, count, first)
 
-        def drip() -> None:
-            while self._dripping.is_set():
+        def send_slowly() -> None:
+            while self._sending.is_set():
                 for target in targets:
                     with contextlib.suppress(OSError):
                         target.send(b"x")
                 time.sleep(1)
 
-        self._threads.append(threading.Thread(target=drip))
+        self._threads.append(threading.Thread(target=send_slowly))
         self._threads[-1].start()
 
     def all_closed(self) -> bool:
         """Read every connection to its end; False if one is not closed in time."""
         deadline = time.monotonic() + REACTION
-        for one in self.sockets:
-            one.settimeout(max(0.01, deadline - time.monotonic()))
+        for connection in self.sockets:
+            connection.settimeout(max(0.01, deadline - time.monotonic()))
             try:
-                while one.recv(1 << 16):
+                while connection.recv(1 << 16):
                     pass
             except TimeoutError:
                 return False
@@ -98,49 +98,49 @@ class Crowd:
         return True
 
     def close(self) -> None:
-        self._dripping.clear()
+        self._sending.clear()
         for thread in self._threads:
             thread.join(5)
-        for one in self.sockets:
-            one.close()
+        for connection in self.sockets:
+            connection.close()
 
 
 @pytest.fixture
-def crowd() -> Iterator[Crowd]:
-    made = Crowd()
+def held() -> Iterator[HeldConnections]:
+    made = HeldConnections()
     yield made
     made.close()
 
 
-def serves(program: Program) -> None:
-    """Fails if a request on a connection of its own, handshake included, waits for other connections."""
+def check_serves(program: Program) -> None:
+    """Fails if a request on a new connection, with its handshake, waits for other connections."""
     for _ in range(3):
         answer(program.post("/validate", review()))
 
 
-def test_a_thousand_mute_connections_delay_no_review(besieged: Program, crowd: Crowd):
-    crowd.mute(besieged, 1000)
-    serves(besieged)
+def test_a_thousand_connections_without_a_handshake_delay_no_review(patient: Program, held: HeldConnections):
+    held.without_handshake(patient, 1000)
+    check_serves(patient)
 
 
-def test_silent_and_slow_connections_delay_no_review(besieged: Program, crowd: Crowd):
-    before = besieged.memory()
-    crowd.silent(besieged, 500)
-    crowd.dripping(besieged, 100, HEAD + b"X-Slow: ")
-    crowd.dripping(besieged, 50, HEAD + b"Content-Length: 1000\r\n\r\n{")
-    serves(besieged)
-    assert besieged.memory() - before < 128 * MIB
+def test_silent_and_slow_connections_delay_no_review(patient: Program, held: HeldConnections):
+    before = patient.memory()
+    held.silent(patient, 500)
+    held.slow(patient, 100, HEAD + b"X-Slow: ")
+    held.slow(patient, 50, HEAD + b"Content-Length: 1000\r\n\r\n{")
+    check_serves(patient)
+    assert patient.memory() - before < 128 * MIB
 
 
-def test_mute_silent_and_slow_ones_are_closed(impatient: Program, crowd: Crowd):
-    crowd.mute(impatient, 20)
-    crowd.silent(impatient, 20)
-    crowd.dripping(impatient, 20, HEAD + b"X-Slow: ")
-    crowd.dripping(impatient, 20, HEAD + b"Content-Length: 1000\r\n\r\n{")
-    assert crowd.all_closed()
+def test_silent_and_slow_connections_are_closed(impatient: Program, held: HeldConnections):
+    held.without_handshake(impatient, 20)
+    held.silent(impatient, 20)
+    held.slow(impatient, 20, HEAD + b"X-Slow: ")
+    held.slow(impatient, 20, HEAD + b"Content-Length: 1000\r\n\r\n{")
+    assert held.all_closed()
 
 
-def test_the_response_to_a_slow_body_says_why(impatient: Program):
+def test_a_slow_body_gets_408(impatient: Program):
     with impatient.connect() as connection:
         connection.send(HEAD + b"Content-Length: 1000\r\n\r\n{")
         assert connection.receive().status == 408
@@ -162,64 +162,66 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("first, more, statuses", ENDLESS.values(), ids=ENDLESS)
-def test_what_never_ends_is_cut(besieged: Program, first: bytes, more: bytes, statuses: set[int]):
-    before = besieged.memory()
+def test_an_endless_request_is_cut_off(patient: Program, first: bytes, more: bytes, statuses: set[int]):
+    before = patient.memory()
     deadline = time.monotonic() + REACTION
-    with besieged.connect() as connection:
+    with patient.connect() as connection:
         connection.send(first)
         with pytest.raises((ConnectionError, ssl.SSLError)):  # noqa: PT012
             while time.monotonic() < deadline:
                 connection.send(more)
                 time.sleep(0.001)
-        assert besieged.memory() - before < 32 * MIB
-        serves(besieged)
-        with contextlib.suppress(ConnectionError, ssl.SSLError):  # who goes on sending may miss the answer
+        assert patient.memory() - before < 32 * MIB
+        check_serves(patient)
+        with contextlib.suppress(ConnectionError, ssl.SSLError):  # a client that goes on sending may miss the response
             assert connection.receive().status in statuses
 
 
-def test_a_head_that_is_too_long_is_answered(besieged: Program):
-    with besieged.connect() as connection:
+def test_a_head_that_is_too_long_gets_431(patient: Program):
+    with patient.connect() as connection:
         connection.send(HEAD + b"".join(b"X-%d: %s\r\n" % (number, b"a" * 7000) for number in range(12)))
         assert connection.receive().status == 431
         assert connection.ended()
 
 
-def test_the_deaf_hold_little_and_are_closed(besieged: Program, impatient: Program, crowd: Crowd):
-    """They ask and never read: answers must not pile up, nor may the connection stay."""
-    before = besieged.memory()
-    for deaf in crowd.silent(besieged, 5):
-        deaf.sendall(spell("GET", "/metrics") * 1200)
-    serves(besieged)
-    assert besieged.memory() - before < 32 * MIB
+def test_clients_that_do_not_read_use_little_memory_and_are_closed(
+    patient: Program, impatient: Program, held: HeldConnections
+):
+    """They send requests and never read: the server must not buffer all responses or keep the connection."""
+    before = patient.memory()
+    for client in held.silent(patient, 5):
+        client.sendall(spell("GET", "/metrics") * 1200)
+    check_serves(patient)
+    assert patient.memory() - before < 32 * MIB
     files = impatient.settled_files()
-    (deaf,) = crowd.silent(impatient, 1)
-    deaf.sendall(spell("GET", "/metrics") * 1200)
+    (client,) = held.silent(impatient, 1)
+    client.sendall(spell("GET", "/metrics") * 1200)
     until(lambda: impatient.open_files() <= files)
 
 
-def test_pipelines_are_bounded(impatient: Program, crowd: Crowd):
+def test_the_memory_of_a_pipeline_is_limited(impatient: Program, held: HeldConnections):
     before, files = impatient.memory(), impatient.settled_files()
-    (deaf,) = crowd.silent(impatient, 1)
+    (client,) = held.silent(impatient, 1)
     with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
         for _ in range(500):
-            deaf.sendall(spell("POST", "/validate", b"{", JSON) * 1000)
+            client.sendall(spell("POST", "/validate", b"{", JSON) * 1000)
     assert impatient.memory() - before < 32 * MIB
     until(lambda: impatient.open_files() <= files)
 
 
-def test_large_bodies_share_a_bounded_room(besieged: Program, crowd: Crowd):
-    before = besieged.memory()
-    stalled = crowd.silent(besieged, 16, HEAD + b"Content-Length: 8000000\r\n\r\n" + b" " * (7 * MIB))
-    assert besieged.memory() - before < 192 * MIB
-    serves(besieged)  # small ones need no room
-    until(lambda: any(first_bytes(one) == b"HTTP/1.1 429" for one in stalled))
-    crowd.close()
-    until(lambda: besieged.post("/validate", b" " * MIB + json.dumps(review()).encode()).status == 200)
+def test_the_memory_of_large_bodies_is_limited(patient: Program, held: HeldConnections):
+    before = patient.memory()
+    stalled = held.silent(patient, 16, HEAD + b"Content-Length: 8000000\r\n\r\n" + b" " * (7 * MIB))
+    assert patient.memory() - before < 192 * MIB
+    check_serves(patient)  # small bodies do not count
+    until(lambda: any(first_bytes(connection) == b"HTTP/1.1 429" for connection in stalled))
+    held.close()
+    until(lambda: patient.post("/validate", b" " * MIB + json.dumps(review()).encode()).status == 200)
 
 
-def first_bytes(one: socket.socket) -> bytes:
-    """What a server has said; nothing, if it still waits."""
-    one.settimeout(0.05)
+def first_bytes(connection: socket.socket) -> bytes:
+    """The first bytes of a response; empty if there is none yet."""
+    connection.settimeout(0.05)
     with contextlib.suppress(OSError):
-        return one.recv(12)
+        return connection.recv(12)
     return b""

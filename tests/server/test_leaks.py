@@ -1,4 +1,4 @@
-"""A closed connection is freed by reference counting, at once, however it ends and whichever parser read it."""
+"""Reference counting frees a closed connection at once, however it ends and with both parsers."""
 
 import contextlib
 import json
@@ -113,7 +113,7 @@ def pipeline(connection: Connection) -> None:
         connection.receive()
 
 
-def deaf(connection: Connection) -> None:
+def never_reading(connection: Connection) -> None:
     connection.send(spell("GET", "/metrics") * 200)
 
 
@@ -126,46 +126,46 @@ def reset_in_a_body(connection: Connection) -> None:
     reset(connection)
 
 
-def bare(_connection: Connection) -> None:
+def handshake_only(_connection: Connection) -> None:
     """Nothing after the handshake."""
 
 
 ENDINGS = [
-    *(bare, reset, idle, close_announced, reviews, chunked_review, pipeline, deaf),
+    *(handshake_only, reset, idle, close_announced, reviews, chunked_review, pipeline, never_reading),
     *(half_a_head, half_a_body, slow_head, slow_body, reset_in_a_body, wrong_type, no_http, web_socket),
 ]
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_closed_connection_leaves_nothing(counted: Counted, ending: Callable[[Connection], None]):
-    def one() -> None:
+    def connect_once() -> None:
         with counted.program.connect() as connection:
             ending(connection)
 
-    leaves_nothing(counted, one, waits=ending is slow_head)
+    check_leaves_nothing(counted, connect_once, waits=ending is slow_head)
 
 
-@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"])
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01"])
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_handshake_that_fails_leaves_nothing(counted: Counted, said: bytes, waits: bool):
-    def one() -> None:
-        with socket.create_connection(("127.0.0.1", counted.program.port), timeout=30) as mute:
-            mute.sendall(said)
+def test_a_handshake_that_fails_leaves_nothing(counted: Counted, sent: bytes, waits: bool):
+    def connect_once() -> None:
+        with socket.create_connection(("127.0.0.1", counted.program.port), timeout=30) as connection:
+            connection.sendall(sent)
             if waits:
                 with contextlib.suppress(ConnectionError):
-                    while mute.recv(100):
+                    while connection.recv(100):
                         pass
 
-    leaves_nothing(counted, one, waits=waits)
+    check_leaves_nothing(counted, connect_once, waits=waits)
 
 
-def leaves_nothing(counted: Counted, one: Callable[[], None], *, waits: bool) -> None:
-    """Fails if connections, at the same time where each waits to be closed, leave as much as one object each."""
+def check_leaves_nothing(counted: Counted, connect_once: Callable[[], None], *, waits: bool) -> None:
+    """Fails if each connection leaves an object; they run at the same time if each waits for the server to close it."""
 
     def several(count: int) -> None:
         with ThreadPoolExecutor(count if waits else 1) as threads:
-            for made in [threads.submit(one) for _ in range(count)]:
-                made.result()
+            for future in [threads.submit(connect_once) for _ in range(count)]:
+                future.result()
         until(counted.all_closed)
 
     several(3)  # fills the caches
@@ -173,6 +173,6 @@ def leaves_nothing(counted: Counted, one: Callable[[], None], *, waits: bool) ->
     before = counted.objects()
     several(CONNECTIONS)
     left = counted.objects() - before
-    if left.total() >= CONNECTIONS:  # what the last one left may go with the next turn of the event loop
+    if left.total() >= CONNECTIONS:  # the event loop may free the objects of the last one later
         left = counted.objects() - before
     assert left.total() < CONNECTIONS, left.most_common(8)

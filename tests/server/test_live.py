@@ -1,4 +1,4 @@
-"""A live cluster: what changes there, the next reviews follow."""
+"""A server with `--cluster`: reviews follow changes of the cluster."""
 
 import time
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def test_the_page_shows_where_the_settings_come_from(live: Live):
     assert 0 <= live.program.metric("fleet_age_seconds") < 60
 
 
-def test_nodes_come_change_and_go(live: Live, api: ApiServer):
+def test_reviews_follow_added_changed_and_deleted_nodes(live: Live, api: ApiServer):
     assert live.refused(4) == []
     assert live.refused(5) == ["card-count"]
     api.put(NODES, gpu_node("larger", 8))
@@ -57,7 +57,7 @@ def test_nodes_come_change_and_go(live: Live, api: ApiServer):
     until(lambda: live.refused(5) == ["card-count"])
 
 
-LIES = {
+INVALID_REGISTERS = {
     "not a register": {"volcano.sh/node-vgpu-register": "what?"},
     "huge numbers": {"volcano.sh/node-vgpu-register": f"GPU,{'9' * 400},{'9' * 400},NVIDIA-T4,true,hami-core:"},
     "not text": {"volcano.sh/node-vgpu-register": ["GPU"]},
@@ -66,21 +66,21 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize("name", LIES)
-def test_a_node_that_lies_is_alone_with_it(live: Live, api: ApiServer, name: str):
-    liar = gpu_node("liar", 16)
-    liar["metadata"]["annotations"] = LIES[name]
-    api.put(NODES, liar)
-    api.put(NODES, gpu_node("honest", 5))
+@pytest.mark.parametrize("name", INVALID_REGISTERS)
+def test_an_invalid_node_does_not_affect_other_nodes(live: Live, api: ApiServer, name: str):
+    invalid = gpu_node("invalid", 16)
+    invalid["metadata"]["annotations"] = INVALID_REGISTERS[name]
+    api.put(NODES, invalid)
+    api.put(NODES, gpu_node("valid", 5))
     until(lambda: live.refused(5) == [])
     assert live.refused(6) == ["card-count"]
-    api.delete(NODES, "liar")
-    api.delete(NODES, "honest")
+    api.delete(NODES, "invalid")
+    api.delete(NODES, "valid")
     until(lambda: live.refused(5) == ["card-count"])
     assert "a bug" not in live.program.log()
 
 
-def test_the_policy_is_followed_and_a_bad_one_refused(live: Live, api: ApiServer):
+def test_reviews_follow_the_policy_and_a_bad_one_is_refused(live: Live, api: ApiServer):
     put_policy(api, "rules: {card-count: off}")
     until(lambda: live.refused(5) != ["card-count"])
     assert "policy: ConfigMap vgpu-webhook/vgpu-webhook-policy" in live.page().splitlines()
@@ -93,14 +93,14 @@ def test_the_policy_is_followed_and_a_bad_one_refused(live: Live, api: ApiServer
     assert line.startswith("policy: ConfigMap vgpu-webhook/vgpu-webhook-policy; problem: ")
     api.delete(config_maps(OWN), POLICY)
     until(lambda: "was deleted" in live.page())
-    assert live.refused(5) != ["card-count"], "the last good one stays"
+    assert live.refused(5) != ["card-count"], "the last good policy stays in use"
     put_policy(api, "{}")
     until(lambda: live.refused(5) == ["card-count"])
     errors = [line for line in live.program.log().splitlines() if " ERROR policy: " in line]
     assert len(errors) == 2
 
 
-def test_the_device_config_is_followed_with_what_it_wants_of_the_nodes(live: Live, api: ApiServer):
+def test_a_new_device_config_lists_the_nodes_again(live: Live, api: ApiServer):
     api.put(NODES, gpu_node("base", 4, "example.org/vgpu"))
     before = lists(api)
     put_device_config(api, NVIDIA.replace("volcano.sh/vgpu-number", "example.org/vgpu"))
@@ -119,9 +119,7 @@ def test_the_device_config_is_followed_with_what_it_wants_of_the_nodes(live: Liv
     assert live.refused(5) == ["card-count"]
 
 
-def test_a_file_for_the_fleet_alone_is_read_with_the_clusters_device_config(
-    start: Start, api: ApiServer, tmp_path: Path
-):
+def test_a_fleet_file_is_read_with_the_device_config_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
     live = Live(start, api, tmp_path / "kubeconfig", "--fleet", str(DATA / "fleets" / "mixed.yaml"))
     until(lambda: "device config: ConfigMap kube-system/" in live.page())
     assert live.program.metric("fleet_nodes", family="vgpu") == 4
@@ -135,10 +133,10 @@ def test_a_second_change_waits_for_the_pause(start: Start, authority: Authority,
         api.put(NODES, gpu_node("a", 4))
         live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": pause})
         until(lambda: live.refused(5) == ["card-count"])
-        began = time.monotonic()
+        start_time = time.monotonic()
         api.put(NODES, gpu_node("a", 5))
         until(lambda: live.refused(5) == [])
         api.put(NODES, gpu_node("a", 4))
         until(lambda: live.refused(5) == ["card-count"])
-        assert time.monotonic() - began > pause
+        assert time.monotonic() - start_time > pause
         live.program.close()

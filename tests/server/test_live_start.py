@@ -1,4 +1,4 @@
-"""Whoever answers knows the cluster: a replica that starts, and a worker that takes a dead one's place."""
+"""The first reviews use the settings of the cluster: after a start, and after a worker died."""
 
 import os
 import signal
@@ -25,19 +25,19 @@ def api(authority: Authority) -> Iterator[ApiServer]:
         yield server
 
 
-def test_the_first_answers_know_it(start: Start, api: ApiServer, tmp_path: Path):
+def test_the_first_reviews_use_the_settings_of_the_cluster(start: Start, api: ApiServer, tmp_path: Path):
     live = Live(start, api, tmp_path / "kubeconfig")
     assert live.refused(5, COUNT) == ["card-count"]
     killed = live.program.worker
     os.kill(killed, signal.SIGKILL)
     until(lambda: killed not in live.program.children)
-    assert live.refused(5, COUNT) == ["card-count"], "asked while there was nobody"
+    assert live.refused(5, COUNT) == ["card-count"], "the request was sent while there was no worker"
     missing = [line for line in live.page().splitlines() if "(there is no" in line]
     assert [line.partition(":")[0] for line in missing] == ["scheduler configuration"]
 
 
-def test_an_api_server_that_finishes_no_answer_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
-    """It would be for a minute, and then the server would not be ready in time."""
+def test_the_start_does_not_wait_for_a_slow_api_server(start: Start, api: ApiServer, tmp_path: Path):
+    """If the start waited, it would take a minute, and the server would not be ready in time."""
     api.fail(".*", slow(0.05, 10_000))
     live = Live(start, api, tmp_path / "kubeconfig")
     assert live.refused(5, COUNT) == []

@@ -1,4 +1,4 @@
-"""The server's own log: as text or as JSON, from a level on, gunicorn's lines among them."""
+"""The log of the server: as text or as JSON, filtered by level, with the lines of gunicorn."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ def logged(capsys, *settings, **exc):
 
 
 @pytest.mark.usefixtures("restored")
-def test_json_is_one_object_a_line(capsys):
+def test_each_json_line_is_one_object(capsys):
     try:
         int("no")
     except ValueError:
@@ -38,7 +38,7 @@ def test_json_is_one_object_a_line(capsys):
 
 
 @pytest.mark.usefixtures("restored")
-def test_the_level_drops_what_is_less_important(capsys):
+def test_lines_below_the_level_are_left_out(capsys):
     assert "INFO b" in logged(capsys)
     assert "INFO b" not in logged(capsys, "warning")
 

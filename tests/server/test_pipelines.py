@@ -1,4 +1,4 @@
-"""Several requests on one connection: what comes behind a request waits for its turn, however large it is."""
+"""Several requests on one connection are answered in order, whatever their size."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from tests.server.reviews import answer, review
 CONNECTIONS = 4  # fewer than large reviews may wait
 TIMES = 25
 SMALL = 0
-LARGE = 200_000  # bytes; more than one read of a socket brings, and than what may come besides bodies
+LARGE = 200_000  # bytes; more than one read of a socket returns, and more than a head may have
 SIZES = {
     "large ones": [LARGE] * 6,
     "large behind small": [SMALL, LARGE, SMALL, SMALL, LARGE],
@@ -23,12 +23,12 @@ SIZES = {
 
 
 @pytest.fixture(scope="module", params=[{}, PYTHON_PARSER], ids=["default parser", "python parser"])
-def either(request: pytest.FixtureRequest, start: Start) -> Program:
+def server(request: pytest.FixtureRequest, start: Start) -> Program:
     return start("--audit-log", "", constants=request.param)
 
 
 def request_bytes(uid: str, size: int, *, chunked: bool = False) -> bytes:
-    """A review whose pod has an annotation of so many bytes."""
+    """A review of a pod with an annotation of this size, in bytes."""
     body = json.dumps(review(uid, object={"metadata": {"annotations": {"a": "x" * size}}, "spec": {}})).encode()
     if not chunked:
         return spell("POST", "/validate", body, JSON)
@@ -36,11 +36,11 @@ def request_bytes(uid: str, size: int, *, chunked: bool = False) -> bytes:
     return head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
-def test_large_bodies_back_to_back_are_all_answered(either: Program):
+def test_large_bodies_back_to_back_are_all_answered(server: Program):
     """The next body begins to arrive before gunicorn has finished with the request that was answered."""
 
     def send_all(number: int) -> None:
-        with either.connect() as connection:
+        with server.connect() as connection:
             for time in range(TIMES):
                 connection.send(request_bytes(f"u-{number}-{time}", LARGE))
                 assert answer(connection.receive())["uid"] == f"u-{number}-{time}"
@@ -51,8 +51,8 @@ def test_large_bodies_back_to_back_are_all_answered(either: Program):
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["with a length", "chunked"])
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
-def test_pipelined_requests_of_any_size_are_answered_in_order(either: Program, sizes: list[int], chunked: bool):
-    with either.connect() as connection:
+def test_pipelined_requests_of_any_size_are_answered_in_order(server: Program, sizes: list[int], chunked: bool):
+    with server.connect() as connection:
         connection.send(b"".join(request_bytes(f"u-{at}", size, chunked=chunked) for at, size in enumerate(sizes)))
         assert [answer(connection.receive())["uid"] for _ in sizes] == [f"u-{at}" for at in range(len(sizes))]
         assert answer(connection.post("/validate", review("last")))["uid"] == "last"

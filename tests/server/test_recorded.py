@@ -1,4 +1,4 @@
-"""Every recorded review through the wire, and the audit lines that it leaves."""
+"""The server reviews every recorded request and writes an audit line for each."""
 
 import json
 import re
@@ -13,23 +13,23 @@ KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerifie
 SECRETS = ("hunter2", "tok-9f2c", "s3cr3t-path", "reg.example/private", "top-label", "argv-pw")
 
 
-def test_all_over_one_connection_each_with_its_line(program: Program, audit_file: Path):
-    answered = []
+def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: Path):
+    reviewed = []
     with program.connect() as connection:
         for path in ("/mutate", "/validate"):
             for file in RECORDED:
                 body = file.read_bytes()
                 verdict = answer(connection.post(path, body))
-                asked = json.loads(body)["request"]
-                assert verdict["uid"] == asked["uid"]
-                answered.append((path, asked, verdict))
+                request = json.loads(body)["request"]
+                assert verdict["uid"] == request["uid"]
+                reviewed.append((path, request, verdict))
     assert len(RECORDED) > 50
-    lines = until(lambda: _lines(audit_file, len(answered)))
-    for (path, asked, verdict), line in zip(answered, lines, strict=True):
+    lines = until(lambda: _lines(audit_file, len(reviewed)))
+    for (path, request, verdict), line in zip(reviewed, lines, strict=True):
         assert set(line) == KEYS
-        assert (line["uid"], line["endpoint"], line["allowed"]) == (asked["uid"], path[1:], verdict["allowed"])
-        assert (line["operation"], line["user"]) == (asked["operation"], asked["userInfo"]["username"])
-        assert line["dryRun"] == bool(asked.get("dryRun"))
+        assert (line["uid"], line["endpoint"], line["allowed"]) == (request["uid"], path[1:], verdict["allowed"])
+        assert (line["operation"], line["user"]) == (request["operation"], request["userInfo"]["username"])
+        assert line["dryRun"] == bool(request.get("dryRun"))
         assert bool(line["patch"]) == ("patch" in verdict)
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", line["time"])
         assert 0 <= line["durationUs"] < 10_000_000
@@ -39,12 +39,12 @@ def test_all_over_one_connection_each_with_its_line(program: Program, audit_file
             denials = [finding["rule"] for finding in line["findings"] if finding["level"] == "deny"]
             causes = verdict.get("status", {}).get("details", {}).get("causes", [])
             assert [cause["reason"] for cause in causes] == denials[: len(causes)]
-    assert {verdict["allowed"] for _, _, verdict in answered} == {True, False}
+    assert {verdict["allowed"] for _, _, verdict in reviewed} == {True, False}
 
 
-def test_no_secret_enters_the_log(program: Program, audit_file: Path):
+def test_the_logs_contain_no_secret(program: Program, audit_file: Path):
     before = len(_lines(audit_file, 0))
-    document = review("secret", spec=_secretive())
+    document = review("secret", spec=_spec_with_secrets())
     document["request"]["object"]["metadata"] |= {"annotations": {"team/x": SECRETS[0]}, "labels": {"l": SECRETS[4]}}
     with program.connect() as connection:
         for path in ("/mutate", "/validate"):
@@ -52,12 +52,12 @@ def test_no_secret_enters_the_log(program: Program, audit_file: Path):
     until(lambda: _lines(audit_file, before + 2))
     text = audit_file.read_text() + program.log()
     assert '"uid":"secret"' in text
-    assert "NVIDIA_VISIBLE_DEVICES" in text, "what rules read is there"
+    assert "NVIDIA_VISIBLE_DEVICES" in text, "the log has what rules read"
     for secret in SECRETS:
         assert secret not in text
 
 
-def _secretive() -> dict[str, Any]:
+def _spec_with_secrets() -> dict[str, Any]:
     env = [
         {"name": "DB_PASSWORD", "value": SECRETS[0]},
         {"name": "NVIDIA_VISIBLE_DEVICES", "value": SECRETS[1]},

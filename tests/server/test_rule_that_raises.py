@@ -1,4 +1,4 @@
-"""A rule that raises is a bug: HTTP 500, so that the failurePolicy decides, and the metric and the log show it."""
+"""A rule that raises is a bug: the response is HTTP 500, so the failurePolicy applies, and the metric and the log report it."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.state import ServerState
 
 
-class Collected:
+class AuditLog:
     """An audit log that keeps its lines."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ def broken():
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
-def test_a_rule_that_raises(path, broken, caplog):
-    metrics, audit_log = Metrics(), Collected()
+def test_a_rule_that_raises_gets_http_500_and_is_logged(path, broken, caplog):
+    metrics, audit_log = Metrics(), AuditLog()
     admission = Admission(ServerState(broken), [audit_log], metrics)
     status, response = admission.answer(path, json.dumps(review()).encode(), client_verified=True)
     assert status == 500
@@ -61,7 +61,7 @@ def test_a_rule_that_raises(path, broken, caplog):
     assert audit_log.lines == [], "no decision was made"
 
 
-def test_the_next_review_is_answered_again(broken):
+def test_the_next_review_succeeds(broken):
     metrics = Metrics()
     state = ServerState(broken)
     admission = Admission(state, [], metrics)

@@ -1,4 +1,4 @@
-"""Policy, device config and fleet change on disk: the next reviews follow; a broken file changes nothing."""
+"""Reviews follow changes of the files of the policy, the device config and the fleet; a broken file is not used."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.server.reviews import DENIED, answer, patch, review
 
 
 def write(path: Path, text: str) -> None:
-    """All of it at once, so that no test sees half a file."""
+    """Replace a file at once, so that the server never reads half of it."""
     replace(path, text.encode(), 0o644)
 
 
@@ -51,22 +51,22 @@ def restored(served: Served) -> None:
     until(lambda: served.program.metric("fleet_nodes") > 0 and _scheduler(served) == "volcano")
 
 
-def test_the_policy_is_followed(served: Served):
+def test_reviews_follow_the_policy(served: Served):
     write(served.policy, "rules: {cores-range: off}")
     until(lambda: "cores-range" not in served.denied())
     write(served.policy, "schedulerName: other\nschedulerNames: [other]")
     until(lambda: _scheduler(served) == "other")
 
 
-BREAKS = [
+BROKEN_FILES = [
     ("policy", "rules: {no-such-rule: deny}"),
     ("config", "nvidia: ["),
     ("fleet", "kind: Secret"),
 ]
 
 
-@pytest.mark.parametrize(("name", "broken"), BREAKS)
-def test_a_broken_file_changes_nothing_and_is_reported(served: Served, name: str, broken: str):
+@pytest.mark.parametrize(("name", "broken"), BROKEN_FILES)
+def test_a_broken_file_is_reported_and_not_used(served: Served, name: str, broken: str):
     program = served.program
     failures = program.metric("config_reloads_total", source="settings", result="failure")
     path: Path = getattr(served, name)

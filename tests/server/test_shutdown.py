@@ -1,4 +1,4 @@
-"""The end: what was read is answered, who only waits is sent away, and the exit code is 0."""
+"""At shutdown the server finishes reviews, closes idle connections, and exits with code 0."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from tests.server.program import EXIT_SECONDS, Program, until
 from tests.server.reviews import answer, review
 from tests.server.test_bad_bytes import GOOD
 
-Begin = Callable[..., Program]
+StartServer = Callable[..., Program]
 
 
 @pytest.fixture
-def begin(start: Start) -> Begin:
+def start_server(start: Start) -> StartServer:
     return lambda *options, **more: start("--audit-log", "", *options, **more)
 
 
@@ -25,24 +25,24 @@ def exit_code(program: Program) -> int:
     return program.process.wait(EXIT_SECONDS)
 
 
-def begun(connection: Connection) -> None:
-    """Send a review but for its end, when the server reads it."""
+def send_most_of_a_review(connection: Connection) -> None:
+    """Send a review without its end, after the server has begun to read it."""
     declared = JSON | {"Content-Length": str(len(GOOD)), "Expect": "100-continue"}
     connection.send(spell("POST", "/validate?timeout=20s", headers=declared))
     assert connection.receive().status == 100
     connection.send(GOOD[:-10])
 
 
-def test_sigterm_finishes_what_was_begun(begin: Begin):
-    program = begin()
+def test_sigterm_finishes_reviews_in_progress(start_server: StartServer):
+    program = start_server()
     with program.connect() as idle, program.connect() as used, program.connect() as busy:
         answer(used.post("/validate", review()))
-        begun(busy)
+        send_most_of_a_review(busy)
         program.process.terminate()
         assert idle.ended()
         assert used.ended()
         time.sleep(0.5)
-        assert program.process.poll() is None, "it waits for the review that was begun"
+        assert program.process.poll() is None, "the server waits for the review in progress"
         busy.send(GOOD[-10:])
         response = busy.receive()
         assert answer(response)["uid"] == "u-1"
@@ -52,8 +52,8 @@ def test_sigterm_finishes_what_was_begun(begin: Begin):
     assert "Traceback" not in program.log()
 
 
-def test_idle_connections_do_not_hold_up_the_exit(begin: Begin):
-    program = begin()
+def test_idle_connections_do_not_delay_the_exit(start_server: StartServer):
+    program = start_server()
     connections = [program.connect() for _ in range(50)]
     try:
         program.process.terminate()
@@ -63,12 +63,12 @@ def test_idle_connections_do_not_hold_up_the_exit(begin: Begin):
             connection.close()
 
 
-def test_while_draining_it_is_not_ready_yet_serves(begin: Begin):
-    program = begin("--drain-seconds", "20")
+def test_a_draining_server_is_not_ready_and_still_serves(start_server: StartServer):
+    program = start_server("--drain-seconds", "20")
     with program.connect() as old:
         answer(old.post("/validate", review()))
         program.process.terminate()
-        page = until(lambda: (got := program.get("/readyz")).status == 503 and got)
+        page = until(lambda: (response := program.get("/readyz")).status == 503 and response)
         assert page.body.startswith(b"not ready: shutting down\n")
         assert page.headers["connection"] == "close"
         with program.connect() as new:
@@ -80,22 +80,22 @@ def test_while_draining_it_is_not_ready_yet_serves(begin: Begin):
         assert answer(response)["uid"] == "old"
         assert response.headers["connection"] == "close"
         assert old.ended()
-        assert program.get("/healthz").status == 200, "alive is not ready"
+        assert program.get("/healthz").status == 200, "the server is alive although it is not ready"
     program.process.kill()
 
 
-def test_sigint_ends_it_at_once(begin: Begin):
-    program = begin()
+def test_sigint_ends_the_server_at_once(start_server: StartServer):
+    program = start_server()
     with program.connect() as idle, program.connect() as busy:
-        begun(busy)
+        send_most_of_a_review(busy)
         program.process.send_signal(signal.SIGINT)
         assert exit_code(program) == 0
         assert idle.ended()
     assert "Traceback" not in program.log()
 
 
-def test_a_second_sigterm_changes_nothing(begin: Begin):
-    program = begin("--drain-seconds", "5")
+def test_a_second_sigterm_changes_nothing(start_server: StartServer):
+    program = start_server("--drain-seconds", "5")
     for _ in range(3):
         program.process.terminate()
         time.sleep(0.1)
@@ -103,16 +103,16 @@ def test_a_second_sigterm_changes_nothing(begin: Begin):
     assert exit_code(program) == 0
 
 
-def test_a_killed_worker_comes_back(begin: Begin):
-    program = begin()
+def test_a_killed_worker_is_replaced(start_server: StartServer):
+    program = start_server()
     killed = program.worker
     os.kill(killed, signal.SIGKILL)
     until(lambda: program.children and program.worker != killed and program.answers())
     assert answer(program.post("/validate", review()))["uid"] == "u-1"
 
 
-def test_a_worker_does_not_outlive_its_master(begin: Begin):
-    program = begin()
+def test_a_worker_does_not_outlive_its_master(start_server: StartServer):
+    program = start_server()
     worker = program.worker
     program.process.kill()
     program.process.wait()

@@ -1,4 +1,4 @@
-"""`vgpu-webhook serve --standalone`: no flags needed, ready at once, a certificate that verifies."""
+"""`vgpu-webhook serve --standalone` needs no other option and has a certificate that verifies."""
 
 import re
 import ssl
@@ -24,7 +24,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         program.close()
 
 
-def test_needs_no_option(tmp_path: Path):
+def test_standalone_needs_no_other_option(tmp_path: Path):
     program = Program(["--standalone"], tmp_path / "stderr", tmp_path / "none")
     try:
         program.ca = Path(re.search(r"--cacert (\S+)", _wait_for(program, "--cacert"))[1])  # type: ignore[index]
@@ -32,11 +32,11 @@ def test_needs_no_option(tmp_path: Path):
         assert answer(program.post("/validate", review(spec=DENIED)))["allowed"] is False
     finally:
         program.close()
-    assert not program.ca.parent.exists(), "what it made is gone with it"
+    assert not program.ca.parent.exists(), "its files are deleted at its end"
     assert program.process.returncode == 0
 
 
-def test_says_what_it_knows(standalone: Program):
+def test_readyz_reports_the_fleet_and_the_certificate(standalone: Program):
     lines = standalone.readyz().splitlines()
     assert lines[0] == "ready"
     kinds = "vgpu 4, gpushare 1, ascend 2, mindcluster 1"
@@ -46,7 +46,7 @@ def test_says_what_it_knows(standalone: Program):
     assert standalone.get("/healthz").body == b"ok\n"
 
 
-def test_metrics_parse_and_count(standalone: Program):
+def test_metrics_count_reviews(standalone: Program):
     with standalone.connect() as connection:
         before = _counted(connection)
         answer(connection.post("/mutate", review()))
@@ -67,7 +67,7 @@ def test_metrics_parse_and_count(standalone: Program):
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_its_certificate_verifies(standalone: Program, host: str):
+def test_the_certificate_verifies(standalone: Program, host: str):
     with standalone.connect(host) as connection:
         assert connection.request("GET", "/healthz").status == 200
         assert connection.socket.selected_alpn_protocol() is None
@@ -78,7 +78,7 @@ def test_another_name_does_not_verify(standalone: Program):
         standalone.connect("example.org")
 
 
-def test_http_1_1_is_agreed_on(standalone: Program):
+def test_alpn_selects_http_1_1(standalone: Program):
     tls = context(standalone.ca)
     tls.set_alpn_protocols(["h2", "http/1.1"])
     with Connection(standalone.port, tls) as connection:
@@ -87,7 +87,7 @@ def test_http_1_1_is_agreed_on(standalone: Program):
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-def test_new_tls_is_spoken(standalone: Program, version: ssl.TLSVersion):
+def test_tls_1_2_and_1_3_are_supported(standalone: Program, version: ssl.TLSVersion):
     tls = context(standalone.ca)
     tls.minimum_version = tls.maximum_version = version
     with Connection(standalone.port, tls) as connection:
@@ -95,7 +95,7 @@ def test_new_tls_is_spoken(standalone: Program, version: ssl.TLSVersion):
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
-def test_old_tls_is_refused(standalone: Program):
+def test_tls_1_1_is_refused(standalone: Program):
     tls = context(standalone.ca)
     tls.set_ciphers("ALL:@SECLEVEL=0")
     tls.minimum_version = tls.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -103,7 +103,7 @@ def test_old_tls_is_refused(standalone: Program):
         Connection(standalone.port, tls)
 
 
-def test_keys_are_for_the_owner(standalone: Program):
+def test_only_the_owner_can_read_the_key(standalone: Program):
     state = standalone.ca.parent
     assert {file.name: file.stat().st_mode & 0o777 for file in state.iterdir()} == {
         "tls.key": 0o600,

@@ -1,4 +1,4 @@
-"""The certificate changes on disk: the next connection gets it; nobody's request fails; a bad pair changes nothing."""
+"""When the certificate changes on disk, new connections get the new one, no request fails, and a bad pair is not used."""
 
 import threading
 import time
@@ -25,8 +25,8 @@ def reloading(start: Start) -> Program:
 
 
 @pytest.fixture(autouse=True)
-def good(authority: Authority, reloading: Program) -> None:
-    """Each test begins with a good pair in use."""
+def valid_pair(authority: Authority, reloading: Program) -> None:
+    """Each test starts with a valid pair in use."""
     expect(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
 
@@ -34,10 +34,10 @@ def good(authority: Authority, reloading: Program) -> None:
 def expect(program: Program, pair: Pair) -> None:
     """Wait until new connections see a certificate."""
     leaf = x509.load_pem_x509_certificate(pair.certificate).public_bytes(serialization.Encoding.DER)
-    until(lambda: shown(program) == leaf)
+    until(lambda: served_certificate(program) == leaf)
 
 
-def shown(program: Program) -> bytes:
+def served_certificate(program: Program) -> bytes:
     with program.connect() as connection:
         return connection.certificate
 
@@ -50,7 +50,7 @@ def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, aut
         fresh = authority.renew()
         expect(reloading, fresh)
         assert answer(old.post("/mutate", review("after")))["uid"] == "after"
-        assert old.certificate == old_certificate != shown(reloading)
+        assert old.certificate == old_certificate != served_certificate(reloading)
     assert reloading.metric("config_reloads_total", source="certificate", result="success") > before
     expires = x509.load_pem_x509_certificate(fresh.certificate).not_valid_after_utc
     assert reloading.metric("certificate_expiry_timestamp_seconds") == expires.timestamp()
@@ -95,25 +95,25 @@ def _directory(authority: Authority) -> None:
     authority.key.mkdir()
 
 
-BREAKS = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _directory)
+DAMAGES = (_mismatched, _garbage, _missing, _empty, _half_written, _encrypted, _directory)
 
 
-@pytest.mark.parametrize("damage", BREAKS, ids=[damage.__name__.strip("_") for damage in BREAKS])
-def test_a_bad_pair_changes_nothing_and_is_reported(
+@pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__.strip("_") for damage in DAMAGES])
+def test_a_bad_pair_is_reported_and_not_used(
     reloading: Program, authority: Authority, damage: Callable[[Authority], None]
 ):
-    last_good = shown(reloading)
+    last_good = served_certificate(reloading)
     failures = reloading.metric("config_reloads_total", source="certificate", result="failure")
-    told = reloading.log().count("ERROR certificate changed, but cannot be used")
+    logged = reloading.log().count("ERROR certificate changed, but cannot be used")
     damage(authority)
     text = until(lambda: (page := reloading.readyz()) and "last good one is in use" in page and page)
     line = next(line for line in text.splitlines() if line.startswith("certificate: /"))
     assert authority.directory.name in line
-    assert text.startswith("ready\n"), "a bad file makes no process unready"
-    assert shown(reloading) == last_good
+    assert text.startswith("ready\n"), "a bad file does not make the server unready"
+    assert served_certificate(reloading) == last_good
     assert answer(reloading.post("/mutate", review()))
     assert reloading.metric("config_reloads_total", source="certificate", result="failure") > failures
-    assert reloading.log().count("ERROR certificate changed, but cannot be used") > told
+    assert reloading.log().count("ERROR certificate changed, but cannot be used") > logged
     if authority.key.is_dir():
         authority.key.rmdir()
     expect(reloading, authority.renew())
@@ -121,15 +121,15 @@ def test_a_bad_pair_changes_nothing_and_is_reported(
     assert "Traceback" not in reloading.log()
 
 
-def test_a_standing_problem_is_logged_once(reloading: Program, authority: Authority):
-    told = reloading.log().count("ERROR")
+def test_a_lasting_problem_is_logged_once(reloading: Program, authority: Authority):
+    logged = reloading.log().count("ERROR")
     authority.key.unlink()
     until(lambda: "last good" in reloading.readyz())
     time.sleep(0.5)
-    assert reloading.log().count("ERROR") == told + 1
+    assert reloading.log().count("ERROR") == logged + 1
 
 
-def test_rsa_after_ecdsa_and_back(reloading: Program, authority: Authority):
+def test_the_type_of_the_key_may_change(reloading: Program, authority: Authority):
     other = rsa_leaf(authority)
     authority.certificate.write_bytes(other.certificate)
     authority.key.write_bytes(other.key)
@@ -142,7 +142,7 @@ def test_no_request_fails_while_pairs_change(reloading: Program, authority: Auth
     counts = [0] * CONNECTIONS
     failures: list[BaseException] = []
 
-    def ask(index: int) -> None:
+    def send_reviews(index: int) -> None:
         try:
             with reloading.connect() as kept:
                 while not stop.is_set():
@@ -153,12 +153,12 @@ def test_no_request_fails_while_pairs_change(reloading: Program, authority: Auth
         except BaseException as error:  # noqa: BLE001
             failures.append(error)
 
-    threads = [threading.Thread(target=ask, args=(index,)) for index in range(CONNECTIONS)]
+    threads = [threading.Thread(target=send_reviews, args=(index,)) for index in range(CONNECTIONS)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(3):
-            replace(authority.certificate, authority.leaf().certificate, 0o644)  # a pair torn apart, for a while
+            replace(authority.certificate, authority.leaf().certificate, 0o644)  # the pair does not match for a while
             time.sleep(0.3)
             expect(reloading, authority.renew())
         until(lambda: failures or min(counts) > 20)
@@ -169,8 +169,8 @@ def test_no_request_fails_while_pairs_change(reloading: Program, authority: Auth
     assert not failures
 
 
-def test_a_mounted_secret_is_followed(start: Start, tmp_path: Path):
-    """Kubernetes swaps a symbolic link to a directory."""
+def test_a_change_of_a_mounted_secret_is_served(start: Start, tmp_path: Path):
+    """Kubernetes changes a mounted secret by replacing a symbolic link to a directory."""
     volumes = [Authority(tmp_path / name) for name in ("first", "second")]
     volumes[1].ca = volumes[0].ca
     fresh = volumes[1].renew()
