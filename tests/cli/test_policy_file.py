@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from tests.cases import each_case
 from tests.rules.test_cases import ALL
 from tests.strategies import json_values
-from tests.test_policy import CONTRACT, MISSPELT, OTHERWISE, WRONG
+from tests.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
 from tests.test_policy_levels import NAMESPACES
 from webhook.devices.target import parse_version
 from webhook.errors import ConfigError
@@ -130,7 +130,7 @@ def test_no_object_accepts_unknown_keys():
 
 
 def policies_of_tests():
-    yield from (None, {}, CONTRACT, OTHERWISE, {"toleration": None}, {"namespaces": NAMESPACES})
+    yield from (None, {}, CONTRACT, NOT_DEFAULT, {"toleration": None}, {"namespaces": NAMESPACES})
     yield from ({"workloads": word, "rules": {"card-count": word}} for word in ("off", False))
     yield yaml.safe_load((Path("webhook") / "samples" / "policy.yaml").read_text())
     yield from (case["policy"] for cases in ALL.values() for case in cases if "policy" in case)
