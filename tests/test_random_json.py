@@ -4,13 +4,13 @@ import json
 import os
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from pathlib import Path
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reviewing import DATA, RECORDED
 from tests.strategies import json_values, mangled, pods
 from webhook.audit.writer import AuditLogWriter
 from webhook.cli.main import main
@@ -21,9 +21,8 @@ from webhook.server.state import ServerState
 from webhook.settings.files import load_device_config, load_nodes
 from webhook.settings.snapshot import SnapshotInputs
 
-DATA = Path(__file__).parent / "data"
 FLEET, CONFIG = DATA / "fleets" / "every-family.yaml", DATA / "config" / "device-config.yaml"
-RECORDED = [json.loads(path.read_bytes()) for path in sorted((DATA / "reviews").glob("*.json"))]
+RECORDED_REVIEWS = [json.loads(path.read_bytes()) for path in RECORDED]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +47,7 @@ def review_of(pod):
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission_request}
 
 
-reviews = mangled(st.sampled_from(RECORDED)) | mangled(pods()).map(review_of)
+reviews = mangled(st.sampled_from(RECORDED_REVIEWS)) | mangled(pods()).map(review_of)
 
 
 def check(admission, path, body):

@@ -3,19 +3,14 @@
 from typing import Any
 
 from tests.cases import each_case
-from tests.rules.test_cases import DATA
+from tests.reviewing import CONFIG, snapshot
 from tests.timing import within
 from webhook.devices.config import MAX_NAME
 from webhook.devices.requests import DevicePod
 from webhook.devices.unknown import MAX_UNKNOWN, unknown_names
 from webhook.pod.view import PodView
-from webhook.policy.policy import default_policy
-from webhook.settings.files import load_device_config, load_nodes
-from webhook.settings.snapshot import SnapshotInputs
 
-CONFIG = load_device_config(DATA / "config" / "device-config.yaml")
-NODES = load_nodes(DATA / "fleets" / "every-family.yaml", CONFIG)
-SNAPSHOT = SnapshotInputs(CONFIG, default_policy(), NODES).snapshot()
+SNAPSHOT = snapshot("every-family")
 
 
 def pod(limits: dict[str, Any]) -> DevicePod:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from tests.reviewing import DATA, RECORDED
 from webhook.devices.config_file import parse_device_config
 from webhook.outcome import Outcome
 from webhook.policy.policy import default_policy
@@ -19,7 +20,6 @@ from webhook.wire.codec import decode, encode
 from webhook.wire.models import Request
 
 RESPONSES = Path(__file__).parent / "responses"
-DATA = Path(__file__).parents[1] / "data"
 
 # These pods request nvidia.com/gpu. They are also reviewed with a device config in which this is the vGPU count.
 COMPATIBLE = ("test-vgpu-compatible", "specific-gpu-pod")
@@ -37,7 +37,7 @@ class Recorded:
 def recorded() -> Iterator[Recorded]:
     usual = _snapshot("mixed")
     compatible = _snapshot("compatible", resourceCountName="nvidia.com/gpu")
-    for review in sorted((DATA / "reviews").glob("*.json")):
+    for review in RECORDED:
         yield Recorded(review.stem, review, usual)
         if review.stem in COMPATIBLE:
             yield Recorded(f"{review.stem}.compatible", review, compatible)

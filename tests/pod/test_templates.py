@@ -2,19 +2,18 @@
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from tests.cases import each_case
+from tests.reviewing import DATA, RECORDED
 from tests.workloads import KINDS, kind_id, workload
 from webhook.errors import Malformed
 from webhook.pod.templates import Template, changed_templates, find_templates, holds_pods, read_templates
 from webhook.pod.workload_kinds import WORKLOAD_KINDS, WorkloadKind, with_kinds, workload_kind
 
-DATA = Path(__file__).parent.parent / "data"
 POD = {"metadata": {"annotations": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}
 AS_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
 DEPLOYMENT, VCJOB = WORKLOAD_KINDS["apps", "Deployment"], WORKLOAD_KINDS["batch.volcano.sh", "Job"]
@@ -124,15 +123,15 @@ def test_every_kind_has_a_manifest():
     assert {kind_of(raw).key for raw in manifests()} | native == set(WORKLOAD_KINDS)
 
 
-REQUESTS = [json.loads(path.read_bytes())["request"] for path in sorted((DATA / "reviews").glob("*.json"))]
-RECORDED = [
+REQUESTS = [json.loads(path.read_bytes())["request"] for path in RECORDED]
+RECORDED_WORKLOADS = [
     (kind, request["object"])
     for request in REQUESTS
     if (kind := WORKLOAD_KINDS.get((request["kind"]["group"], request["kind"]["kind"])))
 ]
 
 
-@each_case("kind, raw", RECORDED)
+@each_case("kind, raw", RECORDED_WORKLOADS)
 def test_every_recorded_workload_has_templates(kind: WorkloadKind, raw: dict[str, Any]):
     templates = changed_templates(kind, raw, None)
     assert templates

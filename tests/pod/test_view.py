@@ -2,18 +2,16 @@
 
 import contextlib
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
+from tests.reviewing import RECORDED
 from tests.strategies import json_values, pods
 from webhook.errors import Malformed
 from webhook.pod.view import Container, PodView
-
-REVIEWS = Path(__file__).parent.parent / "data" / "reviews"
 
 
 def container(**fields):
@@ -162,7 +160,7 @@ def test_all_containers_of_a_pod_are_read(pod):
 
 
 def recorded():
-    for path in sorted(REVIEWS.glob("*.json")):
+    for path in RECORDED:
         request = json.loads(path.read_bytes())["request"]
         for side in ("object", "oldObject"):
             if request[side] and request[side]["kind"] == "Pod":
