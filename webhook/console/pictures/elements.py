@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from webhook.texts import legible
 
@@ -16,10 +16,10 @@ LARGEST = 10**12  # larger numbers are not written out
 
 def element(name: str, attributes: dict[str, Any], *content: str) -> Markup:
     """An element; everything in it that is not markup already is escaped."""
-    written = Markup("").join([Markup(' {}="{}"').format(key, _spelled(value)) for key, value in attributes.items()])
+    written = "".join([f' {escape(key)}="{escape(_spelled(value))}"' for key, value in attributes.items()])
     if not content:
-        return Markup("<{}{}/>").format(name, written)
-    return Markup("<{0}{1}>{2}</{0}>").format(name, written, Markup("").join(content))
+        return Markup(f"<{escape(name)}{written}/>")  # noqa: S704  # escaped, ten times as fast as by Markup.format
+    return Markup(f"<{escape(name)}{written}>{''.join(map(escape, content))}</{escape(name)}>")  # noqa: S704
 
 
 def text(x: float, y: float, words: str, kind: str, **more: Any) -> Markup:
