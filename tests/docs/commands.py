@@ -19,6 +19,7 @@ README, CHINESE = ROOT / "README.md", ROOT / "README.zh-CN.md"
 PAGES = [README, CHINESE, *sorted((ROOT / "docs").glob("*.md"))]
 SAMPLES = ROOT / "webhook" / "samples"
 BIN = Path(sys.executable).parent
+NOT_INHERITED = ("COLUMNS", "KUBECONFIG")  # by the commands
 
 # What a reader has made with the commands of other pages.
 FILES = {
@@ -70,7 +71,7 @@ def run(
         binaries: a directory with more commands.
         environment: more variables.
     """
-    inherited = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "KUBECONFIG")}
+    inherited = {key: value for key, value in os.environ.items() if key not in NOT_INHERITED}
     path = os.pathsep.join(map(str, filter(None, (BIN, binaries, inherited["PATH"]))))
     return subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],

@@ -3,6 +3,7 @@
 import ast
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,10 +12,11 @@ import yaml
 
 from tests.cases import each_case
 from tests.deploy.files import CHART
-from tests.docs.commands import PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
+from tests.docs.commands import NOT_INHERITED, PAGES, ROOT, elsewhere, exit_code, is_curl, make_checkout, run
 from tests.docs.generated import help_texts
 from tests.docs.markdown import Block, blocks, prose, spans
 from tests.docs.test_generated import RENEW
+from webhook.cli.main import main
 
 
 class Shown(NamedTuple):
@@ -33,25 +35,53 @@ SCRIPTS = [shown for shown in ALL if shown.block.language == "sh" and not elsewh
 MARKED = [shown for shown in ALL if elsewhere(shown.block)]
 
 
+IN_PROCESS = re.compile(r"(vgpu-webhook [^|<>\\#\n]*( > \S+)?\n)+")
+
+RunBlock = Callable[[str], tuple[int, str, str]]
+
+
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    return make_checkout(tmp_path)
+def run_block(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunBlock:
+    """Runs the commands of a block; in this process if they need no shell, as a start takes longer than a command."""
+    checkout = make_checkout(tmp_path)
+    monkeypatch.chdir(checkout)
+    for name in NOT_INHERITED:
+        monkeypatch.delenv(name, raising=False)
+
+    def run_block(script: str) -> tuple[int, str, str]:
+        if not IN_PROCESS.fullmatch(script):
+            done = run(script, checkout)
+            return done.returncode, done.stdout, done.stderr
+        out = ""
+        for line in script.splitlines():
+            command, _, file = line.partition(" > ")
+            code = main(shlex.split(command)[1:])
+            printed, errors = capsys.readouterr()
+            if file:
+                Path(file).write_text(printed)
+            else:
+                out += printed
+            if code:
+                break
+        return code, out, errors
+
+    return run_block
 
 
 @pytest.mark.parametrize("shown", CONSOLE, ids=lambda shown: shown.name)
-def test_a_command_prints_the_shown_output(shown: Shown, checkout: Path):
+def test_a_command_prints_the_shown_output(shown: Shown, run_block: RunBlock):
     command, _, output = shown.block.text.removeprefix("$ ").partition("\n")
-    done = run(command, checkout)
-    assert done.stdout == output, RENEW
-    assert done.returncode == exit_code(shown.block), done.stderr
+    code, out, errors = run_block(f"{command}\n")
+    assert out == output, RENEW
+    assert code == exit_code(shown.block), errors
 
 
 @pytest.mark.parametrize("shown", SCRIPTS, ids=lambda shown: shown.name)
-def test_a_script_works(shown: Shown, checkout: Path):
+def test_a_script_works(shown: Shown, run_block: RunBlock):
     if "make " in shown.block.text:
         pytest.skip("tried below without its work")
-    done = run(shown.block.text, checkout)
-    assert done.returncode == exit_code(shown.block), done.stdout + done.stderr
+    code, out, errors = run_block(shown.block.text)
+    assert code == exit_code(shown.block), out + errors
 
 
 def test_the_targets_of_make_exist():
