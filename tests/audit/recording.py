@@ -1,4 +1,4 @@
-"""The lines that the webhook records of requests."""
+"""Audit lines of requests, as the webhook writes them."""
 
 from webhook.audit import writer as audit
 from webhook.audit.decision import Decision, parse_decision
@@ -7,14 +7,14 @@ from webhook.review import Snapshot
 from webhook.wire.models import Request
 
 
-def record(asked: Request, used: Snapshot, endpoint: str = "validate") -> bytes:
+def record(request: Request, snapshot: Snapshot, endpoint: str = "validate") -> bytes:
     """The audit line of a request."""
-    outcome = ENDPOINT_REVIEWS[endpoint](asked, used)
-    return audit.line(audit.Exchange(endpoint, 50_000), asked, outcome, used)
+    outcome = ENDPOINT_REVIEWS[endpoint](request, snapshot)
+    return audit.line(audit.Exchange(endpoint, 50_000), request, outcome, snapshot)
 
 
-def recorded(asked: Request, used: Snapshot, endpoint: str = "validate") -> Decision:
+def recorded(request: Request, snapshot: Snapshot, endpoint: str = "validate") -> Decision:
     """The audit line of a request, read."""
-    decision = parse_decision(record(asked, used, endpoint))
+    decision = parse_decision(record(request, snapshot, endpoint))
     assert decision is not None
     return decision

@@ -1,4 +1,4 @@
-"""Makes the sample log that ships with the webhook: `python -m tests.audit.sample`."""
+"""Writes the sample log that ships with the webhook: `python -m tests.audit.sample`."""
 
 import hashlib
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ LOG = SAMPLES / "audit.jsonl"
 _BEGIN = datetime(2026, 11, 20, 8, 0, tzinfo=UTC)
 _FORMAT = orjson.OPT_APPEND_NEWLINE
 
-# Minutes since the beginning, namespace, user, and what is created.
-_ASKED = (
+# Minutes since the beginning, namespace, user, and the name of the created pod.
+_REQUESTS = (
     (4, "team-vision", "anna@example.org", "pod-refused"),
     (9, "team-vision", "anna@example.org", "pod-repaired"),
     (31, "team-speech", "ben@example.org", "pod-warned"),
@@ -35,27 +35,29 @@ _ASKED = (
 
 
 def lines() -> Iterator[bytes]:
-    """The lines that the webhook would write, but for the time that it takes."""
+    """The lines that the webhook would write, with a fixed duration."""
     config = load_device_config(SAMPLES / "device-config.yaml")
     used = SnapshotInputs(config, default_policy(), load_nodes(SAMPLES / "fleet.yaml", config)).snapshot()
-    for minute, namespace, user, name in _ASKED:
-        asked = request(_pod(name), namespace=namespace, name="", user=user)
+    for minute, namespace, user, name in _REQUESTS:
+        admission_request = request(_pod(name), namespace=namespace, name="", user=user)
         at = _BEGIN + timedelta(minutes=minute)
-        repaired = _unique(asked, f"{minute}m")
+        repaired = _unique(admission_request, f"{minute}m")
         outcome = mutate(repaired, used)
         yield _line("mutate", repaired, outcome, used, at)
-        judged = _unique(asked._replace(object=dict(outcome.object)), f"{minute}v")
+        judged = _unique(admission_request._replace(object=dict(outcome.object)), f"{minute}v")
         yield _line("validate", judged, validate(judged, used), used, at + timedelta(milliseconds=3))
 
 
-def _line(endpoint: str, asked: Request, outcome: Any, used: Snapshot, at: datetime) -> bytes:
-    record = orjson.loads(audit.line(audit.Exchange(endpoint, 60_000), asked, outcome, used))
+def _line(endpoint: str, admission_request: Request, outcome: Any, used: Snapshot, at: datetime) -> bytes:
+    record = orjson.loads(audit.line(audit.Exchange(endpoint, 60_000), admission_request, outcome, used))
     return orjson.dumps({**record, "time": at.isoformat().replace("+00:00", "Z")}, option=_FORMAT)
 
 
-def _unique(asked: Request, text: str) -> Request:
+def _unique(admission_request: Request, text: str) -> Request:
     digest = hashlib.sha256(text.encode()).hexdigest()
-    return asked._replace(uid=f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}")
+    return admission_request._replace(
+        uid=f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+    )
 
 
 def _pod(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What goes into the API server's own audit log: keys that it takes, values that stay short."""
+"""The annotations for the API server's audit log: valid keys, short values."""
 
 import re
 from typing import Any
@@ -11,15 +11,15 @@ from webhook.review import mutate, review, validate
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
 
 RULES = {rule.id for rule in (*MUTATIONS, *VALIDATIONS)}
-KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # a key with a space or ! is dropped without a word
+KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the API server silently drops a key with a space or !
 LONGEST = 2048
 
 
 @given(pods())
-def test_keys_and_values(pod: dict[str, Any]):
-    asked = request(pod)
-    for half in (mutate, validate, review):
-        found = half(asked, SNAPSHOTS[1]).answer().audit
+def test_audit_annotations_have_valid_keys_and_values(pod: dict[str, Any]):
+    admission_request = request(pod)
+    for endpoint in (mutate, validate, review):
+        found = endpoint(admission_request, SNAPSHOTS[1]).answer().audit
         assert found is not None
         assert all(KEY.fullmatch(key) for key in found)
         assert found.keys() <= {"decision-id", "outcome", "rules"}
@@ -31,7 +31,7 @@ def test_keys_and_values(pod: dict[str, Any]):
         assert SECRET not in str(found)
 
 
-def test_all_rules_together_stay_short():
+def test_the_ids_of_all_rules_fit_into_one_annotation():
     assert len(",".join(sorted(RULES))) < LONGEST
 
 

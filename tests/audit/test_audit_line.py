@@ -1,4 +1,4 @@
-"""The line of a decision: at most 32 KiB, whatever was sent, and still a decision."""
+"""An audit line has at most 32 KiB for every request, and can always be read as a decision."""
 
 from typing import Any
 
@@ -33,32 +33,34 @@ operations = st.fixed_dictionaries(
 
 
 @given(st.data())
-def test_the_line_is_bounded_and_has_id_verdict_and_rules(data: st.DataObject):
+def test_a_line_is_limited_and_has_the_id_the_verdict_and_the_rules(data: st.DataObject):
     named = {key: data.draw(wire_texts) for key in ("namespace", "name", "kind", "user", "sub_resource")}
     uid = data.draw(texts)[:256]
     found = data.draw(st.lists(violations, max_size=MAX_FINDINGS))
     patch = data.draw(st.lists(operations, max_size=30))
-    asked = request({"spec": {}}, uid=uid, **named)
+    admission_request = request({"spec": {}}, uid=uid, **named)
     denied = any(violation.level is Level.DENY for violation in found)
     outcome = Outcome("0123456789ab", allowed=not denied, violations=tuple(found), operations=tuple(patch))
-    written = line(EXCHANGE, asked, outcome, SNAPSHOTS[0])
+    written = line(EXCHANGE, admission_request, outcome, SNAPSHOTS[0])
     assert len(written) <= MAX_LINE
     assert written.endswith(b"\n")
     assert written.count(b"\n") == 1
-    told = parse_decision(written[:-1])
-    assert told is not None
-    assert (told.id, told.uid, told.allowed) == ("0123456789ab", uid, not denied)
-    assert {(v.rule, v.level) for v in told.findings} == {(v.rule, v.level) for v in found}
+    decision = parse_decision(written[:-1])
+    assert decision is not None
+    assert (decision.id, decision.uid, decision.allowed) == ("0123456789ab", uid, not denied)
+    assert {(v.rule, v.level) for v in decision.findings} == {(v.rule, v.level) for v in found}
 
 
-def test_every_rule_at_every_level_fits():
-    """More than a review can find."""
+def test_the_rules_of_all_findings_fit_into_a_line():
+    """Each rule at each level, more findings than a review has."""
     levels = (Level.DENY, Level.WARN, Level.AUDIT)
     found = [Violation(rule.id, level, "\x00" * LONG, "\x00" * LONG) for rule in VALIDATIONS for level in levels][:200]
     patch = ({"op": "replace", "path": "\x00" * LONG, "value": "\x00" * LONG},) * 100
     named = dict.fromkeys(("namespace", "name", "kind", "user", "sub_resource"), "\x00" * 1024)
-    asked = request({"spec": {}}, uid="\x00" * 256, **named)
-    written = line(EXCHANGE, asked, Outcome("0123456789ab", False, tuple(found), operations=patch), SNAPSHOTS[0])
+    admission_request = request({"spec": {}}, uid="\x00" * 256, **named)
+    written = line(
+        EXCHANGE, admission_request, Outcome("0123456789ab", False, tuple(found), operations=patch), SNAPSHOTS[0]
+    )
     assert len(written) <= MAX_LINE
     assert {finding["rule"] for finding in orjson.loads(written)["findings"]} == {v.rule for v in found}
 
@@ -81,17 +83,17 @@ PLACES = {
 
 @pytest.mark.parametrize("endpoint", [mutate, validate], ids=["mutate", "validate"])
 @pytest.mark.parametrize("place", PLACES)
-def test_whatever_a_pod_holds_line_and_answer_are_bounded(place: str, endpoint: Any):
-    asked = request(PLACES[place])
-    outcome = endpoint(asked, SNAPSHOTS[0])
-    assert len(line(EXCHANGE, asked, outcome, SNAPSHOTS[0])) <= MAX_LINE
-    if not outcome.operations:  # a patch may repeat what the pod says
-        assert len(codec.encode(asked, outcome.answer())) <= MAX_LINE
+def test_a_long_text_in_a_pod_makes_neither_the_line_nor_the_response_too_long(place: str, endpoint: Any):
+    admission_request = request(PLACES[place])
+    outcome = endpoint(admission_request, SNAPSHOTS[0])
+    assert len(line(EXCHANGE, admission_request, outcome, SNAPSHOTS[0])) <= MAX_LINE
+    if not outcome.operations:  # a patch may repeat the text
+        assert len(codec.encode(admission_request, outcome.answer())) <= MAX_LINE
 
 
 @given(st.data(), st.integers(10, 2000))
-def test_a_cut_text_takes_no_more_than_it_may(data: st.DataObject, most: int):
+def test_a_cut_text_is_not_longer_than_its_limit(data: st.DataObject, limit: int):
     text = data.draw(texts)
-    kept = cut(text, most)
-    assert len(orjson.dumps(kept)) <= most
+    kept = cut(text, limit)
+    assert len(orjson.dumps(kept)) <= limit
     assert kept == text or text.startswith(kept.removesuffix("…"))

@@ -1,4 +1,4 @@
-"""The audit log's file: whole lines only, whatever the disk or the reader does."""
+"""The audit log is written in whole lines, also to a full disk or a slow reader."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ PAGE = 4096
 
 
 class Sink:
-    """An audit log into a pipe of one page, and the count of lost lines."""
+    """An audit log that writes to a pipe of one page, and the number of lost lines."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -26,8 +26,8 @@ class Sink:
     def _count(self) -> None:
         self.lost += 1
 
-    def read(self, most: int = 1 << 20) -> bytes:
-        return os.read(self.reader, most)
+    def read(self, size: int = 1 << 20) -> bytes:
+        return os.read(self.reader, size)
 
     def close(self) -> None:
         self.log.close()
@@ -45,21 +45,21 @@ def line(letter: str, length: int) -> bytes:
     return letter.encode() * (length - 1) + b"\n"
 
 
-def test_a_torn_line_is_finished_before_the_next(sink: Sink):
+def test_a_torn_line_is_finished_before_the_next_line(sink: Sink):
     long = line("a", 2 * PAGE + 100)
     sink.log.write(long)
-    assert sink.lost == 0, "it went out in part and is kept"
+    assert sink.lost == 0, "a part is written, and the rest is kept"
     read = sink.read()
     assert read == long[:PAGE]
     sink.log.write(line("b", 10))
-    assert sink.lost == 1, "its place is taken by the rest of the first"
+    assert sink.lost == 1, "the rest of the first line takes the place of the second"
     read += sink.read()
     sink.log.write(line("c", 10))
     read += sink.read()
     assert read == long + line("c", 10)
 
 
-def test_what_is_lost_is_lost_whole(sink: Sink):
+def test_lines_are_lost_as_a_whole(sink: Sink):
     sink.log.write(line("a", PAGE))
     for _ in range(5):
         sink.log.write(line("b", 100))
@@ -69,7 +69,9 @@ def test_what_is_lost_is_lost_whole(sink: Sink):
     assert sink.read() == line("c", 100)
 
 
-def test_complains_once_a_minute(sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch):
+def test_lost_lines_are_logged_once_a_minute(
+    sink: Sink, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
     now = [1000.0]
     monkeypatch.setattr(audit.time, "monotonic", lambda: now[0])
     sink.log.write(line("a", PAGE))
@@ -81,8 +83,8 @@ def test_complains_once_a_minute(sink: Sink, caplog: pytest.LogCaptureFixture, m
     assert "the reader does not keep up; admissions go on" in caplog.text
 
 
-def test_files_are_appended_to_by_several(tmp_path: Path):
-    """A replica that goes and one that comes may share a file."""
+def test_several_writers_append_to_one_file(tmp_path: Path):
+    """During a rollout the old and the new replica may share a file."""
     file = tmp_path / "log"
     logs = [AuditLogWriter(str(file), lambda: pytest.fail("lost")) for _ in range(2)]
     for number in range(10):
@@ -96,11 +98,11 @@ def test_a_path_that_cannot_be_opened_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         AuditLogWriter(str(tmp_path / "none" / "log"), lambda: None)
     os.mkfifo(tmp_path / "fifo")
-    with pytest.raises(OSError, match="No such device"):  # at once: waiting for a reader would be for ever
+    with pytest.raises(OSError, match="No such device"):  # at once, without waiting for a reader
         AuditLogWriter(str(tmp_path / "fifo"), lambda: None)
 
 
-def test_only_what_can_block_is_opened_anew(tmp_path: Path):
+def test_only_a_pipe_is_reopened(tmp_path: Path):
     reader, writer = os.pipe()
     fresh = reopened(writer)
     assert fresh is not None

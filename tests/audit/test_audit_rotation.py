@@ -1,4 +1,4 @@
-"""The audit log's file is rotated by its size, or by somebody else: no line is lost or torn."""
+"""The audit log is rotated by its size or by another program, and no line is lost or torn."""
 
 import fcntl
 import multiprocessing
@@ -30,13 +30,13 @@ class Log:
         self.lost += 1
 
     def write(self, count: int = 1, length: int = 100) -> None:
-        """Write lines that bear a rising number."""
+        """Write lines with consecutive numbers."""
         for _ in range(count):
             self.log.write(b"%0*d\n" % (length - 1, self.count))
             self.count += 1
 
     def numbers(self, *names: str) -> list[int]:
-        """The numbers in some files, in order; in the file itself if none is named."""
+        """The numbers in these files, in order; without names, those in the current file."""
         files = [self.path.with_name(self.path.name + name) for name in names or ("",)]
         return [int(line) for file in files for line in file.read_text().splitlines()]
 
@@ -51,9 +51,9 @@ def log(tmp_path: Path) -> Iterator[Log]:
     made.log.close()
 
 
-def test_full_files_are_kept_newest_first_and_the_oldest_goes(log: Log):
+def test_full_files_are_numbered_and_the_oldest_is_deleted(log: Log):
     log.write(10)
-    assert log.files() == [""], "so much fits"
+    assert log.files() == [""], "ten lines fit into one file"
     log.write(1)
     assert (log.numbers(".1"), log.numbers()) == ([*range(10)], [10])
     log.write(34)
@@ -63,7 +63,7 @@ def test_full_files_are_kept_newest_first_and_the_oldest_goes(log: Log):
     assert all(file.stat().st_size <= MAX for file in log.path.parent.iterdir())
 
 
-def test_a_line_that_is_longer_than_a_file_goes_out_whole(log: Log):
+def test_a_line_that_is_longer_than_a_file_is_written_whole(log: Log):
     log.write(1, length=3 * MAX)
     log.write(1, length=3 * MAX)
     assert (log.numbers(".1"), log.numbers()) == ([0], [1])
@@ -77,14 +77,14 @@ def test_a_file_that_was_full_before_is_rotated(tmp_path: Path):
     assert log.numbers() == [0]
 
 
-def test_none_is_rotated_on_request(tmp_path: Path):
+def test_rotation_can_be_disabled(tmp_path: Path):
     log = Log(tmp_path / "audit.jsonl", max_bytes=0)
     log.write(50)
     assert log.files() == [""]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640])
-def test_a_new_file_is_as_closed_as_the_old_one(tmp_path: Path, mode: int):
+def test_a_new_file_has_the_mode_of_the_old_one(tmp_path: Path, mode: int):
     log = Log(tmp_path / "audit.jsonl")
     log.write()
     assert log.path.stat().st_mode & 0o777 == 0o640
@@ -94,7 +94,7 @@ def test_a_new_file_is_as_closed_as_the_old_one(tmp_path: Path, mode: int):
     assert log.path.stat().st_mode & 0o777 == mode
 
 
-def test_what_an_external_program_renames_is_left_and_a_new_file_begun(log: Log):
+def test_after_a_rename_by_another_program_a_new_file_is_written(log: Log):
     log.write(3)
     log.path.rename(log.path.with_name("elsewhere"))
     log.write(2)
@@ -116,7 +116,7 @@ def test_a_deleted_or_emptied_file_takes_the_next_line(log: Log):
     assert log.numbers() == [4]
 
 
-def test_compressed_files_keep_their_place_and_go_with_it(log: Log):
+def test_compressed_files_are_rotated_too(log: Log):
     for name in (".1.gz", ".2.zst", ".2.lock", ".20260101", ".gz", "x.1"):
         log.path.with_name(log.path.name + name).write_text(name)
     log.write(11)
@@ -126,14 +126,14 @@ def test_compressed_files_keep_their_place_and_go_with_it(log: Log):
     assert log.files() == sorted(["", ".1", ".2", ".3.gz", *foreign])
 
 
-def test_a_gap_is_filled_before_anything_is_dropped(log: Log):
+def test_a_gap_is_filled_before_a_file_is_deleted(log: Log):
     log.write(40)
     log.path.with_name(log.path.name + ".2").unlink()
     log.write(1)
     assert log.numbers(".3", ".2", ".1", "") == [*range(10), *range(20, 41)]
 
 
-def test_a_link_is_followed(tmp_path: Path):
+def test_rotation_follows_a_symbolic_link(tmp_path: Path):
     (tmp_path / "disk").mkdir()
     (tmp_path / "audit.jsonl").symlink_to(tmp_path / "disk" / "log")
     log = Log(tmp_path / "audit.jsonl")
@@ -142,7 +142,7 @@ def test_a_link_is_followed(tmp_path: Path):
     assert sorted(file.name for file in (tmp_path / "disk").iterdir()) == ["log", "log.1"]
 
 
-def test_a_log_that_cannot_be_renamed_goes_on_in_the_old_file(
+def test_a_log_that_cannot_be_renamed_continues_in_the_old_file(
     log: Log, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     now = [1000.0]
@@ -150,7 +150,8 @@ def test_a_log_that_cannot_be_renamed_goes_on_in_the_old_file(
     blocker = log.path.with_name(log.path.name + ".1")
     blocker.mkdir()
     for number in (2, 3):
-        log.path.with_name(f"{log.path.name}.{number}").mkdir()  # the row is full, and its last cannot be unlinked
+        # All numbers are used, and the last one cannot be unlinked.
+        log.path.with_name(f"{log.path.name}.{number}").mkdir()
     for seconds in (0, 1, 59, 61):
         now[0] = 1000.0 + seconds
         log.write(12)
@@ -164,7 +165,7 @@ def test_a_log_that_cannot_be_renamed_goes_on_in_the_old_file(
     assert (log.numbers(".1"), log.numbers()) == ([*range(48)], [48])
 
 
-def test_a_deleted_directory_loses_lines_and_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_lines_lost_with_a_deleted_directory_are_counted_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     directory = tmp_path / "logs"
     directory.mkdir()
     log = Log(directory / "audit.jsonl")
@@ -179,7 +180,7 @@ def test_a_deleted_directory_loses_lines_and_is_reported(tmp_path: Path, caplog:
     assert (log.lost, log.numbers()) == (2, [4])
 
 
-def test_a_torn_line_is_finished_in_its_file_before_it_is_rotated(log: Log, monkeypatch: pytest.MonkeyPatch):
+def test_a_torn_line_is_finished_before_its_file_is_rotated(log: Log, monkeypatch: pytest.MonkeyPatch):
     log.write(9)
     monkeypatch.setattr(audit.os, "write", _short(os.write))
     log.write(1)
@@ -192,7 +193,7 @@ def _short(write: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
     return lambda descriptor, text: write(descriptor, text[:20])
 
 
-def test_the_rest_of_a_line_whose_file_is_deleted_is_lost_with_it(log: Log, monkeypatch: pytest.MonkeyPatch):
+def test_the_rest_of_a_torn_line_is_lost_with_its_deleted_file(log: Log, monkeypatch: pytest.MonkeyPatch):
     log.write(1)
     monkeypatch.setattr(audit.os, "write", _short(os.write))
     log.write(1)
@@ -209,8 +210,8 @@ def test_a_partial_line_of_a_dead_process_stays_on_its_own_line(tmp_path: Path):
     assert log.path.read_text() == '{"whole":1}\n{"torn\n00\n01\n'
 
 
-def test_the_size_that_a_disk_gives_is_a_limit_like_any(log: Log, caplog: pytest.LogCaptureFixture):
-    """A line that goes out in part, then no more: nothing is torn once there is room again."""
+def test_a_partly_written_line_is_finished_when_there_is_space_again(log: Log, caplog: pytest.LogCaptureFixture):
+    """The file size limit of the process tears one line and loses the next ones."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (250, hard))
     try:
@@ -254,7 +255,7 @@ def test_rotation_continues_when_a_full_disk_has_space_again(tmp_path: Path):
     disk = f"mount -t tmpfs -o size=72k none {tmp_path} && exec {sys.executable} -c '{FULL_DISK}' {tmp_path}"
     run = subprocess.run(["unshare", "-rm", "sh", "-c", disk], capture_output=True, text=True, check=False)
     if run.returncode and "Traceback" not in run.stderr:
-        pytest.skip(f"no disk of one's own here: {run.stderr}")
+        pytest.skip(f"this user cannot mount a disk: {run.stderr}")
     assert run.stdout == "ok\n", run.stderr
 
 
@@ -267,8 +268,8 @@ def _fill(path: Path, writer: int) -> None:
 
 def test_several_processes_rotate_one_file(tmp_path: Path):
     path = tmp_path / "log"
-    spawn = multiprocessing.get_context("fork")
-    writers = [spawn.Process(target=_fill, args=(path, writer)) for writer in range(3)]
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=_fill, args=(path, writer)) for writer in range(3)]
     for writer in writers:
         writer.start()
     for writer in writers:
@@ -279,11 +280,11 @@ def test_several_processes_rotate_one_file(tmp_path: Path):
     lines = [line.split() for file in ordered for line in file.read_bytes().splitlines()]
     assert len(files) > 20
     for writer in range(3):
-        numbers = [int(number) for who, number in lines if int(who) == writer]
+        numbers = [int(number) for name, number in lines if int(name) == writer]
         assert sorted(numbers) == list(range(2000)), "none lost, torn or written twice"
 
 
-def test_another_process_that_rotates_is_not_waited_for(log: Log):
+def test_a_writer_does_not_wait_for_a_rotation_by_another_process(log: Log):
     log.write(10)
     with log.path.open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)

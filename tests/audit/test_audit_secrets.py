@@ -1,4 +1,4 @@
-"""A line of the audit log never holds what a pod keeps to itself."""
+"""An audit line has no content of a pod that may be secret."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from webhook.rules.registry import DEFAULT_LEVELS
 from webhook.settings.snapshot import SnapshotInputs
 
 SECRET = "s3cr3t"
-LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as much as possible is said
+LEVELS = {"rules": dict.fromkeys(DEFAULT_LEVELS, "deny")}  # as many findings as possible
 
 
 def _snapshot(**settings: Any) -> Any:
@@ -53,7 +53,7 @@ volumes = st.one_of(
 )
 mounts = st.fixed_dictionaries({"name": some(["v"]), "mountPath": some(["/data", "/tmp/vgpu"]), "subPath": secrets})
 probes = st.fixed_dictionaries({"exec": st.fixed_dictionaries({"command": st.lists(secrets)})})
-held_by_containers = {
+container_fields = {
     "command": st.lists(secrets),
     "args": st.lists(secrets),
     "image": secrets,
@@ -66,7 +66,7 @@ held_by_containers = {
         {"privileged": st.booleans(), "seLinuxOptions": st.just({"user": SECRET})}
     ),
 }
-held_by_specs = {
+spec_fields = {
     "volumes": st.lists(volumes, max_size=3),
     "imagePullSecrets": st.lists(st.fixed_dictionaries({"name": secrets}), max_size=2),
     "serviceAccountName": secrets,
@@ -83,21 +83,21 @@ foreign = st.dictionaries(some(["vault.example.com/token", "password", "kubectl.
 
 @st.composite
 def pods(draw: st.DrawFn) -> dict[str, Any]:
-    """A pod that requests devices, and is full of what is nobody else's business."""
+    """A pod that requests devices, with secrets in all its fields."""
     pod: dict[str, Any] = draw(strategies.pods())
     spec, metadata = pod["spec"], pod.setdefault("metadata", {})
-    spec |= draw(st.fixed_dictionaries({}, optional=held_by_specs))
+    spec |= draw(st.fixed_dictionaries({}, optional=spec_fields))
     metadata["annotations"] = metadata.get("annotations", {}) | draw(foreign)
     metadata["managedFields"] = [{"manager": SECRET}]
     spec["ephemeralContainers"] = [{"name": "debug"}]
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(kind, []):
-            container.update(draw(st.fixed_dictionaries({}, optional=held_by_containers)))
+            container.update(draw(st.fixed_dictionaries({}, optional=container_fields)))
     return pod
 
 
 @given(pods(), some(SNAPSHOTS))
-def test_no_line_holds_a_secret(pod: dict[str, Any], snapshot: Any):
+def test_no_line_contains_a_secret(pod: dict[str, Any], snapshot: Any):
     before = {**pod, "spec": {**pod["spec"], "ephemeralContainers": []}}
     requests = [
         request(pod),
@@ -105,22 +105,24 @@ def test_no_line_holds_a_secret(pod: dict[str, Any], snapshot: Any):
         request(pod, before, sub_resource="ephemeralcontainers"),
         request({"spec": {"template": pod}}, group="apps", kind="Deployment"),
     ]
-    for asked in requests:
-        for half in (mutate, validate, review):
-            told = line(Exchange("mutate", 0), asked, half(asked, snapshot), snapshot)
-            assert SECRET.encode() not in told
+    for admission_request in requests:
+        for endpoint in (mutate, validate, review):
+            written = line(Exchange("mutate", 0), admission_request, endpoint(admission_request, snapshot), snapshot)
+            assert SECRET.encode() not in written
 
 
 @pytest.mark.parametrize("snapshot", SNAPSHOTS)
-def test_the_line_that_is_looked_at_is_no_empty_one(snapshot: Any):
-    """Findings, repairs and the excerpt are all in it."""
+def test_a_line_without_secrets_still_has_findings_a_patch_and_the_excerpt(snapshot: Any):
+    """Otherwise the test above would pass with empty lines."""
     limits = {names.VGPU_CORES: "150"}
     env = [{"name": name, "value": SECRET} for name in ("LD_PRELOAD", names.NVIDIA_VISIBLE_DEVICES)]
     containers = [{"name": name, "image": SECRET, "env": env} for name in ("train", "side")]
     pod = {"spec": {"containers": [containers[0] | {"resources": {"limits": limits}}, containers[1]]}}
-    asked = request(pod)
-    told = orjson.loads(line(Exchange("mutate", 0), asked, review(asked, snapshot), snapshot))
-    assert told["patch"]
-    assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in told["findings"]}
-    assert told["request"]["pod"]["spec"]["containers"][0]["env"] == [{"name": one["name"]} for one in env]
-    assert SECRET not in str(told)
+    admission_request = request(pod)
+    written = orjson.loads(
+        line(Exchange("mutate", 0), admission_request, review(admission_request, snapshot), snapshot)
+    )
+    assert written["patch"]
+    assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in written["findings"]}
+    assert written["request"]["pod"]["spec"]["containers"][0]["env"] == [{"name": variable["name"]} for variable in env]
+    assert SECRET not in str(written)

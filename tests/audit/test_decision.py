@@ -1,4 +1,4 @@
-"""One decision, and what it says of its rules."""
+"""One decision, and the worst level of each rule."""
 
 import orjson
 import pytest
@@ -14,7 +14,7 @@ DENY, WARN, AUDIT = Level.DENY, Level.WARN, Level.AUDIT
 
 
 @pytest.mark.parametrize(
-    "spoke, worst",
+    "findings, worst",
     [
         ([], {}),
         ([("a", WARN), ("b", DENY), ("a", AUDIT)], {"a": WARN, "b": DENY}),
@@ -22,12 +22,12 @@ DENY, WARN, AUDIT = Level.DENY, Level.WARN, Level.AUDIT
         ([("b", AUDIT), ("a", AUDIT)], {"b": AUDIT, "a": AUDIT}),
     ],
 )
-def test_each_rule_counts_by_its_worst_level(spoke: list[tuple[str, Level]], worst: dict[str, Level]):
-    found = worst_levels([Violation(rule, level, "spec", "because") for rule, level in spoke])
+def test_each_rule_has_its_worst_level(findings: list[tuple[str, Level]], worst: dict[str, Level]):
+    found = worst_levels([Violation(rule, level, "spec", "because") for rule, level in findings])
     assert list(found.items()) == list(worst.items())
 
 
-def test_pydantic_serialises_a_decision_as_its_line():
+def test_pydantic_serializes_a_decision_as_its_line():
     line = next(sample.lines())
     adapter = TypeAdapter(list[Decision], config=ConfigDict(alias_generator=to_camel))
     found = adapter.dump_python([parse_decision(line)], mode="json", by_alias=True)

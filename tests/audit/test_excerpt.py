@@ -1,4 +1,4 @@
-"""A review of the excerpt finds what the review of the pod found: the audit log can be replayed."""
+"""A review of the excerpt has the same findings as a review of the pod, so the audit log can be replayed."""
 
 import json
 from pathlib import Path
@@ -30,38 +30,44 @@ def findings(outcome: Outcome) -> list[tuple[str, str, str]]:
     return [(v.rule, v.level, v.path) for v in outcome.violations]
 
 
-def shortened(pod: Any) -> dict[str, Any]:
+def excerpt_of(pod: Any) -> dict[str, Any]:
     return excerpt(PodView(pod), SNAPSHOT.config.resources.pick)
 
 
-def same(asked: Request) -> Outcome:
-    """Review a pod and its excerpt."""
-    whole = review(asked, SNAPSHOT)
-    old = None if asked.old_object is None else shortened(asked.old_object)
-    short = review(asked._replace(object=shortened(asked.object), old_object=old), SNAPSHOT)
+def check_same_findings(admission_request: Request) -> Outcome:
+    """Review a pod and its excerpt, compare the findings, and return the outcome of the pod."""
+    whole = review(admission_request, SNAPSHOT)
+    old = None if admission_request.old_object is None else excerpt_of(admission_request.old_object)
+    short = review(admission_request._replace(object=excerpt_of(admission_request.object), old_object=old), SNAPSHOT)
     assert findings(short) == findings(whole)
     assert short.mutations == whole.mutations
     return whole
 
 
 REQUESTS = {file: json.loads(file.read_text())["request"] for file in RECORDED}
-PODS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] == "Pod" and asked["object"]]
-OTHERS = [file for file, asked in REQUESTS.items() if asked["kind"]["kind"] != "Pod"]
+PODS = [
+    file
+    for file, admission_request in REQUESTS.items()
+    if admission_request["kind"]["kind"] == "Pod" and admission_request["object"]
+]
+OTHERS = [file for file, admission_request in REQUESTS.items() if admission_request["kind"]["kind"] != "Pod"]
 
 
 @each_case("file", PODS, ids=lambda file: file.stem)
-def test_recorded_pods(file: Path):
-    same(codec.decode(file.read_bytes()))
+def test_the_excerpt_of_a_recorded_pod_has_the_same_findings(file: Path):
+    check_same_findings(codec.decode(file.read_bytes()))
 
 
 @each_case("file", OTHERS, ids=lambda file: file.stem)
-def test_recorded_templates(file: Path):
-    asked = codec.decode(file.read_bytes())
-    for _, view in review(asked, SNAPSHOT).received:
-        same(asked._replace(group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None))
+def test_the_excerpt_of_a_recorded_template_has_the_same_findings(file: Path):
+    admission_request = codec.decode(file.read_bytes())
+    for _, view in review(admission_request, SNAPSHOT).received:
+        check_same_findings(
+            admission_request._replace(group="", kind="Pod", operation="CREATE", object=view.raw, old_object=None)
+        )
 
 
-def test_they_find_something():
+def test_the_recorded_pods_have_findings_of_many_rules():
     found = {rule for file in PODS for rule, _, _ in findings(review(codec.decode(file.read_bytes()), SNAPSHOT))}
     assert len(found) > 12
 
@@ -119,7 +125,7 @@ container_fields = {
 
 @st.composite
 def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
-    """A pod with every field that some rule reads, and some that none does."""
+    """A pod with all fields that rules read, and with some that no rule reads."""
     pod = draw(strategies.pods())
     pod["spec"] |= draw(st.fixed_dictionaries({"restartPolicy": st.just("Never")}, optional=spec_fields))
     for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
@@ -131,64 +137,64 @@ def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
 
 @examples(60)
 @given(rich_pods())
-def test_any_new_pod(pod: dict[str, Any]):
-    same(request(pod))
+def test_the_excerpt_of_a_new_pod_has_the_same_findings(pod: dict[str, Any]):
+    check_same_findings(request(pod))
 
 
 @examples(40)
 @given(rich_pods(), rich_pods())
-def test_any_changed_pod(old: dict[str, Any], new: dict[str, Any]):
-    same(request(new, old))
+def test_the_excerpts_of_an_update_have_the_same_findings(old: dict[str, Any], new: dict[str, Any]):
+    check_same_findings(request(new, old))
 
 
 @examples(40)
 @given(rich_pods(), st.data())
-def test_no_env_value_is_kept(pod: dict[str, Any], data: st.DataObject):
+def test_an_excerpt_has_no_value_of_an_environment_variable(pod: dict[str, Any], data: st.DataObject):
     for container in pod["spec"]["containers"]:
         container["env"] = [{"name": name, "value": "hunter2"} for name in ("A", "CUDA_A", "NVIDIA_VISIBLE_DEVICES")]
-    assert "hunter2" not in json.dumps(shortened(pod))
+    assert "hunter2" not in json.dumps(excerpt_of(pod))
 
 
 @examples(60)
 @given(st.fixed_dictionaries({"spec": strategies.json_values, "metadata": strategies.json_values}))
-def test_strange_pods_are_malformed_or_excerpted(pod: dict[str, Any]):
+def test_any_json_is_malformed_or_has_an_excerpt(pod: dict[str, Any]):
     try:
-        kept = shortened(pod)
+        kept = excerpt_of(pod)
     except Malformed:
         return
     json.dumps(kept)
 
 
-# --- what a pod demands of its node ---------------------------------------------------------------------------------
+# --- node selectors and affinity ---------------------------------------------------------------------------------
 
 
-def demands(pod: dict[str, Any]) -> Any:
+def selector_of(pod: dict[str, Any]) -> Any:
     return PodView(pod).selector
 
 
 @examples(100)
 @given(strategies.mangled(strategies.selectors.filter(bool)) | strategies.selectors)
-def test_demands_are_read_from_the_excerpt_as_from_the_pod(spec: dict[str, Any]):
-    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+def test_the_excerpt_has_the_same_selector_as_the_pod(spec: dict[str, Any]):
+    assert selector_of(excerpt_of({"spec": spec})) == selector_of({"spec": spec})
 
 
 @each_case("spec", MALFORMED)
-def test_what_is_malformed_is_so_in_the_excerpt(spec: dict[str, Any]):
-    assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+def test_a_malformed_selector_is_malformed_in_the_excerpt(spec: dict[str, Any]):
+    assert selector_of(excerpt_of({"spec": spec})) == selector_of({"spec": spec})
 
 
 @each_case("spec", EXACT)
 @each_case("more", [{}, {"one-more": "a"}, {"": "a"}, {"a": None}])
-def test_demands_as_long_as_are_read_are_kept_and_longer_ones_are_not(spec: dict[str, Any], more: dict[str, Any]):
+def test_a_selector_is_kept_up_to_its_limit_and_a_longer_one_is_dropped(spec: dict[str, Any], more: dict[str, Any]):
     pod = {"spec": {**spec, "nodeSelector": {**spec.get("nodeSelector", {}), **more}}}
-    kept = shortened(pod)
-    assert demands(kept) == demands(pod)
+    kept = excerpt_of(pod)
+    assert selector_of(kept) == selector_of(pod)
     assert ("affinity" in kept["spec"] or "nodeSelector" in kept["spec"]) is not bool(more)
 
 
 @pytest.mark.parametrize("length", [MAX_WORD, MAX_WORD + 1, MAX_TEXT + 1])
 @pytest.mark.parametrize("place", ["key", "operator", "values"])
-def test_long_words(place: str, length: int):
+def test_a_selector_with_a_long_word_is_unknown_also_in_the_excerpt(place: str, length: int):
     word: Any = "x" * length
     right = {"key": "zone", "operator": "In", "values": ["a"]}
     wrong = {**right, place: [word] if place == "values" else word}
@@ -196,11 +202,11 @@ def test_long_words(place: str, length: int):
         {"affinity": strategies.affinity([{"matchExpressions": [right, wrong]}])},
         {"nodeSelector": {"zone": "a", **({word: "a"} if place == "key" else {"x": word})}},
     ):
-        assert (demands({"spec": spec}) is None) is (length > MAX_WORD)
-        assert demands(shortened({"spec": spec})) == demands({"spec": spec})
+        assert (selector_of({"spec": spec}) is None) is (length > MAX_WORD)
+        assert selector_of(excerpt_of({"spec": spec})) == selector_of({"spec": spec})
 
 
-def test_hostile_nesting_in_demands_stays_out():
+def test_the_excerpt_drops_nested_values_in_a_selector():
     nested: Any = "secret"
     for _ in range(500):
         nested = {"a": [nested]}
@@ -209,16 +215,16 @@ def test_hostile_nesting_in_demands_stays_out():
     affinity = {**strategies.affinity([term]), "podAffinity": nested}
     labels = {names.VNPU_LEVEL: nested}
     spec = {"nodeSelector": {"a": nested, "b": "c"}, "affinity": affinity}
-    kept = shortened({"metadata": {"labels": labels}, "spec": spec})
+    kept = excerpt_of({"metadata": {"labels": labels}, "spec": spec})
     assert "secret" not in json.dumps(kept)
     assert kept["spec"]["nodeSelector"] == {"b": "c"}
     assert "affinity" not in kept["spec"]
 
 
 @given(st.dictionaries(some([*sorted(names.MINDCLUSTER_LABELS), "team"]), strategies.json_values | st.just("x" * 2000)))
-def test_labels_of_any_type(labels: dict[str, Any]):
+def test_labels_of_any_type_give_the_same_findings(labels: dict[str, Any]):
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"resources": {"limits": {names.NPU_CORE: "4"}}}]}}
     for mode in ({}, {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}):
         labels.update(mode)
-        same(request(pod))
-    assert shortened(pod)["metadata"]["labels"].keys() == {key for key in labels if labels[key] is not None} - {"team"}
+        check_same_findings(request(pod))
+    assert excerpt_of(pod)["metadata"]["labels"].keys() == {key for key in labels if labels[key] is not None} - {"team"}

@@ -1,4 +1,4 @@
-"""What is tried out on top of the files: keys of the policy, another split count."""
+"""Changed inputs of a replay: keys of the policy, another split count."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ NODES = nodes_in(*ALL_FAMILIES)
         ),
     ],
 )
-def test_settings(document: Any, setting: str, found: Any):
+def test_a_setting_changes_a_key_of_the_policy(document: Any, setting: str, found: Any):
     before = repr(document)
     assert with_setting(document, setting) == found
     assert repr(document) == before
@@ -74,7 +74,7 @@ def test_settings(document: Any, setting: str, found: Any):
         (["namespaces.a.b.c=1"], "namespaces"),
     ],
 )
-def test_bad_settings(settings: list[str], message: str):
+def test_an_invalid_setting_is_refused(settings: list[str], message: str):
     with pytest.raises(ConfigError) as raised:
         try_out(SettingsPaths().load().inputs(), settings, None)
     assert message in str(raised.value)
@@ -82,12 +82,12 @@ def test_bad_settings(settings: list[str], message: str):
 
 def test_a_setting_changes_nothing_else():
     inputs = SettingsPaths(fleet=FLEET).load().inputs()
-    base, tried = inputs.snapshot(), try_out(inputs, ["rules.card-count=warn"], None).snapshot()
+    base, changed = inputs.snapshot(), try_out(inputs, ["rules.card-count=warn"], None).snapshot()
     assert base.levels.of("a").levels["card-count"] is Level.DENY
-    assert tried.levels.of("a").levels["card-count"] is Level.WARN
+    assert changed.levels.of("a").levels["card-count"] is Level.WARN
     assert base.fleet is not None
-    assert tried.fleet is not None
-    assert base.fleet.digest == tried.fleet.digest
+    assert changed.fleet is not None
+    assert base.fleet.digest == changed.fleet.digest
 
 
 def test_a_split_count_needs_a_fleet():
@@ -95,7 +95,7 @@ def test_a_split_count_needs_a_fleet():
         try_out(SettingsPaths().load().inputs(), [], 4)
 
 
-def test_a_split_count_is_what_the_device_plugin_would_register():
+def test_a_node_with_a_split_count_equals_what_the_device_plugin_registers():
     offers = {names.VGPU_NUMBER: "20", names.VGPU_MEMORY: "30k", names.VGPU_CORES: "200"}
     cards = [("NVIDIA-Tesla T4", 15360)] * 2
     before = read_node(strategies.node_json("n", strategies.register(cards, split=10), offers=offers), CONFIG)
@@ -108,7 +108,7 @@ def test_a_split_count_is_what_the_device_plugin_would_register():
     assert with_split(before, 10, names.VGPU_NUMBER) == before
 
 
-def test_the_same_split_count_changes_no_other_family():
+def test_a_split_count_changes_no_other_family():
     split = [with_split(node, 3, CONFIG.vgpu.number_name) for node in NODES]
     before, after = (SnapshotInputs(CONFIG, default_policy(), nodes).snapshot().fleet for nodes in (NODES, split))
     assert before is not None

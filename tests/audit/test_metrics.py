@@ -1,4 +1,4 @@
-"""The metrics: parse, count, and have a bounded number of series whatever pods say."""
+"""The metrics parse, count, and have a limited number of series for any pods."""
 
 from typing import Any
 
@@ -28,16 +28,16 @@ def value(metrics: Metrics, name: str, **labels: Any) -> float:
     return samples(metrics).get((name, tuple(sorted(labels.items()))), 0.0)
 
 
-def reviewed(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT) -> None:
+def record_reviews(metrics: Metrics, name: str, snapshot: Snapshot = SNAPSHOT) -> None:
     request = codec.decode((DATA / "reviews" / f"{name}.json").read_bytes())
     metrics.reviewed("mutate", request, mutate(request, snapshot), 200_000)
     metrics.reviewed("validate", request, validate(request, snapshot), 2_000_000)
 
 
-def test_reviews():
+def test_reviews_are_counted():
     metrics = Metrics()
     for _ in range(3):
-        reviewed(metrics, "cores-over-100")
+        record_reviews(metrics, "cores-over-100")
     labels = {"operation": "CREATE", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="validate", outcome="denied", **labels) == 3
     assert value(metrics, "requests_total", endpoint="mutate", outcome="mutated", **labels) == 3
@@ -49,10 +49,10 @@ def test_reviews():
 
 
 @pytest.mark.parametrize("enforcement", ["warn", "audit"])
-def test_what_is_not_enforced_is_counted_apart(enforcement: str):
+def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: str):
     metrics = Metrics()
     policy = parse_policy({"enforcement": enforcement}, "the test's policy")
-    reviewed(metrics, "cores-over-100", SnapshotInputs(default_device_config(), policy, None).snapshot())
+    record_reviews(metrics, "cores-over-100", SnapshotInputs(default_device_config(), policy, None).snapshot())
     labels = {"operation": "CREATE", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="validate", outcome="would-be-denied", **labels) == 1
     assert value(metrics, "requests_total", endpoint="mutate", outcome="would-be-mutated", **labels) == 1
@@ -62,7 +62,7 @@ def test_what_is_not_enforced_is_counted_apart(enforcement: str):
 
 def test_other_requests_count_as_untouched():
     metrics = Metrics()
-    reviewed(metrics, "gpu-pod1.delete")
+    record_reviews(metrics, "gpu-pod1.delete")
     labels = {"operation": "DELETE", "outcome": "untouched", "dry_run": "false"}
     assert value(metrics, "requests_total", endpoint="mutate", **labels) == 1
 
@@ -70,7 +70,7 @@ def test_other_requests_count_as_untouched():
 def test_no_series_comes_from_a_pod():
     metrics = Metrics()
     for file in RECORDED:
-        reviewed(metrics, file.stem)
+        record_reviews(metrics, file.stem)
     names = {label for _, labels in samples(metrics) for label, _ in labels}
     assert names <= {
         "endpoint",
@@ -85,7 +85,7 @@ def test_no_series_comes_from_a_pod():
     } | {*("version", "python", "implementation", "major", "minor", "patchlevel")}
 
 
-def test_the_rest():
+def test_other_events_are_counted():
     metrics = Metrics()
     metrics.refused_bytes("mutate", 413)
     metrics.reloaded("settings", succeeded=False)
@@ -99,7 +99,7 @@ def test_the_rest():
     assert value(metrics, "certificate_expiry_timestamp_seconds") == 1_800_000_000.0
 
 
-def test_the_fleet():
+def test_the_fleet_is_counted_by_family():
     metrics = Metrics()
     config = default_device_config()
     nodes = load_nodes(DATA / "fleets" / "mixed.yaml", config)

@@ -1,4 +1,4 @@
-"""Reading audit logs: rotated, compressed, torn, foreign, hostile."""
+"""Reading audit logs: rotated, compressed, torn, with foreign or hostile lines."""
 
 import bz2
 import gzip
@@ -34,10 +34,10 @@ def line(uid: str) -> bytes:
     return record(request(POD)._replace(uid=uid), OLD)
 
 
-def uids(paths: Any, complaints: list[str] | None = None) -> list[str]:
-    told: list[str] = [] if complaints is None else complaints
-    found = [decision.uid for decision in LogReader(told.append).read([str(path) for path in paths])]
-    assert complaints is not None or not told, told
+def uids(paths: Any, problems: list[str] | None = None) -> list[str]:
+    messages: list[str] = [] if problems is None else problems
+    found = [decision.uid for decision in LogReader(messages.append).read([str(path) for path in paths])]
+    assert problems is not None or not messages, messages
     return found
 
 
@@ -45,14 +45,14 @@ def uids(paths: Any, complaints: list[str] | None = None) -> list[str]:
 
 
 def test_a_line_is_read_as_it_was_written():
-    for spelled in sample.lines():
-        decision = parse_decision(spelled)
+    for written in sample.lines():
+        decision = parse_decision(written)
         assert decision is not None
-        assert orjson.loads(orjson.dumps(to_record(decision))) == orjson.loads(spelled)
+        assert orjson.loads(orjson.dumps(to_record(decision))) == orjson.loads(written)
 
 
-def test_the_outcome_in_a_word():
-    words = [decision.word for spelled in sample.lines() if (decision := parse_decision(spelled))]
+def test_each_decision_has_one_word_for_its_outcome():
+    words = [decision.word for written in sample.lines() if (decision := parse_decision(written))]
     assert words == ["mutated", "denied", "mutated", "allowed"] * 1 + ["mutated", "allowed"] + [
         "mutated",
         "denied",
@@ -71,7 +71,7 @@ GOOD = orjson.loads(line("u"))
 
 
 @given(st.sampled_from(sorted(GOOD)), strategies.hostile | strategies.json_values)
-def test_a_line_that_is_almost_one_is_foreign_or_right(key: str, value: Any):
+def test_a_line_with_a_changed_field_is_foreign_or_valid(key: str, value: Any):
     value = orjson.loads(json.dumps(value))
     found = read_decision({**GOOD, key: value})
     if found is not None:
@@ -107,7 +107,7 @@ def test_a_time_that_is_not_in_utc_or_long_ago_is_foreign(time: str):
 
 
 @given(st.lists(st.binary(max_size=30), max_size=20), st.integers(1, 50))
-def test_chunks_do_not_matter(inputs: list[bytes], size: int):
+def test_lines_do_not_depend_on_the_chunks(inputs: list[bytes], size: int):
     whole = b"\n".join(inputs)
     lines = Lines()
     found = [text for at in range(0, len(whole), size) for text in lines.feed(whole[at : at + size])]
@@ -133,14 +133,14 @@ def test_rotated_and_compressed_files_are_read_oldest_first(tmp_path: Path):
     (tmp_path / "audit.jsonl.3.bz2").write_bytes(bz2.compress(line("2")))
     (tmp_path / "audit.jsonl.4.xz").write_bytes(lzma.compress(line("1")))
     (tmp_path / "audit.jsonl.6").write_bytes(line("a gap comes before it"))
-    (tmp_path / "audit.jsonl.20260101").write_bytes(line("somebody else's"))
+    (tmp_path / "audit.jsonl.20260101").write_bytes(line("of another program"))
     assert uids([log]) == list("123456")
     assert uids(sorted(tmp_path.glob("audit.jsonl"))) == list("123456")
-    assert uids([log, tmp_path / "audit.jsonl.1"]) == list("123456"), "none twice"
+    assert uids([log, tmp_path / "audit.jsonl.1"]) == list("123456"), "no line is read twice"
     assert uids([tmp_path / "audit.jsonl.2.gz"]) == list("34")
 
 
-def test_what_the_webhook_rotates_is_read_whole(tmp_path: Path):
+def test_all_files_of_a_rotated_log_are_read(tmp_path: Path):
     path = tmp_path / "audit.jsonl"
     file = RotatedFile(str(path), 1500, 5)
     for number in range(20):
@@ -154,7 +154,7 @@ def test_what_the_webhook_rotates_is_read_whole(tmp_path: Path):
     assert len(found) >= 12
 
 
-def test_a_rotation_meanwhile_loses_nothing(tmp_path: Path):
+def test_a_rotation_during_the_reading_loses_no_line(tmp_path: Path):
     log, first, second = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2"))
     log.write_bytes(line("c"))
     first.write_bytes(line("b"))
@@ -167,7 +167,7 @@ def test_a_rotation_meanwhile_loses_nothing(tmp_path: Path):
     assert read + [decision.uid for decision in found] == ["a", "b", "c"]
 
 
-def test_a_number_that_a_rotation_is_about_to_fill_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_reader_waits_for_a_number_that_a_rotation_is_about_to_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     log, first, second, third = (tmp_path / f"log{suffix}" for suffix in ("", ".1", ".2", ".3"))
     for file, uid in ((log, "d"), (first, "c"), (third, "a")):
         file.write_bytes(line(uid))
@@ -187,42 +187,42 @@ def test_foreign_lines_and_a_torn_one_are_counted(tmp_path: Path):
     assert reader.skipped == Skipped(foreign=4, truncated=1)
     assert reader.skipped.total == 5
     log.write_bytes(line("a").rstrip())
-    assert uids([log]) == ["a"], "only its line break is still to come"
+    assert uids([log]) == ["a"], "a line without its line break is read"
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gz", "bz2", "xz"])
 @pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:30] + b"\xff" * 40 + b[70:]], ids=["short", "bad"])
-def test_damaged_archives_are_complained_of(tmp_path: Path, pack: Any, damage: Any):
+def test_damaged_archives_are_reported(tmp_path: Path, pack: Any, damage: Any):
     bad, good = tmp_path / "bad", tmp_path / "good"
     bad.write_bytes(damage(pack(b"".join([line(f"{n}") for n in range(50)]))))
     good.write_bytes(line("good"))
-    complaints: list[str] = []
-    assert uids([bad, good], complaints)[-1] == "good"
-    assert len(complaints) == 1
-    assert complaints[0].startswith(f"{bad}: ")
+    problems: list[str] = []
+    assert uids([bad, good], problems)[-1] == "good"
+    assert len(problems) == 1
+    assert problems[0].startswith(f"{bad}: ")
 
 
-def test_files_that_cannot_be_opened_are_complained_of(tmp_path: Path):
+def test_files_that_cannot_be_opened_are_reported(tmp_path: Path):
     (tmp_path / "zstd").write_bytes(b"\x28\xb5\x2f\xfd rest")
-    complaints: list[str] = []
-    assert uids([tmp_path / "none", tmp_path, tmp_path / "zstd"], complaints) == []
-    assert complaints == [
+    problems: list[str] = []
+    assert uids([tmp_path / "none", tmp_path, tmp_path / "zstd"], problems) == []
+    assert problems == [
         f"{tmp_path}/none: No such file or directory",
         f"{tmp_path}: Is a directory; name a file in it",
         f"{tmp_path}/zstd: compressed by zstd, which cannot be read here; zstdcat FILE and a pipe can",
     ]
 
 
-def test_endless_rubbish_is_given_up_in_little_memory():
-    complaints: list[str] = []
+def test_reading_stops_at_a_file_without_audit_lines_and_uses_little_memory():
+    problems: list[str] = []
     tracemalloc.start()
-    assert uids(["/dev/zero"], complaints) == []
+    assert uids(["/dev/zero"], problems) == []
     assert tracemalloc.get_traced_memory()[1] < 8 * MAX_LINE
     tracemalloc.stop()
-    assert complaints == [f"/dev/zero: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read"]
+    assert problems == [f"/dev/zero: no audit line in {GIVE_UP >> 20} MiB, so the rest is not read"]
 
 
-def test_how_much_is_read(tmp_path: Path):
+def test_the_reader_reports_its_progress(tmp_path: Path):
     log = tmp_path / "log"
     log.write_bytes(line("a") * (3 * CHUNK // len(line("a"))))
     reader = LogReader(pytest.fail)

@@ -1,4 +1,4 @@
-"""Filters, sums and trends."""
+"""Filters, counts and trends of decisions."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -43,9 +43,9 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
     ],
 )
-def test_filters(wanted: dict[str, Any], count: int):
-    asked = Filter(**wanted)
-    assert sum(asked.admits(decision) for decision in LOG) == count
+def test_a_filter_selects_decisions(wanted: dict[str, Any], count: int):
+    decision_filter = Filter(**wanted)
+    assert sum(decision_filter.admits(decision) for decision in LOG) == count
 
 
 @pytest.mark.parametrize(
@@ -62,18 +62,18 @@ def test_filters(wanted: dict[str, Any], count: int):
         ("2026-11-20T10:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
     ],
 )
-def test_points_in_time(text: str, found: datetime):
+def test_a_time_is_read(text: str, found: datetime):
     assert read_time(text, NOW) == found
 
 
 @pytest.mark.parametrize("text", ["", "h", "2x", "-2h", "yesterday", "2026-13-01", "999999w", "0001-01-01T00:00+05:00"])
-def test_no_points_in_time(text: str):
+def test_an_invalid_time_is_refused(text: str):
     with pytest.raises(ValueError, match="neither an age"):
         read_time(text, NOW)
 
 
-def test_the_sample_summed_up():
-    found = summed(LOG)
+def test_the_summary_of_the_sample_has_all_counts():
+    found = summarize(LOG)
     assert found.decisions == 16
     assert dict(found.words) == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
     assert dict(found.endpoints) == {"mutate": 8, "validate": 8}
@@ -94,8 +94,8 @@ def test_the_sample_summed_up():
 
 
 @pytest.mark.parametrize("enforcement", [Enforcement.WARN, Enforcement.AUDIT])
-def test_what_was_only_recorded_is_summed_up_apart(enforcement: Enforcement):
-    found = summed([replace(decision, allowed=True, enforcement=enforcement) for decision in LOG])
+def test_decisions_that_are_not_enforced_are_counted_separately(enforcement: Enforcement):
+    found = summarize([replace(decision, allowed=True, enforcement=enforcement) for decision in LOG])
     warned = int(enforcement is Enforcement.WARN)
     expected = {"would-be-mutated": 8, "would-be-denied": 4, "allowed": 4 - warned, "warned": warned}
     assert dict(found.words) == {word: count for word, count in expected.items() if count}
@@ -108,12 +108,12 @@ def test_what_was_only_recorded_is_summed_up_apart(enforcement: Enforcement):
     assert found.denials_of.counts("card-count") == []
 
 
-def test_order_does_not_matter():
-    assert summed(LOG[::-1]).first == LOG[0].time
-    assert summed(LOG[::-1]).denials_of.counts("card-count") == [1, 3]
+def test_a_summary_does_not_depend_on_the_order():
+    assert summarize(LOG[::-1]).first == LOG[0].time
+    assert summarize(LOG[::-1]).denials_of.counts("card-count") == [1, 3]
 
 
-def test_the_number_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch):
+def test_the_number_of_names_in_a_summary_is_limited(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(summaries, "MAX_KEYS", 10)
     monkeypatch.setattr(trends, "MAX_CELLS", 50)
     denied = next(decision for decision in LOG if not decision.allowed)
@@ -128,7 +128,7 @@ def test_the_number_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch):
         )
         for n in range(1000)
     ]
-    found = summed(made)
+    found = summarize(made)
     for table in (found.namespaces, found.users, found.rules):
         assert len(table) == 11
         assert table[OTHERS].decisions == 990
@@ -138,7 +138,7 @@ def test_the_number_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch):
     assert len(found.denials_in.counts("n0")) < 5
 
 
-def summed(decisions: list[Decision]) -> Summary:
+def summarize(decisions: list[Decision]) -> Summary:
     found = Summary()
     for decision in decisions:
         found.add(decision)
@@ -151,7 +151,7 @@ points = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31), timezones=st
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), points | st.integers(0, 200).map(lambda h: NOW + timedelta(hours=h))))
 )
-def test_a_trend_loses_no_event_and_stays_short(events: list[tuple[str, datetime]]):
+def test_a_trend_counts_every_event_in_a_limited_number_of_steps(events: list[tuple[str, datetime]]):
     trend = Trend()
     for name, at in events:
         trend.add(name, at)

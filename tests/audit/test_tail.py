@@ -1,4 +1,4 @@
-"""Following an audit log from now on, or from its first line on; what happens to its files stands in test_journal."""
+"""Following an audit log from its end or from its first line; test_journal tests changes of its files."""
 
 import gzip
 from pathlib import Path
@@ -10,8 +10,8 @@ from webhook.audit.reader import Skipped
 from webhook.audit.tail import LogTail, parse_position, spell_position
 
 
-def look(tail: LogTail) -> list[str]:
-    """The uids of what came."""
+def new_uids(tail: LogTail) -> list[str]:
+    """The uids of the new decisions."""
     return [decision.uid for batch in tail.look() for _, decision in batch]
 
 
@@ -19,61 +19,61 @@ def test_following_from_now_continues_after_rotation_and_truncation(tmp_path: Pa
     log = tmp_path / "log"
     log.write_bytes(line("before"))
     tail = LogTail(str(log), 0)
-    assert look(tail) == []
+    assert new_uids(tail) == []
     with log.open("ab") as file:
         file.write(line("a") + line("b")[:50])
         file.flush()
-        assert look(tail) == ["a"]
+        assert new_uids(tail) == ["a"]
         file.write(line("b")[50:] + b"foreign\n")
         file.flush()
-        assert look(tail) == ["b"]
+        assert new_uids(tail) == ["b"]
         log.rename(tmp_path / "log.1")
-        assert look(tail) == []
+        assert new_uids(tail) == []
         file.write(line("c"))
     log.write_bytes(line("d") + line("e"))
-    assert look(tail) == ["c", "d", "e"]
+    assert new_uids(tail) == ["c", "d", "e"]
     log.write_bytes(b"")
-    assert look(tail) == []
+    assert new_uids(tail) == []
     log.write_bytes(line("f"))
-    assert look(tail) == ["f"]
+    assert new_uids(tail) == ["f"]
     assert tail.skipped == Skipped(foreign=1)
     tail.close()
 
 
 @pytest.mark.parametrize("rotated", ["", ".1", ".1.gz"])
-def test_a_log_that_is_not_there_yet_is_read_from_its_beginning(tmp_path: Path, rotated: str):
+def test_a_log_that_does_not_exist_yet_is_read_from_its_beginning(tmp_path: Path, rotated: str):
     log = tmp_path / "log"
     if rotated:
         before = line("before")
         Path(f"{log}{rotated}").write_bytes(gzip.compress(before) if rotated.endswith("gz") else before)
     tail = LogTail(str(log), 0)
-    assert look(tail) == []
+    assert new_uids(tail) == []
     assert (tail.missing, "is not there yet" in str(tail.problem)) == (True, True)
     log.write_bytes(line("a"))
-    assert look(tail) == ["a"]
+    assert new_uids(tail) == ["a"]
     assert (tail.missing, tail.problem) == (False, None)
     tail.close()
 
 
-def test_all_of_it_begins_with_what_was_rotated_away(tmp_path: Path):
+def test_following_from_the_first_line_includes_rotated_files(tmp_path: Path):
     log = tmp_path / "log"
     (tmp_path / "log.2.gz").write_bytes(gzip.compress(line("a")))
     (tmp_path / "log.1").write_bytes(line("b"))
     log.write_bytes(line("c"))
     tail = LogTail(str(log))
-    assert look(tail) == ["a", "b", "c"]
+    assert new_uids(tail) == ["a", "b", "c"]
     with log.open("ab") as file:
         file.write(line("d"))
-    assert look(tail) == ["d"]
+    assert new_uids(tail) == ["d"]
     tail.close()
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3])
-def test_each_decision_comes_once_wherever_reading_is_resumed(tmp_path: Path, at_once: int):
+def test_each_decision_is_read_once_wherever_reading_resumes(tmp_path: Path, at_once: int):
     log = tmp_path / "log"
     log.write_bytes(line("a"))
     tail = LogTail(str(log))
-    found = look(tail)
+    found = new_uids(tail)
     with log.open("ab") as file:
         file.write(line("b"))
     for number, kept in enumerate(["c", "d", "e"]):

@@ -1,4 +1,4 @@
-"""Clusters with their rendered configurations, requests to their API servers, and what the engine has to say of them."""
+"""Clusters with their rendered configurations, admission requests, and the outcome of the webhook for a request."""
 
 import json
 from dataclasses import dataclass
@@ -54,11 +54,15 @@ CLUSTERS = st.sampled_from([USUAL, RENAMED, HIDING, WITHOUT_CONFIG])
 def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict[str, Any]:
     kind, version = obj["kind"], obj["apiVersion"]
     group, _, version = version.rpartition("/")
-    known = WORKLOAD_KINDS.get((group, kind))
+    workload_kind = WORKLOAD_KINDS.get((group, kind))
     return {
         "uid": "u",
         "kind": {"group": group, "version": version, "kind": kind},
-        "resource": {"group": group, "version": version, "resource": known.plural if known else f"{kind.lower()}s"},
+        "resource": {
+            "group": group,
+            "version": version,
+            "resource": workload_kind.plural if workload_kind else f"{kind.lower()}s",
+        },
         "operation": operation,
         "namespace": "default",
         "userInfo": {"username": "alice"},
@@ -68,21 +72,21 @@ def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict
     }
 
 
-def answer(half: Any, asked: dict[str, Any], snapshot: Snapshot) -> Outcome:
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
-    return half(decode(json.dumps(review).encode()), snapshot)
+def answer(endpoint: Any, admission_request: dict[str, Any], snapshot: Snapshot) -> Outcome:
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission_request}
+    return endpoint(decode(json.dumps(review).encode()), snapshot)
 
 
 def says_something(outcome: Outcome) -> bool:
     return bool(outcome.operations or outcome.notices or outcome.violations)
 
 
-def assert_nothing_slips_by(asked: dict[str, Any], where: Cluster) -> None:
-    """Whatever the engine has to say, it is asked: before the repair, and after it."""
-    repaired = answer(mutate, asked, where.snapshot)
+def assert_nothing_slips_by(admission_request: dict[str, Any], where: Cluster) -> None:
+    """Fails if the API server does not send a request for which the webhook has an outcome, before or after the repair."""
+    repaired = answer(mutate, admission_request, where.snapshot)
     if says_something(repaired):
-        assert called(where.entries, asked, "/mutate")
+        assert called(where.entries, admission_request, "/mutate")
     if repaired.touched:
-        asked = asked | {"object": dict(repaired.object)}
-    if says_something(answer(validate, asked, where.snapshot)):
-        assert called(where.entries, asked, "/validate")
+        admission_request = admission_request | {"object": dict(repaired.object)}
+    if says_something(answer(validate, admission_request, where.snapshot)):
+        assert called(where.entries, admission_request, "/validate")

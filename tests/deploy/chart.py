@@ -1,6 +1,6 @@
-"""The Helm chart, from which the resource files of the kustomization are made: `python -m tests.deploy.chart` writes them.
+"""The Helm chart: `python -m tests.deploy.chart` generates the resource files of the kustomization from it.
 
-A template in `templates/base` or `templates/components` stands for the file of the same path in deploy/.
+A template in `templates/base` or `templates/components` generates the file of the same path in deploy/.
 """
 
 import re
@@ -44,7 +44,7 @@ _NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|vgpu-webhook@v|^ +rev: v|^(?:a
 
 
 def rendered(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> dict[str, str]:
-    """The texts that Helm makes of the templates, by path.
+    """The texts that Helm renders from the templates, by path.
 
     Raises:
         helm_python.HelmError: the values are refused.
@@ -57,7 +57,7 @@ def rendered(values: Json | None = None, namespace: str = NAMESPACE, **release: 
 
 
 def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: Any) -> list[Json]:
-    """What a release with these values consists of."""
+    """The objects of a release with these values."""
     texts = rendered(values, namespace, **release)
     return [
         document
@@ -69,12 +69,12 @@ def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: A
 
 
 def made_files() -> Iterator[tuple[Path, str]]:
-    """What is made: the resource files of the kustomization, and the files that name the version."""
+    """The generated files: the resource files of the kustomization, and the files that name the version."""
     for file in VERSIONED:
         yield file, _NAMED.sub(rf"\g<where>{VERSION}", file.read_text())
     for template in sorted((CHART / "templates").glob("*/**/*.yaml")):
         path = template.relative_to(CHART / "templates")
-        overlay = "cert-manager" if path.parts[0] == "base" else path.parts[1]  # base makes no certificates
+        overlay = "cert-manager" if path.parts[0] == "base" else path.parts[1]  # base creates no certificates
         text = rendered(VALUES.get(overlay))[str(path)].strip() + "\n"
         # kustomize replaces the variables after it has changed names and namespace
         yield DEPLOY / path, text.replace(f"- {NAME}.{NAMESPACE}.svc", "- $(SERVICE).$(NAMESPACE).svc")

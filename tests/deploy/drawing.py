@@ -1,4 +1,4 @@
-"""Pods and workloads: with all that rules read, with one such thing, and with none."""
+"""Strategies for pods: with all fields that rules read, with one of them, and with none."""
 
 from typing import Any
 
@@ -43,11 +43,11 @@ def annotations_of(keys: Any) -> Any:
 
 @st.composite
 def pods(draw: Any) -> dict[str, Any]:
-    """Pods with what any rule reads; also containers that are debugged, and none at all."""
+    """Pods with the fields that rules read; some have ephemeral containers, some have no containers."""
     pod = draw(strategies.pods())
     spec = pod["spec"]
-    if debugging := draw(st.lists(strategies.containers(), max_size=2)):
-        spec["ephemeralContainers"] = debugging
+    if ephemeral := draw(st.lists(strategies.containers(), max_size=2)):
+        spec["ephemeralContainers"] = ephemeral
     for container in [
         c for kind in ("containers", "initContainers", "ephemeralContainers") for c in spec.get(kind, [])
     ]:
@@ -77,7 +77,7 @@ plain_variables = st.fixed_dictionaries(
 
 @st.composite
 def plain_pods(draw: Any) -> dict[str, Any]:
-    """Pods without devices, variables that show some, and annotations that assign some."""
+    """Pods without devices, without variables that show devices, and without annotations that assign devices."""
     container = st.fixed_dictionaries(
         {"name": st.just("main")},
         optional={
@@ -110,7 +110,7 @@ ASSIGNMENTS = [
 
 
 def pod_with(kind: str = "containers", annotations: Any = None, **container: Any) -> dict[str, Any]:
-    """A plain pod but for one thing; MindCluster's label is none by itself."""
+    """A plain pod with one more container or annotation; MindCluster's label alone requests no device."""
     spec: dict[str, Any] = {"containers": [{"name": "main"}]}
     spec.setdefault(kind, []).append({"name": "other", **container})
     metadata = {"name": "pod", "labels": {names.RING_CONTROLLER: names.RING_CONTROLLER_310P}}
@@ -135,7 +135,7 @@ def annotated(chosen: dict[str, str] | None, limits: dict[str, str] | None = Non
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
-# --- what loosens the isolation ---------------------------------------------------------------------------------------
+# --- fields that weaken the isolation ---------------------------------------------------------------------------------
 
 separators = st.sampled_from(["/", "/", "/", "//", "/./", "/.//./"])
 path_parts = st.sampled_from(
@@ -155,7 +155,7 @@ KNOWN_PATHS = [
 
 @st.composite
 def paths(draw: Any) -> str:
-    """Paths at, above, under and beside those that matter, written in all ways."""
+    """Paths at, above, under and beside those that rules check, in all spellings."""
     known = draw(st.sampled_from(KNOWN_PATHS)).strip("/").split("/")
     parts = [*draw(st.sampled_from([[]] * 4 + [["var"], ["proc", "1", "root"]])), *known[: draw(st.integers(0, 5))]]
     parts += draw(st.lists(path_parts, max_size=2))
@@ -225,7 +225,7 @@ device_amounts = st.fixed_dictionaries(
 
 @st.composite
 def hazardous_pods(draw: Any) -> dict[str, Any]:
-    """Pods with what loosens the isolation, as the API server would send them."""
+    """Pods with fields that weaken the isolation, as the API server would send them."""
 
     def container(name: str) -> dict[str, Any]:
         resources = {
@@ -246,7 +246,7 @@ def hazardous_pods(draw: Any) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-# --- what Volcano fails on --------------------------------------------------------------------------------------------
+# --- fields that Volcano misreads -------------------------------------------------------------------------------------
 
 lists_of_words = st.lists(st.sampled_from(["A100", "T4 ", "\t", "", "a\u2003", "x" * 40]), max_size=3).map(",".join)
 modes = st.sampled_from(
@@ -269,7 +269,7 @@ tuning = st.sampled_from(["CUDA_TASK_PRIORITY", "ACTIVE_OOM_KILLER", "PATH"]).ma
 
 @st.composite
 def faulty_pods(draw: Any) -> dict[str, Any]:
-    """Pods with devices and what the scheduler or the device plugin reads differently than meant."""
+    """Pods with devices and fields that the scheduler or the device plugin reads differently than their author meant."""
     pod = draw(strategies.pods())
     spec, annotations = pod["spec"], pod["metadata"].setdefault("annotations", {})
     for container in [*spec["containers"], *spec.get("initContainers", [])]:

@@ -1,4 +1,4 @@
-"""The files of deploy/, as kubectl would put them together and as they lie there."""
+"""The files of deploy/: as kubectl combines them, and as they are."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ def kustomization(directory: Path) -> Json:
 
 
 def documents(*directories: Path) -> list[Json]:
-    """The objects of directories' own resource files."""
+    """The objects in the resource files of these directories."""
     return [
         document
         for directory in directories
@@ -52,7 +52,7 @@ def one(found: Iterable[Json], kind: str, name: str = "vgpu-webhook", namespace:
 
 
 def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
-    """The pods that workloads make, by kind."""
+    """The pod specs of workloads, by kind."""
     specs = {}
     for document in found:
         spec = document.get("spec", {})
@@ -63,13 +63,13 @@ def pod_specs(found: Iterable[Json]) -> dict[str, Json]:
 
 
 def parsed(command: click.Command, arguments: Iterable[str]) -> SimpleNamespace:
-    """The options of a command, as these arguments set them."""
+    """The options of a command with these arguments."""
     parent = click.Context(program, **program.context_settings)  # a command keeps the first names of its help option
     return SimpleNamespace(**command.make_context(str(command.name), list(arguments), parent).params)
 
 
 def built(directory: Path) -> list[Json]:
-    """What `kubectl apply -k` would apply, in its order."""
+    """The objects that `kubectl apply -k` would apply, in order."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     kubectl = (assets and shutil.which("kubectl", path=assets)) or shutil.which("kubectl")
     if kubectl is None:

@@ -1,4 +1,4 @@
-"""Evaluates the part of PromQL that alert rules use, on metrics as a Prometheus would have scraped them.
+"""Evaluates the part of PromQL that alert rules use, on metrics as Prometheus would scrape them.
 
 Follows https://prometheus.io/docs/prometheus/latest/querying/: staleness of 5 minutes, ranges open on the left, no increase
 from a single sample, counter resets. Increases are not extrapolated to the ends of the range.
@@ -45,7 +45,7 @@ class Recording:
             self.add(at, name, value, {**target, **labels})
 
     def firing(self, rule: Mapping[str, Any], at: float) -> Vector:
-        """The alerts of a rule that have been pending for its whole `for` at a time."""
+        """The alerts of a rule that have been pending for its whole `for` at time `at`."""
         since = at - (ast.parse_duration(rule["for"]).total_seconds() if "for" in rule else 0)
         expression = ast.parse(rule["expr"])
         found: Vector = _vector(self.evaluate(expression, at))
@@ -56,7 +56,7 @@ class Recording:
         return found
 
     def evaluate(self, node: Any, at: float) -> Value:
-        """The value of an expression at a time."""
+        """The value of an expression at time `at`."""
         match node:
             case ast.NumberLiteral():
                 return float(node.val)

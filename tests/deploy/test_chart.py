@@ -1,4 +1,4 @@
-"""The Helm chart installs what the kustomization installs, and each of its values does what its comment says."""
+"""The Helm chart installs the same objects as the kustomization, and each value does what its comment describes."""
 
 import json
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in v
 
 
 def comparable(value: Any) -> Any:
-    """Lists of named things by name: kustomize has its own order for what a patch adds."""
+    """Sort lists of named objects by name: kustomize has its own order for what a patch adds."""
     if isinstance(value, dict):
         return {key: comparable(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -31,7 +31,7 @@ def comparable(value: Any) -> Any:
 
 
 def by_name(documents: list[Json]) -> dict[tuple[str, str], Json]:
-    """All but the Namespace, which Helm creates (--create-namespace): a release cannot hold its own."""
+    """All objects except the Namespace: Helm creates it (--create-namespace), and a release cannot contain its own."""
     return {(d["kind"], d["metadata"]["name"]): comparable(d) for d in documents if d["kind"] != "Namespace"}
 
 
@@ -45,14 +45,14 @@ def entries(documents: list[Json]) -> dict[str, Json]:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
-def test_a_release_consists_of_what_the_overlay_builds(overlay: Path):
+def test_a_release_has_the_objects_of_the_overlay(overlay: Path):
     released, wanted = by_name(objects(VALUES[overlay.name])), by_name(built(overlay))
     assert released.keys() == wanted.keys()
     for name, document in wanted.items():
         assert released[name] == document, name
 
 
-def test_what_is_made_from_the_templates_and_the_version_is_up_to_date():
+def test_generated_files_are_up_to_date():
     outdated = [path for path, text in made_files() if path.read_text() != text]
     assert outdated == [], "make manifests writes them"
 
@@ -63,7 +63,7 @@ def test_helm_lint_finds_nothing(values: Json):
     assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
-def test_the_package_holds_all_that_the_directory_links_to(tmp_path: Path):
+def test_the_package_contains_the_files_that_the_directory_links_to(tmp_path: Path):
     with helm.Chart.load(helm.package(CHART, destination=tmp_path)) as packaged:
         texts = packaged.render(EVERYTHING, name=NAME, namespace="elsewhere")
     shown = {path.removeprefix("vgpu-webhook/templates/"): text for path, text in texts.items()}
@@ -73,7 +73,7 @@ def test_the_package_holds_all_that_the_directory_links_to(tmp_path: Path):
 # --- versions -------------------------------------------------------------------------------------------------------
 
 
-def test_pyproject_is_the_one_place_for_the_version():
+def test_the_version_comes_from_pyproject():
     metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert (metadata["version"], metadata["appVersion"]) == (VERSION, VERSION), "make manifests writes it"
     images = {
@@ -85,10 +85,10 @@ def test_pyproject_is_the_one_place_for_the_version():
     assert images == {f"vgpu-webhook:{VERSION}"}
 
 
-# --- elsewhere ------------------------------------------------------------------------------------------------------
+# --- another namespace ------------------------------------------------------------------------------------------------
 
 
-def test_nothing_names_another_namespace():
+def test_all_objects_are_in_the_namespace_of_the_release():
     found = objects(EVERYTHING, "gpu-system")
     assert {d["metadata"].get("namespace") for d in found if d["kind"] not in CLUSTER_WIDE} == {"gpu-system"}
     assert {e["clientConfig"]["service"]["namespace"] for e in entries(found).values()} == {"gpu-system"}
@@ -101,8 +101,8 @@ def test_nothing_names_another_namespace():
         assert annotations["cert-manager.io/inject-ca-from"] == "gpu-system/vgpu-webhook"
 
 
-def test_each_upgrade_has_a_job_of_its_own():
-    """A Job cannot be changed, and each upgrade may bring rules that are to be made binding."""
+def test_each_upgrade_has_a_new_job():
+    """A Job is immutable, and each upgrade may change the rules that it copies into the configurations."""
     jobs = [
         [d["metadata"]["name"] for d in objects({}, revision=revision, is_upgrade=revision > 1) if d["kind"] == "Job"]
         for revision in (1, 2, 3)
@@ -115,11 +115,11 @@ def test_each_upgrade_has_a_job_of_its_own():
 
 def undocumented(schema: Json, values: Json, path: str = "") -> Iterator[str]:
     """The values of a schema that values.yaml does not show; the schema itself refuses the reverse."""
-    for key, one_schema in schema["properties"].items():
+    for key, property_schema in schema["properties"].items():
         if key not in values:
             yield path + key
-        elif values[key] and "properties" in one_schema:
-            yield from undocumented(one_schema, values[key], f"{path}{key}.")
+        elif values[key] and "properties" in property_schema:
+            yield from undocumented(property_schema, values[key], f"{path}{key}.")
 
 
 def test_values_yaml_shows_every_value_of_the_schema():
@@ -145,12 +145,12 @@ def test_values_yaml_shows_every_value_of_the_schema():
     ],
     ids=json.dumps,
 )
-def test_a_wrong_value_is_refused(values: Json):
+def test_an_invalid_value_is_refused(values: Json):
     with pytest.raises(helm.HelmValuesError):
         rendered(values)
 
 
-def test_the_image():
+def test_the_image_has_the_repository_and_the_tag_or_digest_of_the_values():
     image = {"repository": "registry.example/gpu/webhook", "pullSecrets": [{"name": "key"}], "pullPolicy": "Always"}
     digest = "sha256:" + 64 * "0"
     for more, reference in (
@@ -165,7 +165,7 @@ def test_the_image():
 
 
 @pytest.mark.parametrize("available", [False, True])
-def test_size_and_priority(available: bool):
+def test_replicas_resources_and_priority_are_set(available: bool):
     values = {"replicas": 5, "priorityClassName": "gpu", "resources": {"requests": {"cpu": "2"}}}
     found = objects(values | {"highAvailability": available})
     assert one(found, "Deployment")["spec"]["replicas"] == 5
@@ -178,7 +178,7 @@ def test_size_and_priority(available: bool):
     assert quotas == ([["gpu"]] if available else [])
 
 
-def test_a_secret_of_ones_own():
+def test_a_secret_of_the_user_replaces_the_managed_certificate():
     found = objects(EVERYTHING | SECRET)
     pod = one(found, "Deployment")["spec"]["template"]["spec"]
     secrets = {v["name"]: v["secret"]["secretName"] for v in pod["volumes"] if "secret" in v}
@@ -190,14 +190,14 @@ def test_a_secret_of_ones_own():
     assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
 
 
-def test_cert_manager_with_an_issuer_of_ones_own():
+def test_cert_manager_can_use_another_issuer():
     issuer = {"kind": "ClusterIssuer", "name": "company"}
     found = objects({"certificates": {"source": "cert-manager", "issuerRef": issuer}})
     assert one(found, "Certificate")["spec"]["issuerRef"] == issuer
     assert not [d for d in found if d["kind"] == "Issuer"]
 
 
-def test_the_failure_policy_loosens_only():
+def test_the_failure_policy_ignore_applies_to_all_entries():
     usual, loose = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
     assert {name for name, entry in usual.items() if entry["failurePolicy"] == "Ignore"} == {
         "hide-devices",
@@ -206,7 +206,7 @@ def test_the_failure_policy_loosens_only():
     assert {entry["failurePolicy"] for entry in loose.values()} == {"Ignore"}
 
 
-def test_excluded_namespaces():
+def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
     found = entries(objects(EVERYTHING | {"excludedNamespaces": ["kube-system", "infra"]}))
     selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name != "probe"]
     wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
@@ -214,13 +214,13 @@ def test_excluded_namespaces():
     assert "namespaceSelector" not in found["probe"]
 
 
-def test_printed_webhook_configurations():
+def test_webhook_configurations_can_be_replaced():
     printed = (DEPLOY / "base" / "webhook-configurations.yaml").read_text().replace("volcano.sh/", "gpu.example/")
     found = objects({"webhookConfigurations": printed})
     assert '"gpu.example/"' in entries(found)["repair"]["matchConditions"][0]["expression"]
 
 
-def test_a_printed_net():
+def test_the_policies_of_the_net_can_be_replaced():
     printed = (DEPLOY / "components" / "net" / "policies.yaml").read_text().replace("volcano.sh/", "gpu.example/")
     values = {
         "net": "isolation",
@@ -241,7 +241,7 @@ def test_a_printed_net():
         assert constraints["namespaceSelector"]["matchExpressions"][0]["values"] == ["infra"]
 
 
-def test_policy_and_enforcement():
+def test_the_policy_and_the_enforcement_are_merged():
     def policy(**values: str) -> Any:
         return yaml.safe_load(one(objects(values), "ConfigMap", "vgpu-webhook-policy")["data"]["policy.yaml"])
 
@@ -252,7 +252,7 @@ def test_policy_and_enforcement():
         policy(policy="enforcement: warn", enforcement="audit")
 
 
-def test_the_place_of_the_device_config():
+def test_the_device_config_can_have_another_name_and_namespaces():
     found = objects(EVERYTHING | {"deviceConfig": {"name": "gpus", "namespaces": ["infra", "gpu"]}})
     wanted = ["--device-config-map=gpus", "--device-config-namespace=infra", "--device-config-namespace=gpu"]
     for container in pod_specs(found)["Deployment"]["containers"]:
@@ -262,7 +262,7 @@ def test_the_place_of_the_device_config():
     assert rule["resourceNames"] == ["gpus", "volcano-scheduler-configmap"]
 
 
-def test_labels_and_annotations():
+def test_labels_and_annotations_are_added():
     common = {"commonLabels": {"team": "gpu"}, "commonAnnotations": {"owner": "infra"}}
     pods = {"podLabels": {"mesh": "off"}, "podAnnotations": {"scrape": "no"}}
     found = objects(EVERYTHING | common | pods | {"monitoring": {"enabled": True, "labels": {"release": "prometheus"}}})

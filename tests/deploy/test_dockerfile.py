@@ -1,4 +1,4 @@
-"""The Dockerfile installs what is locked, and names what is there; no container engine is needed to see it."""
+"""The Dockerfile installs the locked versions and names existing files; the tests need no container engine."""
 
 import importlib.metadata
 import re
@@ -23,7 +23,7 @@ STAGES = ("dependencies", "project", "")  # the last has no name
 
 
 def steps(stage: str) -> list[tuple[str, str]]:
-    """The instructions of a stage and what follows them, each in one line."""
+    """The instructions of a stage with their arguments, each joined to one line."""
     lines = re.sub(r"\\\n\s*", "", re.sub(r"^#.*\n", "", TEXT, flags=re.MULTILINE)).splitlines()
     found: dict[str, list[tuple[str, str]]] = {}
     for name, _, rest in (line.partition(" ") for line in lines if line):
@@ -61,21 +61,21 @@ def test_hadolint_finds_nothing():
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_what_is_copied_is_there_and_nothing_else_is_sent_to_the_builder():
+def test_copied_files_exist_and_no_other_file_is_in_the_build_context():
     ignored = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and not line.startswith("#")]
     assert all((ROOT / source).exists() for source in copied())
     assert ignored[0] == "*"
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied())
 
 
-def test_what_the_project_needs_to_be_built_is_copied():
+def test_the_files_that_the_build_needs_are_copied():
     needed = {PROJECT["readme"], *PROJECT["license-files"], "pyproject.toml"}
     packages = SETTINGS["tool"]["setuptools"]["packages"]["find"]["include"]
     assert needed <= set(copied())
     assert all(any(fnmatch(source, pattern) for source in copied()) for pattern in packages)
 
 
-def test_the_lock_is_what_the_project_needs_at_the_constrained_versions():
+def test_the_lock_has_the_dependencies_at_the_constrained_versions():
     never = {Requirement(text).name for text in SETTINGS["tool"]["uv"]["override-dependencies"]}
     found: dict[str, None] = {}
 
@@ -104,7 +104,7 @@ def test_every_distribution_is_checked_by_its_hash():
     assert [block for block in blocks if "--hash=sha256:" not in block] == []
 
 
-def test_all_stages_have_the_same_python_by_digest_and_the_last_no_compiler():
+def test_all_stages_have_the_same_pinned_python_and_the_last_has_no_compiler():
     first, project, last = (arguments("FROM", stage)[0].partition(" AS ")[0] for stage in STAGES)
     assert project == "dependencies"
     version = re.fullmatch(r"python:(3\.\d+\.\d+)-bookworm@sha256:[0-9a-f]{64}", first)[1]
@@ -115,14 +115,14 @@ def test_all_stages_have_the_same_python_by_digest_and_the_last_no_compiler():
     assert "apt-get" not in TEXT
 
 
-def test_dependencies_have_a_layer_of_their_own_before_the_project():
+def test_dependencies_have_a_separate_layer_before_the_project():
     assert arguments("COPY", "") == ["--from=dependencies /install /usr/local", "--from=project /project /usr/local"]
     for stage, prefix in (("dependencies", "/install"), ("project", "/project")):
         (install,) = [rest for rest in arguments("RUN", stage) if "pip install" in rest]
         assert f"--prefix={prefix}" in install.split()
 
 
-def test_it_runs_our_command_without_privileges():
+def test_the_image_runs_the_command_without_privileges():
     assert arguments("ENTRYPOINT", "") == ['["vgpu-webhook"]']
     assert "vgpu-webhook" in PROJECT["scripts"]
     assert arguments("USER", "") == ["65532:65532"]

@@ -1,4 +1,4 @@
-"""Base, components and overlays: nothing is missing, nothing lies about, and what goes first goes first."""
+"""Base, components and overlays are complete, have no unused file, and are in the right order."""
 
 from pathlib import Path
 
@@ -18,15 +18,17 @@ def overlay(name: str) -> list[Json]:
 
 
 def referenced(directory: Path) -> set[Path]:
-    """What a kustomization names."""
+    """The files and directories that a kustomization names."""
     text = kustomization(directory)
     files = [*text.get("resources", []), *text.get("components", []), *text.get("configurations", [])]
     files += [patch["path"] for patch in text.get("patches", []) if "path" in patch]
-    files += [entry.rpartition("=")[2] for made in text.get("configMapGenerator", []) for entry in made["files"]]
+    files += [
+        entry.rpartition("=")[2] for generator in text.get("configMapGenerator", []) for entry in generator["files"]
+    ]
     return {(directory / file).resolve() for file in files}
 
 
-def test_what_a_kustomization_names_is_there_and_what_is_there_is_named():
+def test_every_named_file_exists_and_every_file_is_named():
     named = {DEPLOY, *OVERLAYS}.union(*map(referenced, KUSTOMIZATIONS))
     assert [path for path in named if not path.exists()] == []
     files = {path for path in FILES if path.name != "kustomization.yaml"}
@@ -47,7 +49,7 @@ def test_every_file_is_yaml(file: Path):
 
 @pytest.mark.parametrize("directory", OVERLAYS, ids=lambda directory: directory.name)
 def test_the_webhook_configurations_are_created_and_deleted_first(directory: Path):
-    """`kubectl delete -k` keeps the order: while the pods end, nothing calls them any more."""
+    """`kubectl delete -k` uses this order, so that the API server no longer calls the pods while they end."""
     assert kustomization(directory)["sortOptions"] == {"order": "fifo"}
     found = built(directory)
     assert [document["kind"] for document in found[:2]] == CONFIGURATIONS
@@ -61,19 +63,19 @@ def test_no_two_objects_share_a_name(directory: Path):
     assert len(set(names)) == len(names)
 
 
-def test_the_default_makes_its_own_certificates():
+def test_the_default_creates_its_certificates():
     assert {"Deployment", "Job", "CronJob"} == pod_specs(built(DEPLOY)).keys()
     assert one(built(DEPLOY), "ConfigMap", "vgpu-webhook-policy")["data"].keys() == {"policy.yaml"}
 
 
-def test_the_jobs_make_the_certificates_unless_cert_manager_does():
-    """Either way they make the configurations binding."""
+def test_the_jobs_create_the_certificates_unless_cert_manager_does():
+    """Both commands copy the rules into the configurations."""
     for directory, command in ((DEPLOY, "ensure"), (DEPLOY / "overlays" / "cert-manager", "bind")):
         pods = pod_specs(built(directory))
         assert {pods[kind]["containers"][0]["args"][0] for kind in ("Job", "CronJob")} == {command}
 
 
-def test_cert_manager_makes_the_certificates_that_our_jobs_would_make():
+def test_cert_manager_creates_the_certificates_that_the_jobs_would_create():
     found = overlay("cert-manager")
     assert not [rule for d in found for rule in d.get("rules") or [] if "secrets" in rule.get("resources", [])]
     certificate = one(found, "Certificate")
@@ -91,7 +93,7 @@ def test_cert_manager_makes_the_certificates_that_our_jobs_would_make():
     assert issuers[authority["spec"]["issuerRef"]["name"]] == {"selfSigned": {}}
 
 
-def test_high_availability():
+def test_high_availability_adds_a_replica_a_priority_and_zones():
     usual, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
     assert (usual["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
     pod = found["spec"]["template"]["spec"]
@@ -113,7 +115,7 @@ def test_all_pods_adds_an_entry():
     assert entries(built(DEPLOY)) < entries(overlay("all-pods"))
 
 
-def test_monitoring_ships_the_dashboard_as_it_is():
+def test_monitoring_contains_the_dashboard_unchanged():
     dashboard = one(overlay("monitoring"), "ConfigMap", "vgpu-webhook-dashboard")
     file = DEPLOY / "components" / "monitoring" / "dashboard.json"
     assert dashboard["data"] == {"vgpu-webhook.json": file.read_text()}

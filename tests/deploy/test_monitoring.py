@@ -1,4 +1,4 @@
-"""Alert rules and dashboard request metrics that exist, by labels that they have."""
+"""Alert rules and the dashboard use existing metrics and labels."""
 
 import json
 import re
@@ -31,7 +31,7 @@ def expressions() -> Iterator[str]:
 
 
 def exposed() -> set[str]:
-    """Every name under which a sample can be found."""
+    """The names of all samples."""
     names = set()
     for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().exposition().decode(), re.MULTILINE):
         names |= {f"{name}_{part}" for part in ("bucket", "sum", "count")} if kind == "histogram" else {name}
@@ -39,7 +39,7 @@ def exposed() -> set[str]:
 
 
 @each_case("expression", sorted(set(expressions())))
-def test_an_expression_names_what_exists(expression: str):
+def test_an_expression_uses_existing_metrics_and_labels(expression: str):
     bare = re.sub(r'"[^"]*"', "", expression)
     used = set(re.findall(r"\b(?:up|(?:vgpu_webhook|process|apiserver)_\w+)", bare))
     assert used
@@ -61,7 +61,7 @@ def _labels(name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
-def test_an_alert_describes_what_is_wrong(rule: dict[str, dict[str, str]]):
+def test_an_alert_has_a_severity_a_description_and_a_runbook(rule: dict[str, dict[str, str]]):
     assert rule["labels"].keys() == {"severity"}
     assert rule["labels"]["severity"] in ("critical", "warning")
     assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
@@ -84,7 +84,7 @@ def test_the_dashboard_can_be_loaded():
     assert {panel["datasource"]["uid"] for panel in panels} == {f"${{{source['name']}}}"}
 
 
-def test_the_service_is_scraped_as_it_serves():
+def test_the_service_monitor_matches_the_service():
     monitor = one(FOUND, "ServiceMonitor")["spec"]
     service = yaml.safe_load((DEPLOY / "base" / "service.yaml").read_text())
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
@@ -92,7 +92,7 @@ def test_the_service_is_scraped_as_it_serves():
     assert [endpoint["port"]] == [port["name"] for port in service["spec"]["ports"]]
     assert (endpoint["scheme"], endpoint["path"]) == ("https", "/metrics")
     assert endpoint["tlsConfig"]["serverName"] in service_hosts("any-name", "any-namespace"), (
-        "whatever the Service is called"
+        "the certificate is valid for it with any name of the Service"
     )
     assert monitor["jobLabel"] == "app.kubernetes.io/name", "the job of the alerts and of the dashboard"
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}
@@ -115,7 +115,7 @@ def test_the_sidecars_and_the_console_of_the_store_are_scraped():
         assert ingress == [{"ports": [{"protocol": "TCP", "port": port}]}]
 
 
-def test_a_panel_shows_what_an_alert_watches():
+def test_a_panel_shows_each_metric_of_an_alert():
     watched = {name for rule in ALERTS for name in re.findall(r"vgpu_webhook_\w+", rule["expr"])}
     shown = " ".join(target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"])
     assert watched

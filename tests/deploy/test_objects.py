@@ -1,4 +1,4 @@
-"""The objects of the default agree with each other and with the programs that they run."""
+"""The objects of the default installation match each other and the programs that they run."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -25,7 +25,7 @@ def container(pod: Json) -> Json:
 
 
 def options() -> Any:
-    """What the Deployment's arguments mean to `vgpu-webhook serve`."""
+    """The options of `vgpu-webhook serve` in the Deployment."""
     command, *arguments = container(PODS["Deployment"])["args"]
     assert command in COMMANDS
     return parsed(serve.command, arguments)
@@ -34,7 +34,7 @@ def options() -> Any:
 # --- names ----------------------------------------------------------------------------------------------------------
 
 
-def test_everything_lies_in_our_namespace_but_what_cannot():
+def test_all_namespaced_objects_are_in_one_namespace():
     elsewhere = {
         (document["kind"], document["metadata"].get("namespace"))
         for document in FOUND
@@ -50,19 +50,23 @@ def test_everything_lies_in_our_namespace_but_what_cannot():
     assert {kind for kind, namespace in elsewhere if namespace is not None} == set()
 
 
-def test_everything_has_our_label():
+def test_all_objects_have_the_name_label():
     assert all(document["metadata"]["labels"]["app.kubernetes.io/name"] == NAMESPACE for document in FOUND)
 
 
 def test_the_policy_is_the_config_map_that_is_watched():
-    (made,) = kustomization(DEFAULT[0])["configMapGenerator"]
-    assert (made["namespace"], made["name"], made["files"]) == (NAMESPACE, names.POLICY_MAP, [names.POLICY_KEY])
-    assert options().policy_map == ("", made["name"]), "the webhook looks in its own namespace"
+    (generator,) = kustomization(DEFAULT[0])["configMapGenerator"]
+    assert (generator["namespace"], generator["name"], generator["files"]) == (
+        NAMESPACE,
+        names.POLICY_MAP,
+        [names.POLICY_KEY],
+    )
+    assert options().policy_map == ("", generator["name"]), "the webhook looks in its own namespace"
     document = yaml.safe_load((DEFAULT[0] / names.POLICY_KEY).read_text())
     assert parse_policy(document, "policy").digest == default_policy().digest
 
 
-def test_the_service_is_the_one_that_is_called_and_finds_the_serving_pods():
+def test_the_configurations_call_the_service_and_it_selects_the_serving_pods():
     service, deployment = one(FOUND, "Service"), one(FOUND, "Deployment")
     for document in FOUND:
         for entry in document.get("webhooks", []):
@@ -80,8 +84,8 @@ def test_the_service_is_the_one_that_is_called_and_finds_the_serving_pods():
         assert not service["spec"]["selector"].items() <= other.items(), kind
 
 
-def test_the_exempt_namespaces_are_named_by_a_label_that_users_cannot_set():
-    """But for the probe: the webhook may be installed in any namespace."""
+def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
+    """The probe has no selector, because the webhook may run in any namespace."""
     entries = [entry for document in FOUND for entry in document.get("webhooks", []) if entry["name"] != PROBE]
     selectors = [entry["namespaceSelector"] for entry in entries]
     wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
@@ -98,7 +102,7 @@ def test_the_serving_pod_follows_the_cluster():
     assert {chosen.fleet, chosen.device_config, chosen.policy, chosen.kubeconfig, chosen.bind} == {None}
 
 
-def test_files_lie_on_volumes():
+def test_files_are_on_volumes():
     chosen, pod = options(), PODS["Deployment"]
     mounts = {mount["name"]: PurePosixPath(mount["mountPath"]) for mount in container(pod)["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
@@ -113,7 +117,7 @@ def test_audit_lines_go_to_standard_output():
     assert options().audit_logs == ("-",)
 
 
-def test_ports_and_probes():
+def test_ports_and_probes_match_the_service():
     only = container(PODS["Deployment"])
     (port,) = only["ports"]
     assert port == {"name": "https", "containerPort": serve.DEFAULT_PORT}
@@ -127,7 +131,7 @@ def test_ports_and_probes():
     assert all((get["port"], get["scheme"]) == ("https", "HTTPS") for get in paths.values())
 
 
-def test_there_is_time_to_end():
+def test_the_grace_period_is_longer_than_the_shutdown():
     grace = PODS["Deployment"]["terminationGracePeriodSeconds"]
     assert 0 < options().drain.total_seconds() < SETTINGS["graceful_timeout"] < grace
 
@@ -146,7 +150,7 @@ def test_a_rollout_and_a_drain_leave_a_replica():
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
 def test_a_pod_is_restricted(kind: str):
-    """As the namespace's pod security standard demands, and without a root to write to."""
+    """As the pod security standard `restricted` requires, and with a read-only root filesystem."""
     pod, only = PODS[kind], container(PODS[kind])
     context = pod["securityContext"]
     assert context["runAsNonRoot"] is True
@@ -162,13 +166,13 @@ def test_a_pod_is_restricted(kind: str):
     assert {kind for volume in pod.get("volumes", []) for kind in volume} <= {"name", "secret", "emptyDir"}
 
 
-def test_the_namespace_enforces_it():
+def test_the_namespace_enforces_the_restricted_standard():
     labels = one(FOUND, "Namespace")["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Job", "CronJob"])
-def test_a_pod_can_run_where_it_is_needed(kind: str):
+def test_a_pod_tolerates_the_taints_of_control_planes_and_gpu_nodes(kind: str):
     tolerated = {(toleration["key"], toleration["effect"]) for toleration in PODS[kind]["tolerations"]}
     assert tolerated == {("node-role.kubernetes.io/control-plane", "NoSchedule"), (names.VGPU_TAINT, "NoSchedule")}
     resources = container(PODS[kind])["resources"]
@@ -177,7 +181,7 @@ def test_a_pod_can_run_where_it_is_needed(kind: str):
 
 
 @pytest.mark.parametrize("kind", ["Job", "CronJob"])
-def test_the_jobs_run_a_command_that_exists(kind: str, monkeypatch: pytest.MonkeyPatch):
+def test_the_jobs_run_an_existing_command(kind: str, monkeypatch: pytest.MonkeyPatch):
     only = container(PODS[kind])
     assert only["command"] == ["python", "-m", "certs"]
     name, *arguments = only["args"]
@@ -187,9 +191,9 @@ def test_the_jobs_run_a_command_that_exists(kind: str, monkeypatch: pytest.Monke
     deadline = grace.get("jobTemplate", {}).get("spec", grace)["activeDeadlineSeconds"]
     assert (base.wait + 3 * certs.CALL_TIMEOUT).total_seconds() <= deadline
     assert parsed(certs.command.commands["ensure"], arguments).wait == base.wait, (
-        "the component for our own certificates"
+        "the component self-managed-certificates"
     )
 
 
-def test_a_job_that_ended_makes_room_for_the_next_version():
+def test_a_finished_job_is_deleted_after_five_minutes():
     assert one(FOUND, "Job", "vgpu-webhook-certs")["spec"]["ttlSecondsAfterFinished"] == 300

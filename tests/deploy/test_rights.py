@@ -1,4 +1,4 @@
-"""Who may do what, and who may speak to whom: the least that works."""
+"""The accounts have the least permissions, and the network policies allow the least traffic."""
 
 from tests.deploy.files import DEFAULT, documents, one, pod_specs
 from webhook import names
@@ -11,7 +11,7 @@ READ = frozenset({"get", "list", "watch"})
 
 
 def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset[str]]]:
-    """Namespace, resource, names and verbs that an account is granted."""
+    """The namespace, resource, names and verbs of each permission of an account."""
     found = set()
     for binding in (document for document in FOUND if document["kind"].endswith("RoleBinding")):
         (subject,) = binding["subjects"]

@@ -1,4 +1,4 @@
-"""New pods: nothing that a rule says something of slips by, and no other pod is delayed."""
+"""The API server sends a new pod if the webhook has a finding or a repair for it, and no other pod."""
 
 import json
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.reviewing import RECORDED
 from tests.workloads import workload
 from webhook.pod.workload_kinds import WORKLOAD_KINDS
 
-# No device, another plugin's, or nothing changes that rules read.
+# Pods without devices, with devices of another plugin, or without a change that rules read.
 NATIVE = {"specific-gpu-pod", "test-vgpu-compatible"}
 NOT_SENT = NATIVE | {
     "deployment-dep.update",
@@ -40,18 +40,18 @@ NOT_SENT = NATIVE | {
 
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
-def test_recorded_reviews(file: Path):
-    asked = json.loads(file.read_bytes())["request"]
-    assert_nothing_slips_by(asked, USUAL)
-    sent = called(USUAL.entries, asked, "/mutate") | called(USUAL.entries, asked, "/validate")
+def test_recorded_requests_with_findings_are_sent(file: Path):
+    admission_request = json.loads(file.read_bytes())["request"]
+    assert_nothing_slips_by(admission_request, USUAL)
+    sent = called(USUAL.entries, admission_request, "/mutate") | called(USUAL.entries, admission_request, "/validate")
     assert bool(sent) == (file.stem not in NOT_SENT)
 
 
 @pytest.mark.parametrize("name", sorted(NATIVE))
-def test_recorded_reviews_where_the_count_has_their_name(name: str):
-    asked = json.loads((DATA / "reviews" / f"{name}.json").read_bytes())["request"]
-    assert_nothing_slips_by(asked, RENAMED)
-    assert called(RENAMED.entries, asked, "/mutate") == {"repair"}
+def test_recorded_pods_are_sent_if_the_count_has_the_name_of_their_resource(name: str):
+    admission_request = json.loads((DATA / "reviews" / f"{name}.json").read_bytes())["request"]
+    assert_nothing_slips_by(admission_request, RENAMED)
+    assert called(RENAMED.entries, admission_request, "/mutate") == {"repair"}
 
 
 @given(pods(), CLUSTERS)
@@ -60,40 +60,42 @@ def test_each_new_pod_with_findings_is_sent(pod: dict[str, Any], where: Cluster)
 
 
 @given(plain_pods(), st.sampled_from([USUAL, RENAMED, WITHOUT_CONFIG]))
-def test_a_pod_without_all_that_is_never_sent(pod: dict[str, Any], where: Cluster):
+def test_a_plain_pod_is_never_sent(pod: dict[str, Any], where: Cluster):
     for path in ("/mutate", "/validate"):
         assert called(where.entries, request(pod), path) == set()
 
 
 @each_case("pod", ONE_THING)
-def test_one_thing_is_enough(pod: dict[str, Any]):
-    """Each by itself, since one of them hides what the conditions think of another."""
-    asked = request(pod)
-    assert_nothing_slips_by(asked, USUAL)
+def test_a_pod_with_one_relevant_field_is_sent(pod: dict[str, Any]):
+    """One field at a time: two could hide an error in the condition of one of them."""
+    admission_request = request(pod)
+    assert_nothing_slips_by(admission_request, USUAL)
     template = {"metadata": pod["metadata"], "spec": pod["spec"]}
     owner = request(workload(WORKLOAD_KINDS["apps", "Deployment"], [template]))
     assert_nothing_slips_by(owner, USUAL)
-    assert called(USUAL.entries, asked, "/validate") == {"pods"}
+    assert called(USUAL.entries, admission_request, "/validate") == {"pods"}
     assert called(USUAL.entries, owner, "/validate") == {"workloads"}
 
 
 @given(pods() | plain_pods())
-def test_where_devices_are_hidden_every_pod_is_sent_once(pod: dict[str, Any]):
+def test_every_pod_is_sent_once_where_devices_are_hidden(pod: dict[str, Any]):
     assert len(called(HIDING.entries, request(pod), "/mutate")) == 1
 
 
 @pytest.mark.parametrize(
     ("namespace", "exempt"), [("kube-system", True), ("vgpu-webhook", False), ("volcano-system", False)]
 )
-def test_only_the_namespace_of_the_cluster_is_exempt(namespace: str, *, exempt: bool):
-    asked = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"] | {"namespace": namespace}
-    assert (called(USUAL.entries, asked, "/validate") == set()) is exempt
+def test_only_kube_system_is_exempt(namespace: str, *, exempt: bool):
+    admission_request = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"] | {
+        "namespace": namespace
+    }
+    assert (called(USUAL.entries, admission_request, "/validate") == set()) is exempt
 
 
-def test_no_label_of_a_pod_opts_out():
+def test_no_label_exempts_a_pod():
     assert all("objectSelector" not in entry.webhook for entry in USUAL.entries)
 
 
-def test_a_strange_name_stays_one_string():
+def test_a_resource_name_with_quotes_stays_one_string():
     where = cluster({"resourceCountName": 'a"] == 1 || true || ["\\'})
     assert called(where.entries, request(annotated(None)), "/mutate") == set()

@@ -1,5 +1,6 @@
-"""The resources that the API server sends here, pinned: a webhook that is called for a Lease or for an authorization check
-takes the cluster down with it.
+"""The resources that the API server sends, pinned.
+
+A webhook that is called for Leases or for authorization checks can stop the whole cluster.
 """
 
 from functools import partial
@@ -14,7 +15,7 @@ from webhook.manifests.configurations import configurations
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.settings.snapshot import default_device_config
 
-# Of these, new and changed objects.
+# New and changed objects of these resources are sent.
 WORKLOADS = {
     ("apps", "v1"): ["daemonsets", "deployments", "replicasets", "statefulsets"],
     ("", "v1"): ["podtemplates", "replicationcontrollers"],
@@ -47,7 +48,7 @@ SENT = {
 }
 SENT |= {(*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources}
 
-# The control plane needs these in order to recover, whatever answers here.
+# The control plane needs these to recover when the webhook fails.
 NEVER = {
     ("coordination.k8s.io", "v1", "leases"),
     ("authentication.k8s.io", "v1", "tokenreviews"),
@@ -70,12 +71,12 @@ NEVER = {
 
 
 def rendered() -> list[Json]:
-    """With everything on that adds an entry."""
+    """The configurations with every optional entry."""
     return configurations(default_device_config(), default_policy(), all_pods=True)
 
 
 def installed(overlay: Path) -> list[Json]:
-    """After `certs bind` has copied the rules into the entries."""
+    """The configurations of an overlay, with the rules that `certs bind` copies into the entries."""
     return [bound(document) for document in built(overlay) if document["kind"].endswith("WebhookConfiguration")]
 
 
@@ -88,17 +89,17 @@ def rules(found: list[Json]) -> list[Json]:
 
 
 @pytest.mark.parametrize("find", SOURCES)
-def test_only_these_are_sent(find):
+def test_only_the_pinned_resources_are_sent(find):
     sent: dict[tuple[str, str, str], set[str]] = {}
     for rule in rules(find()):
         for group in rule["apiGroups"]:
             for version in rule["apiVersions"]:
                 for resource in rule["resources"]:
                     sent.setdefault((group, version, resource), set()).update(rule["operations"])
-                    # Some workloads are of no namespace, such as a ClusterWorkflowTemplate.
+                    # Some workloads have no namespace, such as a ClusterWorkflowTemplate.
                     assert rule["scope"] == "Namespaced" or resource in WORKLOADS[group, version]
     assert sent == SENT
-    assert NEVER.isdisjoint(sent), "and no entry has a wildcard, as SENT has none"
+    assert NEVER.isdisjoint(sent), "SENT has no wildcard, so no entry has one"
 
 
 def test_without_workloads_only_pods_and_the_probe_are_sent():
@@ -107,7 +108,7 @@ def test_without_workloads_only_pods_and_the_probe_are_sent():
     assert {name for rule in found for name in rule["resources"]} == {"pods", "pods/ephemeralcontainers", "configmaps"}
 
 
-def test_the_probe_is_sent_by_name_alone():
+def test_the_probe_is_sent_by_its_name_as_a_dry_run():
     text = (DEPLOY / "base" / "webhook-configurations.yaml").read_text()
     entries = [entry for configuration in yaml.safe_load_all(text) for entry in configuration["webhooks"]]
     (probe,) = [entry for entry in entries if any("configmaps" in rule["resources"] for rule in entry.get("rules", []))]

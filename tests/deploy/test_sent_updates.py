@@ -1,4 +1,4 @@
-"""Updates of pods: sent where an assignment or an ephemeral container may be refused, else never."""
+"""An update of a pod is sent if an assignment or an ephemeral container may be refused, and no other update."""
 
 import copy
 import json
@@ -42,7 +42,7 @@ TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
 
 @st.composite
 def changes(draw: Any) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """The annotations before and after an update: mostly the same ones, one of them perhaps with another value."""
+    """The annotations before and after an update: mostly equal, some with another value."""
     before = draw(annotations_of(harmless | assigning | injecting))
     now = before | draw(st.dictionaries(st.sampled_from(sorted(before)), st.sampled_from(["", "z"]))) if before else {}
     now = {key: now[key] for key in now if draw(st.integers(0, 4))} | draw(annotations_of(harmless | injecting))
@@ -58,49 +58,53 @@ def test_an_update_is_sent_if_and_only_if_it_is_refused(
     change: tuple[dict[str, str] | None, dict[str, str] | None], limits: dict[str, str], user: str
 ):
     before, now = (annotated(chosen, limits) for chosen in change)
-    asked = request(now, "UPDATE", oldObject=before, userInfo={"username": user})
-    refused = bool(answer(validate, asked, USUAL.snapshot).violations)
-    assert called(USUAL.entries, asked, "/validate") == ({"assignments"} if refused else set())
-    assert called(USUAL.entries, asked, "/mutate") == set()
+    admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": user})
+    refused = bool(answer(validate, admission_request, USUAL.snapshot).violations)
+    assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if refused else set())
+    assert called(USUAL.entries, admission_request, "/mutate") == set()
 
 
 @pytest.mark.parametrize("resource", [names.VGPU_NUMBER, names.VGPU_MEMORY])
 def test_an_injected_device_is_sent(resource: str):
     before, now = (annotated(chosen, {resource: "1"}) for chosen in (None, {"cdi.k8s.io/gpu": "nvidia.com/gpu=all"}))
-    asked = request(now, "UPDATE", oldObject=before)
-    assert [found.rule for found in answer(validate, asked, USUAL.snapshot).violations] == ["isolation-mount"]
-    assert called(USUAL.entries, asked, "/validate") == {"assignments"}
+    admission_request = request(now, "UPDATE", oldObject=before)
+    assert [found.rule for found in answer(validate, admission_request, USUAL.snapshot).violations] == [
+        "isolation-mount"
+    ]
+    assert called(USUAL.entries, admission_request, "/validate") == {"assignments"}
 
 
 def test_without_trusted_users_all_updates_are_sent():
     where = cluster(policy=parse_policy({"trustedUsers": []}, "policy"))
     forged = annotated({"volcano.sh/vgpu-node": "n0"})
-    asked = request(forged, "UPDATE", oldObject=annotated(None), userInfo={"username": TRUSTED})
-    assert called(where.entries, asked, "/validate") == {"assignments"}
+    admission_request = request(forged, "UPDATE", oldObject=annotated(None), userInfo={"username": TRUSTED})
+    assert called(where.entries, admission_request, "/validate") == {"assignments"}
 
 
 @given(pods(), st.lists(strategies.containers(), max_size=2), environments, CLUSTERS)
 def test_each_ephemeral_container_with_findings_is_sent(
-    old: dict[str, Any], added: list[dict[str, Any]], environment: list[dict[str, Any]], where: Cluster
+    old: dict[str, Any], containers: list[dict[str, Any]], environment: list[dict[str, Any]], where: Cluster
 ):
     new = copy.deepcopy(old)
-    fresh = [container | {"name": f"debug-{i}", "env": environment} for i, container in enumerate(added)]
-    new["spec"].setdefault("ephemeralContainers", []).extend(fresh)
+    added_containers = [
+        container | {"name": f"debug-{i}", "env": environment} for i, container in enumerate(containers)
+    ]
+    new["spec"].setdefault("ephemeralContainers", []).extend(added_containers)
     assert_nothing_slips_by(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
 
 
 def test_an_ephemeral_container_that_shows_devices_is_sent():
-    asked = request(
+    admission_request = request(
         pod_with("ephemeralContainers", **SHOWN), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
     )
-    assert says_something(answer(validate, asked, USUAL.snapshot))
-    assert called(USUAL.entries, asked, "/validate") == {"ephemeral-containers"}
+    assert says_something(answer(validate, admission_request, USUAL.snapshot))
+    assert called(USUAL.entries, admission_request, "/validate") == {"ephemeral-containers"}
 
 
 @given(plain_pods())
 def test_an_ephemeral_container_of_a_plain_pod_is_never_sent(pod: dict[str, Any]):
-    asked = request(pod, "UPDATE", oldObject=annotated(None), subResource="ephemeralcontainers")
-    assert called(USUAL.entries, asked, "/validate") == set()
+    admission_request = request(pod, "UPDATE", oldObject=annotated(None), subResource="ephemeralcontainers")
+    assert called(USUAL.entries, admission_request, "/validate") == set()
 
 
 @pytest.mark.parametrize(
@@ -117,6 +121,6 @@ def test_an_ephemeral_container_of_a_plain_pod_is_never_sent(pod: dict[str, Any]
 def test_other_operations_are_never_sent(operation: str, sub_resource: str):
     pod = json.loads((DATA / "reviews" / "gpu-pod1.json").read_bytes())["request"]["object"]
     pod["metadata"]["annotations"] = {"volcano.sh/vgpu-node": "n0"}
-    asked = request(pod, operation, oldObject=annotated(None), subResource=sub_resource)
+    admission_request = request(pod, operation, oldObject=annotated(None), subResource=sub_resource)
     for path in ("/mutate", "/validate"):
-        assert called(USUAL.entries, asked, path) == set()
+        assert called(USUAL.entries, admission_request, path) == set()

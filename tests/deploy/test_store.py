@@ -1,4 +1,4 @@
-"""The store of decisions in a cluster: a sidecar that ships the log of each replica, and one console for all of them."""
+"""The store of decisions in a cluster: a sidecar ships the log of each replica, and one console shows all of them."""
 
 from typing import Any
 
@@ -24,12 +24,12 @@ def replica(found: list[Json]) -> Json:
 
 
 @pytest.fixture(scope="module")
-def page(found: list[Json]) -> Json:
+def console_pod(found: list[Json]) -> Json:
     return one(found, "Deployment", "vgpu-webhook-console")["spec"]["template"]["spec"]
 
 
 @pytest.fixture
-def from_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def store_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STORE_VARIABLE, "postgresql://user@host/decisions")
 
 
@@ -38,8 +38,8 @@ def stored_in(container: Json) -> Json:
     return variable["valueFrom"]["secretKeyRef"]
 
 
-@pytest.mark.usefixtures("from_secret")
-def test_the_sidecar_ships_what_the_webhook_writes_and_cannot_write(replica: Json):
+@pytest.mark.usefixtures("store_variable")
+def test_the_sidecar_ships_the_log_of_the_webhook_and_mounts_it_read_only(replica: Json):
     (sidecar,), (webhook,) = replica["initContainers"], replica["containers"]
     assert sidecar["restartPolicy"] == "Always"
     assert sidecar["args"][:2] == ["audit", "ship"]
@@ -54,9 +54,9 @@ def test_the_sidecar_ships_what_the_webhook_writes_and_cannot_write(replica: Jso
     assert STORE_VARIABLE not in str(webhook)
 
 
-@pytest.mark.usefixtures("from_secret")
-def test_the_console_shows_the_store_and_nothing_reaches_it(replica: Json, page: Json):
-    (container,) = page["containers"]
+@pytest.mark.usefixtures("store_variable")
+def test_the_console_shows_the_store_and_listens_on_loopback_only(replica: Json, console_pod: Json):
+    (container,) = console_pod["containers"]
     options = parsed(console.command, container["args"][1:])
     assert options.audit_log is None
     assert options.store
@@ -65,11 +65,11 @@ def test_the_console_shows_the_store_and_nothing_reaches_it(replica: Json, page:
     assert "ports" not in container
     assert container["args"][1:4] == replica["containers"][0]["args"][1:4], "the same cluster and policy"
     assert container["securityContext"] == replica["containers"][0]["securityContext"]
-    assert page["securityContext"] == replica["securityContext"]
+    assert console_pod["securityContext"] == replica["securityContext"]
 
 
-def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], page: Json):
-    account = page["serviceAccountName"]
+def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], console_pod: Json):
+    account = console_pod["serviceAccountName"]
     bindings = [
         (each["kind"], each["roleRef"]["name"])
         for each in found
@@ -78,7 +78,7 @@ def test_the_console_may_read_what_the_webhook_may_read(found: list[Json], page:
     assert sorted(bindings) == [("ClusterRoleBinding", "vgpu-webhook"), ("RoleBinding", "vgpu-webhook")]
 
 
-def test_the_right_to_read_pods_is_a_choice_and_the_consoles_alone(found: list[Json], page: Json):
+def test_only_the_console_may_read_pods_and_only_if_chosen(found: list[Json], console_pod: Json):
     assert not [rule for each in found for rule in each.get("rules") or () if "pods" in rule.get("resources", ())]
     granted = built(DEPLOY / "overlays" / "store-pods")
     new = [each for each in granted if each["metadata"]["name"] == "vgpu-webhook-console-pods"]
@@ -87,10 +87,10 @@ def test_the_right_to_read_pods_is_a_choice_and_the_consoles_alone(found: list[J
     role, binding = sorted(new, key=lambda each: str(each["kind"]))
     assert [rule["resources"] for rule in role["rules"]] == [["pods"], ["podgroups"], ["jobs"]]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
-    assert [subject["name"] for subject in binding["subjects"]] == [page["serviceAccountName"]]
+    assert [subject["name"] for subject in binding["subjects"]] == [console_pod["serviceAccountName"]]
 
 
-def test_the_way_to_the_database_is_open_for_both(found: list[Json]):
+def test_the_webhook_and_the_console_may_connect_to_the_database(found: list[Json]):
     policy = one(found, "NetworkPolicy", "vgpu-webhook-store")["spec"]
     (expression,) = policy["podSelector"]["matchExpressions"]
     for name in ("vgpu-webhook", "vgpu-webhook-console"):
@@ -99,7 +99,7 @@ def test_the_way_to_the_database_is_open_for_both(found: list[Json]):
     assert policy["egress"] == [{"ports": [{"protocol": "TCP", "port": 5432}]}]
 
 
-def test_a_release_with_values_of_its_own():
+def test_the_values_of_the_store_are_applied():
     place: dict[str, Any] = {"ipBlock": {"cidr": "10.0.0.5/32"}}
     store = {"enabled": True, "secret": "db", "keepAge": "30d", "keepBytes": "8Gi", "port": 6432, "to": [place]}
     found = objects({"store": store})

@@ -1,4 +1,4 @@
-"""What runs elsewhere: GitHub workflows, the action, the pre-commit hook, the example for GitLab."""
+"""GitHub workflows, the action, the pre-commit hook, and the example for GitLab."""
 
 import os
 import re
@@ -43,10 +43,10 @@ def test_actions_are_pinned_by_commit_and_each_to_one(file: Path):
     assert len(re.findall(r"uses: ", file.read_text())) == len(re.findall(r"uses: [^@\s]+@", file.read_text()))
 
 
-def test_every_python_that_is_promised_is_tested():
+def test_every_supported_python_is_tested():
     tested = parsed("ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
-    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
-    assert set(promised) <= set(tested)
+    supported = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert set(supported) <= set(tested)
     assert tested[0] == PROJECT["requires-python"].removeprefix(">=")
 
 
@@ -63,8 +63,8 @@ def test_make_targets_of_the_workflows_exist():
     assert [t for t in targets if t != ".venv/.ready" and not re.search(rf"(?m)^{re.escape(t)}:", makefile)] == []
 
 
-def test_a_release_names_its_version_once():
-    """In pyproject.toml; the chart and the image get it from the job that compares it with the tag."""
+def test_a_release_has_the_version_of_pyproject():
+    """The chart and the image get it from the job that compares it with the tag."""
     (build,) = [step for step in parsed("release.yml")["jobs"]["image"]["steps"] if step.get("id") == "build"]
     arguments = dict(line.split("=", 1) for line in build["with"]["build-args"].splitlines())
     assert arguments.keys() == {"VERSION", "REVISION", "SOURCE"}
@@ -83,9 +83,9 @@ def review(tmp_path: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     action = yaml.safe_load(ACTION.read_text())
     step = action["runs"]["steps"][-1]
     defaults = {name: one.get("default", "") for name, one in action["inputs"].items()} | {"output": "text"}
-    given = defaults | {name.replace("_", "-"): value for name, value in inputs.items()}
+    values = defaults | {name.replace("_", "-"): value for name, value in inputs.items()}
     environment = {
-        name: given[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", expression)[1]]
+        name: values[re.fullmatch(r"\$\{\{ inputs\.([\w-]+) }}", expression)[1]]
         for name, expression in step["env"].items()
     }
     (tmp_path / "vgpu-webhook").symlink_to(sys.prefix)
@@ -120,13 +120,13 @@ def test_the_action_reports_that_nothing_matches(tmp_path: Path):
 
 
 @pytest.mark.parametrize("output", ["github", "sarif", "junit", "text", "json"])
-def test_the_action_offers_what_the_command_writes(output: str, tmp_path: Path):
+def test_the_action_supports_the_outputs_of_the_command(output: str, tmp_path: Path):
     assert output in yaml.safe_load(ACTION.read_text())["inputs"]["output"]["description"]
     done = review(tmp_path, files="pod-refused.yaml", output=output)
     assert (done.returncode, "cores-range" in done.stdout, done.stderr) == (1, True, "")
 
 
-# --- the others -----------------------------------------------------------------------------------------------------
+# --- other integrations -----------------------------------------------------------------------------------------------
 
 
 def test_the_pre_commit_hook_runs_a_command_on_the_changed_files():
@@ -142,7 +142,7 @@ def test_the_pre_commit_hook_runs_a_command_on_the_changed_files():
     assert done.returncode == 1
 
 
-def test_the_example_for_gitlab_keeps_its_report_even_if_pods_are_refused():
+def test_the_example_for_gitlab_keeps_its_report_also_if_pods_are_refused():
     (job,) = yaml.safe_load((ROOT / "docs" / "examples" / "gitlab-ci.yml").read_text()).values()
     assert job["artifacts"]["when"] == "always"
     assert job["script"][-1].endswith(f"> {job['artifacts']['reports']['junit']}")
