@@ -18,7 +18,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.bench.processes import family
+from tests.bench.processes import family, proportional
 from tests.server.client import JSON, Connection, context, spell
 from tests.server.conftest import SETTINGS
 from tests.server.program import Authority, Program
@@ -37,7 +37,7 @@ HELLO_BEGINNING = b"\x16\x03\x01\x02\x00\x01"
 
 
 @dataclass
-class Answers:
+class ResponseTimes:
     """The times of all responses in seconds, and the number of failed requests."""
 
     seconds: list[float] = field(default_factory=list)
@@ -45,10 +45,10 @@ class Answers:
 
     def __str__(self) -> str:
         if not self.seconds:
-            return f"0 answered, {self.failed} failed"
+            return f"0 responses, {self.failed} failed"
         worst = max(self.seconds)
         return (
-            f"{len(self.seconds)} answered, {self.failed} failed, median {statistics.median(self.seconds) * 1000:.0f} ms, "
+            f"{len(self.seconds)} responses, {self.failed} failed, median {statistics.median(self.seconds) * 1000:.0f} ms, "
             f"slowest {worst * 1000:.0f} ms"
         )
 
@@ -77,9 +77,9 @@ def report(directory: Path) -> int:
     return int(restarted or connection < STALLED or probes.failed > 0 or reviews.failed > 0 or peak > limit)
 
 
-def _run_load(program: Program) -> tuple[Answers, Answers, int, int]:
+def _run_load(program: Program) -> tuple[ResponseTimes, ResponseTimes, int, int]:
     tls = context(program.ca)
-    probes, reviews = Answers(), Answers()
+    probes, reviews = ResponseTimes(), ResponseTimes()
     end = time.monotonic() + SECONDS
     peak = 0
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(THREADS + REVIEW_CONNECTIONS) as threads:
@@ -109,7 +109,7 @@ def _hold_connections(program: Program, tls: ssl.SSLContext, stack: contextlib.E
     return STALLED // THREADS
 
 
-def _send_reviews(program: Program, tls: ssl.SSLContext, holders: list[Future[int]], reviews: Answers) -> None:
+def _send_reviews(program: Program, tls: ssl.SSLContext, holders: list[Future[int]], reviews: ResponseTimes) -> None:
     """Send reviews on a kept connection until all stalled connections are open."""
     with Connection(program.port, tls) as connection:
         while not all(holder.done() for holder in holders):
@@ -148,8 +148,7 @@ def _memory(program: Program) -> int:
     total = 0
     for pid in family(program.process.pid):
         with contextlib.suppress(OSError):
-            text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-            total += 1024 * int(text.split("Pss:")[1].split()[0])
+            total += 1024 * proportional(pid)
     return total
 
 

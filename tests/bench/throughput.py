@@ -15,7 +15,6 @@ from pathlib import Path
 import orjson
 
 from certs import pki
-from certs import pki as store
 from tests.bench import fleets
 from tests.bench.engine import DATA
 from tests.bench.processes import family, proportional
@@ -42,7 +41,7 @@ class Load:
 def report(directory: Path, seconds: int, rounds: int) -> int:
     """Print this part of the table; returns 1 if wrk is missing."""
     ca = pki.make_ca("bench CA")
-    store.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
+    pki.write(directory, pki.make_leaf(ca, ["localhost", "127.0.0.1"]), ca.certificate)
     if shutil.which("wrk") is None:
         print("throughput and latency: not measured, wrk is missing (Debian: apt-get install wrk)")
         _memory_and_start(directory)
@@ -133,14 +132,14 @@ def _start_webhook(directory: Path, port: int, fleet: Path) -> subprocess.Popen:
         "--audit-log",
         "/dev/null",
     ]
-    command += ["--tls-cert", str(directory / store.CERTIFICATE), "--tls-key", str(directory / store.KEY)]
+    command += ["--tls-cert", str(directory / pki.CERTIFICATE), "--tls-key", str(directory / pki.KEY)]
     command += ["--fleet", str(fleet), "--device-config", str(DATA / "config" / "device-config.yaml")]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _start_floor(directory: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "gunicorn", "-k", "asgi", "--asgi-lifespan", "off", "--keep-alive", "300"]
-    command += ["--certfile", str(directory / store.CERTIFICATE), "--keyfile", str(directory / store.KEY)]
+    command += ["--certfile", str(directory / pki.CERTIFICATE), "--keyfile", str(directory / pki.KEY)]
     command += ["--no-control-socket", "-b", f"127.0.0.1:{FLOOR_PORT}", "tests.bench.floor:app"]
     # As long as the response of the webhook, so that both servers write the same amount.
     environment = {"FLOOR_BODY": '{"canned": "' + "x" * 420 + '"}', "PATH": "/usr/bin:/bin"}

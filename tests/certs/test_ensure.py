@@ -193,5 +193,5 @@ def test_the_next_run_continues_after_a_kill(api: CertsApiServer, certs: Certs, 
 
 
 def test_serving_does_not_wait_for_the_kubernetes_client():
-    script = "import sys; import certs.pki, certs.pki; sys.exit('kubernetes' in sys.modules)"
+    script = "import sys; import certs.pki; sys.exit('kubernetes' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

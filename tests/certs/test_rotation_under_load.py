@@ -85,7 +85,7 @@ class Load:
 
     def __init__(self, port: int, servers: ApiServers) -> None:
         self._port, self._servers = port, servers
-        self.answers: Counter[str] = Counter()
+        self.responses: Counter[str] = Counter()
         self.failures: list[BaseException] = []
         self.leaves: set[bytes] = set()
 
@@ -94,11 +94,11 @@ class Load:
             while not stop.is_set():
                 try:
                     answer(kept.post("/mutate", review()))
-                    self.answers["kept"] += 1
+                    self.responses["kept"] += 1
                     with Connection(self._port, self._servers.any_context(), HOST) as fresh:
                         answer(fresh.post("/validate", review()))
                         self.leaves.add(fresh.certificate)
-                    self.answers["new"] += 1
+                    self.responses["new"] += 1
                 except (OSError, AssertionError) as error:
                     self.failures.append(error)
                 time.sleep(0.1)
@@ -165,8 +165,8 @@ def test_no_request_fails(old_leaf: CertsApiServer, certs: Certs, tmp_path: Path
             lags = ["--publish-lag", str(PUBLISH_LAG), "--serve-lag", str(SERVE_LAG)]
             assert wait_for(certs.start("ensure", "--rotate-ca", "--wait", "60", *lags)).code == 0
             until(lambda: len(load.leaves) == 3)  # the old leaf, its successor, and the leaf of the new CA
-            before = load.answers.copy()
-            until(lambda: load.failures or min((load.answers - before)[kind] for kind in ("kept", "new")) > 20)
+            before = load.responses.copy()
+            until(lambda: load.failures or min((load.responses - before)[kind] for kind in ("kept", "new")) > 20)
     finally:
         program.close()
     assert load.failures == []

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from certs import pki as store
+from certs import pki
 from certs.pki import Pair
 
 OLD, NEW = Pair(b"old certificate", b"old key"), Pair(b"new certificate", b"new key")
@@ -22,7 +22,7 @@ def modes(directory: Path) -> dict[str, int]:
 
 def test_it_writes_the_files_of_a_mounted_secret(tmp_path: Path):
     directory = tmp_path / "made" / "as needed"
-    store.write(directory, NEW, b"ca")
+    pki.write(directory, NEW, b"ca")
     assert contents(directory) == {"tls.crt": NEW.certificate, "tls.key": NEW.key, "ca.crt": b"ca"}
 
 
@@ -30,7 +30,7 @@ def test_it_writes_the_files_of_a_mounted_secret(tmp_path: Path):
 def test_only_the_owner_can_read_the_key(tmp_path: Path, umask: int):
     before = os.umask(umask)
     try:
-        store.write(tmp_path, NEW, b"ca")
+        pki.write(tmp_path, NEW, b"ca")
     finally:
         os.umask(before)
     assert modes(tmp_path) == {"tls.crt": 0o644 & ~umask, "tls.key": 0o600, "ca.crt": 0o644 & ~umask}
@@ -39,21 +39,21 @@ def test_only_the_owner_can_read_the_key(tmp_path: Path, umask: int):
 def test_a_replaced_file_gets_the_right_mode(tmp_path: Path):
     (tmp_path / "tls.key").write_bytes(b"old")
     (tmp_path / "tls.key").chmod(0o666)
-    store.write(tmp_path, NEW, b"ca")
+    pki.write(tmp_path, NEW, b"ca")
     assert modes(tmp_path)["tls.key"] == 0o600
 
 
 def test_an_open_reader_keeps_the_old_content(tmp_path: Path):
-    store.write(tmp_path, OLD, b"ca")
+    pki.write(tmp_path, OLD, b"ca")
     with (tmp_path / "tls.crt").open("rb") as reader:
-        store.write(tmp_path, NEW, b"ca")
+        pki.write(tmp_path, NEW, b"ca")
         assert reader.read() == OLD.certificate
     assert (tmp_path / "tls.crt").read_bytes() == NEW.certificate
 
 
 @pytest.mark.parametrize("step", ["write", "fsync", "rename"])
 def test_an_interrupted_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str):
-    store.write(tmp_path, OLD, b"ca")
+    pki.write(tmp_path, OLD, b"ca")
     full = OSError(errno.ENOSPC, "No space left on device")
 
     def fail(*_: object) -> None:
@@ -65,9 +65,9 @@ def test_an_interrupted_write_keeps_the_old_file(tmp_path: Path, monkeypatch: py
         else:
             patch.setattr(os, "fdopen" if step == "write" else "fsync", fail)
         with pytest.raises(OSError, match="No space"):
-            store.replace(tmp_path / "tls.key", NEW.key, 0o600)
+            pki.replace(tmp_path / "tls.key", NEW.key, 0o600)
     assert (tmp_path / "tls.key").read_bytes() == OLD.key
-    store.replace(tmp_path / "tls.key", NEW.key, 0o600)
+    pki.replace(tmp_path / "tls.key", NEW.key, 0o600)
     assert contents(tmp_path) == {"tls.crt": OLD.certificate, "tls.key": NEW.key, "ca.crt": b"ca"}, (
         "no temporary file is left"
     )
@@ -77,7 +77,7 @@ def test_an_existing_symlink_is_not_followed(tmp_path: Path):
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious")
     (tmp_path / ".tls.key.new").symlink_to(victim)
-    store.replace(tmp_path / "tls.key", NEW.key, 0o600)
+    pki.replace(tmp_path / "tls.key", NEW.key, 0o600)
     assert victim.read_bytes() == b"precious"
     assert not (tmp_path / "tls.key").is_symlink()
 
@@ -85,4 +85,4 @@ def test_an_existing_symlink_is_not_followed(tmp_path: Path):
 def test_a_failed_write_is_an_error(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
-        store.write(tmp_path / "file" / "x", NEW, b"ca")
+        pki.write(tmp_path / "file" / "x", NEW, b"ca")

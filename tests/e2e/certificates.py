@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from certs import pki as store
+from certs import pki
 from tests.e2e.api import Api
 from tests.e2e.cluster import Cluster
 
@@ -57,8 +57,8 @@ def mounted(cluster: Cluster, directory: Path, namespace: str = "vgpu-webhook") 
 
 
 def _write(data: dict[str, str], directory: Path) -> dict[str, str]:
-    for name, mode in ((store.CA, 0o644), (store.KEY, 0o600), (store.CERTIFICATE, 0o644)):
-        store.replace(directory / name, base64.b64decode(data[name]), mode)
+    for name, mode in ((pki.CA, 0o644), (pki.KEY, 0o600), (pki.CERTIFICATE, 0o644)):
+        pki.replace(directory / name, base64.b64decode(data[name]), mode)
     return data
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from certs import pki
-from certs import pki as store
 from tests.e2e.api import Api
 from tests.e2e.process import Daemon
 from tests.server.program import free_port
@@ -51,7 +50,7 @@ class Cluster:
         self._daemons: list[Daemon] = []
         self.port = free_port()
         self._etcd_port = free_port()
-        self.ca = directory / store.CA
+        self.ca = directory / pki.CA
         self._tokens = directory / "tokens.csv"
         self.audit_log = directory / "audit.log"
         try:
@@ -132,7 +131,7 @@ class Cluster:
     def _issue_credentials(self) -> None:
         authority = pki.make_ca("e2e CA")
         leaf = pki.make_leaf(authority, ["localhost", "127.0.0.1"])
-        store.write(self._directory, leaf, authority.certificate)
+        pki.write(self._directory, leaf, authority.certificate)
         self._tokens.write_text(f"{ADMIN_TOKEN},admin,1,system:masters\n")
 
     def _start_etcd(self) -> None:
@@ -148,7 +147,7 @@ class Cluster:
         daemon.wait(lambda: b"serving" in daemon.log.read_bytes(), START_SECONDS)
 
     def _start_api_server(self) -> None:
-        certificate, key = self._directory / store.CERTIFICATE, self._directory / store.KEY
+        certificate, key = self._directory / pki.CERTIFICATE, self._directory / pki.KEY
         daemon = self._start(
             "kube-apiserver",
             f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",

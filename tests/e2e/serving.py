@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from certs import pki
-from certs import pki as store
 from tests.server.client import Connection, context
 from tests.server.program import Authority, Program
 
@@ -33,8 +32,8 @@ class Replica(Program):
             popen: arguments of subprocess.Popen.
         """
         self.host = host
-        pair = ["--tls-cert", str(tls / store.CERTIFICATE), "--tls-key", str(tls / store.KEY)]
-        super().__init__([*pair, *options], log, tls / store.CA, **popen)
+        pair = ["--tls-cert", str(tls / pki.CERTIFICATE), "--tls-key", str(tls / pki.KEY)]
+        super().__init__([*pair, *options], log, tls / pki.CA, **popen)
 
     def connect(self, host: str = "", timeout: float = 10.0) -> Connection:
         return Connection(self.port, context(self.ca), host or self.host, timeout)
