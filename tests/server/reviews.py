@@ -48,6 +48,12 @@ def answer(response: Response) -> dict[str, Any]:
     return verdict
 
 
+def denying_rules(verdict: dict[str, Any]) -> list[str]:
+    """The rules that deny a request; empty if it is allowed."""
+    causes = verdict.get("status", {}).get("details", {}).get("causes", [])
+    return [cause["reason"] for cause in causes]
+
+
 def patch(verdict: dict[str, Any]) -> list[dict[str, Any]]:
     operations: list[dict[str, Any]] = json.loads(base64.b64decode(verdict["patch"]))
     return operations

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.server.program import Program, until
-from tests.server.reviews import RECORDED, answer, review
+from tests.server.reviews import RECORDED, answer, denying_rules, review
 
 KEYS = {"time", "id", "uid", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name", "allowed"}
 KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerified", "enforcement"}
@@ -37,8 +37,8 @@ def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: P
         if "auditAnnotations" in verdict:
             assert line["id"] == verdict["auditAnnotations"]["decision-id"]
             denials = [finding["rule"] for finding in line["findings"] if finding["level"] == "deny"]
-            causes = verdict.get("status", {}).get("details", {}).get("causes", [])
-            assert [cause["reason"] for cause in causes] == denials[: len(causes)]
+            rules = denying_rules(verdict)
+            assert rules == denials[: len(rules)]
     assert {verdict["allowed"] for _, _, verdict in reviewed} == {True, False}
 
 

@@ -7,7 +7,7 @@ import pytest
 from certs.pki import replace
 from tests.server.conftest import Start
 from tests.server.program import DATA, Program, until
-from tests.server.reviews import DENIED, answer, patch, review
+from tests.server.reviews import DENIED, answer, denying_rules, patch, review
 
 
 def write(path: Path, text: str) -> None:
@@ -31,9 +31,7 @@ class Served:
 
     def denied(self) -> list[str]:
         """The rules that refuse a pod with too many cores."""
-        verdict = answer(self.program.post("/validate", review(spec=DENIED)))
-        causes = verdict.get("status", {}).get("details", {}).get("causes", [])
-        return [cause["reason"] for cause in causes]
+        return denying_rules(answer(self.program.post("/validate", review(spec=DENIED))))
 
     def healthy(self) -> bool:
         return "last good" not in self.program.readyz()
