@@ -1,4 +1,4 @@
-"""The page of the fleet, and the operation behind it."""
+"""The fleet page and its operation."""
 
 import re
 from datetime import UTC, datetime
@@ -36,18 +36,18 @@ def console(nodes, policy=None, settings=Fixed):
     return create_app(ConsoleState(settings(inputs))).test_client()
 
 
-def fleet(client, **question):
-    answer = client.get("/api/v1/fleet", query_string=question)
-    assert answer.status_code == 200, answer.text
-    return answer.json
+def fleet(client, **query):
+    response = client.get("/api/v1/fleet", query_string=query)
+    assert response.status_code == 200, response.text
+    return response.json
 
 
-def family(client, which, **question):
-    found = fleet(client, **question)
-    return next((each for each in found["families"] if each["family"] == which), None)
+def family(client, family_name, **query):
+    found = fleet(client, **query)
+    return next((each for each in found["families"] if each["family"] == family_name), None)
 
 
-def test_the_sample_fleet(client):
+def test_the_sample_fleet_has_all_families_and_shapes(client):
     found = fleet(client)
     assert (found["known"], found["complete"], found["nodes"]) == (True, True, 8)
     assert found["source"]["origin"] == "fleet.yaml"
@@ -70,7 +70,7 @@ def test_the_sample_fleet(client):
     assert mindcluster["shapes"][0]["offered"] == {names.NPU_CORE: 32}
 
 
-def test_the_page_draws_first_and_lists_second(client):
+def test_the_page_has_drawings_before_the_table(client):
     page = client.get("/fleet").text
     assert page.count("<figure") == page.count("<svg") == 8
     assert page.index("<figure") < page.index("<table")
@@ -91,7 +91,7 @@ def test_models_are_counted_over_all_nodes():
 
 
 @pytest.mark.parametrize(
-    ("question", "expected"),
+    ("query", "expected"),
     [
         ({"name": "gpu-a"}, ["gpu-a"]),
         ({"name": "GPU-A"}, ["gpu-a"]),
@@ -108,18 +108,18 @@ def test_models_are_counted_over_all_nodes():
         ({"family": "gpushare"}, ["share-a"]),
     ],
 )
-def test_nodes_are_searched_for(client, question, expected):
+def test_nodes_are_filtered(client, query, expected):
     found = sorted(
-        name for each in fleet(client, **question)["families"] for shape in each["shapes"] for name in shape["names"]
+        name for each in fleet(client, **query)["families"] for shape in each["shapes"] for name in shape["names"]
     )
     assert expected is None or found == expected
-    page = client.get("/fleet", query_string=question)
+    page = client.get("/fleet", query_string=query)
     assert page.status_code == 200
     if expected == []:
         assert "No node matches" in page.text
 
 
-def test_a_part_of_a_name_leads_to_the_names_that_contain_it(client):
+def test_a_search_without_results_links_the_names_that_contain_the_text(client):
     page = client.get("/fleet?name=pu-a&type=*rtx*")
     (wider,) = re.findall(r'href="([^"]+)">Show names that contain it', page.text)
     assert "gpu-a" in client.get(unescape(wider)).text
@@ -135,16 +135,18 @@ def test_a_search_counts_the_nodes_that_it_finds():
     assert len(found["shapes"][0]["names"]) == 10
 
 
-def test_a_hostile_pattern_is_quick():
+def test_a_hostile_pattern_does_not_take_long():
     client = console([vgpu_node("a" * 253 + str(at), (10, 16_000, "A10")) for at in range(2_000)])
     for pattern in ("*a" * 120 + "b", "?*" * 120):
         within(5, lambda name=pattern: fleet(client, name=name))
 
 
-def test_skipped_nodes_are_listed_with_what_they_lack():
+def test_skipped_nodes_are_listed_with_the_missing_resource():
     card = (10, 16_000, "A10")
-    lacking = {name: amount for name, amount in GATES.items() if name != names.VGPU_MEMORY}
-    client = console([vgpu_node("fine", card), *(vgpu_node(f"lacks-{at}", card, offered=lacking) for at in range(12))])
+    incomplete = {name: amount for name, amount in GATES.items() if name != names.VGPU_MEMORY}
+    client = console(
+        [vgpu_node("fine", card), *(vgpu_node(f"lacks-{at}", card, offered=incomplete) for at in range(12))]
+    )
     (skipped,) = family(client, "vgpu")["skipped"]
     assert (skipped["resource"], skipped["nodes"], len(skipped["names"])) == (names.VGPU_MEMORY, 12, 10)
     page = client.get("/fleet").text
@@ -154,7 +156,7 @@ def test_skipped_nodes_are_listed_with_what_they_lack():
     assert not family(client, "vgpu", name="fine")["skipped"]
 
 
-def test_an_unknown_fleet_shows_what_to_do():
+def test_the_page_of_an_unknown_fleet_explains_how_to_connect_one():
     client = console(None)
     found = fleet(client)
     assert (found["known"], found["complete"], found["families"]) == (False, False, [])
@@ -164,7 +166,7 @@ def test_an_unknown_fleet_shows_what_to_do():
     assert "--fleet FILE" in page
 
 
-def test_declared_nodes_alone_are_no_whole_fleet():
+def test_a_fleet_of_declared_nodes_only_is_incomplete():
     policy = parse_policy(
         {
             "fleet": {
@@ -186,13 +188,13 @@ def test_declared_nodes_alone_are_no_whole_fleet():
     assert "3 declared nodes" in page
 
 
-def test_a_fleet_without_devices_refers_to_the_doctor():
+def test_the_page_of_a_fleet_without_devices_links_the_doctor():
     page = console([]).get("/fleet").text
     assert "No node has devices" in page
     assert 'href="/health"' in page
 
 
-def test_many_kinds_are_bounded():
+def test_the_number_of_shapes_is_limited():
     nodes = [vgpu_node(f"node-{at}", *[(10, 10_000 + at, f"card {at}")] * 8) for at in range(300)]
     client = console(nodes)
     found = family(client, "vgpu")
@@ -206,7 +208,7 @@ def test_many_kinds_are_bounded():
     assert len(page.data) < 1_500_000
 
 
-def test_hostile_text_stays_text_and_hostile_numbers_stay_bounded():
+def test_hostile_text_is_escaped_and_hostile_numbers_do_not_make_the_page_large():
     card = (999_999_999_999_999_999, 999_999_999_999_999_999, HOSTILE.replace(",", "").replace(":", "") * 1_000)
     offered = dict.fromkeys(GATES, 10**30)
     client = console([vgpu_node(HOSTILE * 100, *[card] * 2_000, offered=offered)])
@@ -220,13 +222,13 @@ def test_hostile_text_stays_text_and_hostile_numbers_stay_bounded():
     assert r"\u202e" in unescape(page.text)
 
 
-def test_half_a_character_in_a_name_is_escaped():
+def test_a_lone_surrogate_in_a_name_is_escaped():
     client = console([vgpu_node("half\ud800", (10, 16_000, "A\udfff10"))])
     assert family(client, "vgpu")["shapes"][0]["names"] == ["half\ud800"]
     assert r"half\ud800" in client.get("/fleet").text
 
 
-def test_where_the_fleet_comes_from_and_what_is_wrong_with_it():
+def test_the_page_shows_the_age_and_the_problem_of_the_fleet():
     class Stale(Fixed):
         def statuses(self):
             return (
@@ -246,20 +248,20 @@ def test_where_the_fleet_comes_from_and_what_is_wrong_with_it():
     assert "too old" in console(None, settings=Stale).get("/fleet").text
 
 
-def test_a_large_fleet_is_quick():
+def test_a_search_in_a_large_fleet_does_not_take_long():
     card = (10, 16_000, "A10")
     client = console([vgpu_node(f"node-{at}", *[card] * (at % 50 + 1)) for at in range(20_000)])
     client.get("/fleet")
     assert within(3, lambda: client.get("/fleet?name=node-1*7")).status_code == 200
 
 
-def test_the_page_links_its_json_with_the_same_query(client):
+def test_the_page_links_the_operation_with_the_same_query(client):
     page = unescape(client.get("/fleet?name=gpu-*&family=vgpu").text)
     address = re.search(r'href="(/api/v1/fleet\?[^"]*)"', page)[1]
     assert client.get(address).json["families"][0]["nodes"] == 4
 
 
-def test_words():
+def test_ages_and_amounts_have_units():
     assert [ago(seconds) for seconds in (0, 119, 120, 7199, 7200, 172_799, 172_800)] == [
         "0 s",
         "119 s",

@@ -1,4 +1,4 @@
-"""The console's metrics: what is held of the devices, in a limited number of time series."""
+"""The metrics of the console: the usage of devices, in a limited number of time series."""
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,19 +21,19 @@ def samples(client):
     assert response.status_code == 200
     found = {}
     for family in text_string_to_metric_families(response.get_data(as_text=True)):
-        for one in family.samples:
-            found[one.name.removeprefix(PREFIX), *sorted(one.labels.items())] = one.value
+        for sample in family.samples:
+            found[sample.name.removeprefix(PREFIX), *sorted(sample.labels.items())] = sample.value
     return found
 
 
-def test_they_agree_with_the_usage(client, state):
+def test_the_metrics_match_the_usage(client, state):
     found = samples(client)
     live = state.waiting.read(None).live
     usage = report(live.occupancy, live.snapshot.config)
-    for one in usage.totals:
-        assert found["devices_booked_memory_mib", ("family", one.family)] == one.booked.memory
-        assert found["devices_promised_slices", ("family", one.family)] == one.promised.slices
-        assert found["devices_capacity_cores", ("family", one.family)] == one.capacity.cores
+    for total in usage.totals:
+        assert found["devices_booked_memory_mib", ("family", total.family)] == total.booked.memory
+        assert found["devices_promised_slices", ("family", total.family)] == total.promised.slices
+        assert found["devices_capacity_cores", ("family", total.family)] == total.capacity.cores
     for node in usage.nodes:
         for card in node.cards:
             labels = (("card", card.id), ("family", node.family), ("node", node.name))
@@ -41,7 +41,7 @@ def test_they_agree_with_the_usage(client, state):
     assert found["cards_left_out",] == 0
     assert sum(value for key, value in found.items() if key[0] == "assignment_findings") == len(usage.findings)
     held = {key: value for key, value in found.items() if key[0] == "namespace_promised_memory_mib"}
-    assert sum(held.values()) == sum(one.promised.memory for one in usage.totals)
+    assert sum(held.values()) == sum(total.promised.memory for total in usage.totals)
 
 
 def test_the_number_of_series_is_limited(client, monkeypatch):
@@ -60,7 +60,7 @@ def test_the_number_of_series_is_limited(client, monkeypatch):
     assert sum(held.values()) == sum(before.values())
 
 
-def test_without_pods_there_are_none():
+def test_without_pods_there_are_no_metrics():
     response = create_app(ConsoleState(Fixed(sample_parts()))).test_client().get("/metrics")
     assert response.status_code >= 400
     assert "the console reads no pods" in response.get_data(as_text=True)

@@ -1,4 +1,4 @@
-"""The page of the rules: the whole rulebook, and the levels that hold in a namespace."""
+"""The rules page: all rules, and their levels in a namespace."""
 
 import re
 from html import unescape
@@ -35,7 +35,7 @@ def by_id(client, namespace=""):
     return found, {rule["id"]: rule for rule in found["rules"]}
 
 
-def test_it_is_the_rulebook_in_its_order(client):
+def test_the_operation_lists_the_rules_in_order(client):
     found, _ = by_id(client)
     assert [(rule["id"], rule["kind"], rule["default"], rule["what"], rule["why"]) for rule in found["rules"]] == [
         (row.id, row.kind, row.level, row.what, row.why) for row in ROWS
@@ -55,7 +55,7 @@ def test_the_page_lists_each_rule_with_its_level(client):
 
 
 @each_case("row", ROWS, ids=lambda row: f"{row.kind}-{row.id}")
-def test_each_rule_has_a_page_with_an_example_in_which_it_speaks(client, row):
+def test_each_rule_has_a_page_with_an_example_that_it_applies_to(client, row):
     kind = {"kind": row.kind}
     page = client.get(f"/rules/{row.id}", query_string=kind)
     assert page.status_code == 200
@@ -80,7 +80,7 @@ def test_the_policy_sets_levels_for_all_namespaces():
     assert rules[DENIED.id]["default"] == "deny"
 
 
-def test_an_entry_sets_levels_for_some():
+def test_an_entry_sets_levels_for_its_namespaces():
     client = with_policy(POLICY)
     found, rules = by_id(client, "team-a")
     assert (found["entry"], found["exempt"]) == (0, False)
@@ -96,7 +96,7 @@ def test_an_entry_sets_levels_for_some():
     assert by_id(client, "steam-a")[0]["entry"] is None
 
 
-def test_nothing_is_active_in_an_exempt_namespace():
+def test_no_rule_is_active_in_an_exempt_namespace():
     client = with_policy(POLICY)
     found, rules = by_id(client, "kube-system")
     assert (found["entry"], found["exempt"]) == (1, True)
@@ -113,7 +113,7 @@ def test_a_mutation_whose_setting_is_off_is_not_in_use():
     assert "not in use" in client.get("/rules").text
 
 
-def test_enforcement_and_a_repair_that_is_off():
+def test_the_rules_have_the_enforcement_and_the_repairs_of_the_namespace():
     entry = {"match": ["team-*"], "enforcement": "enforce", "repairs": {"toleration": "on", "scheduler-name": "off"}}
     client = with_policy({"enforcement": "audit", "repairs": {"toleration": "off"}, "namespaces": [entry]})
     found, rules = by_id(client)
@@ -130,6 +130,6 @@ def test_enforcement_and_a_repair_that_is_off():
 
 def test_an_unknown_rule_is_not_found(client):
     for path in ("/rules/no-such", "/api/v1/rules/no-such"):
-        answer = client.get(path)
-        assert answer.status_code == 404
-        assert "/rules lists them" in answer.text
+        response = client.get(path)
+        assert response.status_code == 404
+        assert "/rules lists them" in response.text

@@ -1,4 +1,4 @@
-"""Peers that say nothing more, or a byte now and then: they hold a thread for some seconds, not for ever."""
+"""Clients that are silent or very slow occupy a thread for some seconds only."""
 
 import contextlib
 import socket
@@ -12,10 +12,10 @@ import pytest
 from tests.server.program import altered, free_port, until
 from webhook.console.serving import THREADS
 
-SILENCE, READING = 1, 4  # seconds; as shipped the test would take half a minute
-PATIENCE = 60.0  # of those who are kept out; without these limits they would wait for ever
+SILENCE_SECONDS, READING_SECONDS = 1, 4  # with the defaults the test would take half a minute
+WAIT_SECONDS = 60.0  # for other clients; without these limits they would wait without end
 
-BEGUN = [
+INCOMPLETE_REQUESTS = [
     b"GET /rules HTTP/1.1\r\nHost: local",
     b"POST /api/v1/review HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
     b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
@@ -25,56 +25,56 @@ BEGUN = [
 @pytest.fixture
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
     found = free_port()
-    limits = {"console.serving.SILENCE_SECONDS": SILENCE, "console.serving.READING_SECONDS": request.param}
+    limits = {"console.serving.SILENCE_SECONDS": SILENCE_SECONDS, "console.serving.READING_SECONDS": request.param}
     command = [*altered("console", limits), "--sample", "--bind", f"127.0.0.1:{found}"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    until(lambda: answers(found))
+    until(lambda: responds(found))
     yield found
     process.terminate()
     _, errors = process.communicate(timeout=30)
     assert "Traceback" not in errors
 
 
-def answers(port: int, timeout: float = 5) -> bool:
+def responds(port: int, timeout: float = 5) -> bool:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg", timeout=timeout) as answer:
-            return answer.status == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/static/icon.svg", timeout=timeout) as response:
+            return response.status == 200
     except OSError:
         return False
 
 
-@pytest.mark.parametrize("port", [10 * PATIENCE], indirect=True)
-def test_silent_peers_do_not_keep_the_others_out(port: int):
+@pytest.mark.parametrize("port", [10 * WAIT_SECONDS], indirect=True)
+def test_silent_clients_do_not_block_other_clients(port: int):
     silent = []
     for number in range(THREADS + 2):
         silent.append(socket.create_connection(("127.0.0.1", port)))
-        silent[-1].sendall(BEGUN[number % len(BEGUN)])
-    assert answers(port, timeout=PATIENCE)
-    assert answers(port), "whoever was silent is gone, and takes nobody's time any more"
-    for each in silent:
-        each.close()
+        silent[-1].sendall(INCOMPLETE_REQUESTS[number % len(INCOMPLETE_REQUESTS)])
+    assert responds(port, timeout=WAIT_SECONDS)
+    assert responds(port), "the silent connections are closed, so this request does not wait"
+    for connection in silent:
+        connection.close()
 
 
-@pytest.mark.parametrize("port", [READING], indirect=True)
-def test_slow_peers_do_not_keep_the_others_out(port: int):
+@pytest.mark.parametrize("port", [READING_SECONDS], indirect=True)
+def test_slow_clients_do_not_block_other_clients(port: int):
     slow = []
     for number in range(THREADS + 2):
         slow.append(socket.create_connection(("127.0.0.1", port)))
-        slow[-1].sendall(BEGUN[number % 2])
-    over = threading.Event()
+        slow[-1].sendall(INCOMPLETE_REQUESTS[number % 2])
+    stop = threading.Event()
 
-    def drip() -> None:
-        while not over.wait(SILENCE / 3):
-            for each in slow:
+    def send_slowly() -> None:
+        while not stop.wait(SILENCE_SECONDS / 3):
+            for connection in slow:
                 with contextlib.suppress(OSError):
-                    each.sendall(b" ")
+                    connection.sendall(b" ")
 
-    dripping = threading.Thread(target=drip)
-    dripping.start()
+    sender = threading.Thread(target=send_slowly)
+    sender.start()
     try:
-        assert answers(port, timeout=PATIENCE)
+        assert responds(port, timeout=WAIT_SECONDS)
     finally:
-        over.set()
-        dripping.join()
-        for each in slow:
-            each.close()
+        stop.set()
+        sender.join()
+        for connection in slow:
+            connection.close()

@@ -1,4 +1,4 @@
-"""Sentences as pages show them."""
+"""Text of messages on pages."""
 
 import pytest
 

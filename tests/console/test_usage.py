@@ -1,4 +1,4 @@
-"""Who holds which slice: the operation, the page, and how both follow what changes."""
+"""The usage of cards by pods: the operation, the page, and their updates."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ HOSTILE = '"><script>alert(1)</script>{{7*7}}\u202e'
 
 
 class Pods:
-    """Pods that a test may replace."""
+    """A source of pods that a test can replace."""
 
     def __init__(self, found: Sequence[BoundPod] | None, problem: str | None = None) -> None:
         self.found, self.problem, self.version = found, problem, None if found is None else 0
@@ -29,7 +29,7 @@ class Pods:
         assert self.found is not None
         return self.found
 
-    def become(self, found: Sequence[BoundPod]) -> None:
+    def replace(self, found: Sequence[BoundPod]) -> None:
         self.found, self.version = found, (self.version or 0) + 1
 
 
@@ -51,15 +51,15 @@ def client(settings: Fixed, pods: Pods, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def usage(client: Any, **query: object) -> dict[str, Any]:
-    answer = client.get("/api/v1/usage", query_string=query)
-    assert answer.status_code == 200, answer.text
-    return answer.json
+    response = client.get("/api/v1/usage", query_string=query)
+    assert response.status_code == 200, response.text
+    return response.json
 
 
 def page(client: Any, **query: object) -> str:
-    answer = client.get("/fleet", query_string=query)
-    assert answer.status_code == 200, answer.text
-    return unescape(answer.text)
+    response = client.get("/fleet", query_string=query)
+    assert response.status_code == 200, response.text
+    return unescape(response.text)
 
 
 def names(client: Any, **query: object) -> list[str]:
@@ -68,7 +68,7 @@ def names(client: Any, **query: object) -> list[str]:
     return found
 
 
-def test_holders_and_totals_are_those_of_the_pods(client: Any, pods: Pods):
+def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
     found = usage(client)
     held = [holder for node in found["nodes"] for card in node["cards"] for holder in card["pods"]]
     assert {(each["namespace"], each["name"]) for each in held} <= {(pod.namespace, pod.name) for pod in pods.pods()}
@@ -101,7 +101,7 @@ def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], ex
     assert names(client, **query) == expected
 
 
-def test_links_keep_the_filters_and_begin_at_the_first_node(client: Any):
+def test_links_keep_the_filters_and_start_at_the_first_node(client: Any):
     shown = page(client, sort="fullest", limit=2, offset=2, name="*")
     links = [link for link in re.findall(r'href="(/fleet\?[^"]+)"', shown) if "namespace=" in link]
     assert links
@@ -112,13 +112,13 @@ def test_links_keep_the_filters_and_begin_at_the_first_node(client: Any):
 
 def test_a_change_is_found_in_the_background(client: Any, pods: Pods):
     before = usage(client)
-    pods.become([pod for pod in pods.pods() if pod.namespace != "team-a"])
+    pods.replace([pod for pod in pods.pods() if pod.namespace != "team-a"])
     after = until(lambda: (found := usage(client))["version"] != before["version"] and found)
     assert after["pods"] < before["pods"]
     assert "team-a" not in page(client)
 
 
-def test_texts_of_pods_are_text(client: Any, pods: Pods, settings: Fixed):
+def test_names_of_pods_are_escaped(client: Any, pods: Pods, settings: Fixed):
     held = next(pod for pod in pods.pods() if pod.node == "gpu-b")
     raw = {
         "metadata": {"namespace": HOSTILE, "name": HOSTILE, "annotations": dict(held.annotations)},
@@ -126,13 +126,13 @@ def test_texts_of_pods_are_text(client: Any, pods: Pods, settings: Fixed):
     }
     hostile = read_bound_pod(raw, settings.snapshot.config)
     assert hostile is not None
-    pods.become([hostile])
-    answer = client.get("/fleet").text
-    assert "<script>alert" not in answer
-    assert "\u202e" not in answer
+    pods.replace([hostile])
+    response = client.get("/fleet").text
+    assert "<script>alert" not in response
+    assert "\u202e" not in response
 
 
-def test_the_empty_nodes_are_a_switch_away(client: Any):
+def test_the_page_can_show_the_empty_nodes(client: Any):
     shown = page(client, view="empty", name="gpu-a")
     assert "svg" in shown
     assert 'aria-current="true">Empty nodes' in shown
@@ -140,7 +140,7 @@ def test_the_empty_nodes_are_a_switch_away(client: Any):
     assert client.get("/fleet?view=other").status_code == 400
 
 
-def test_without_the_right_to_list_pods_the_empty_nodes_are_shown_and_why(settings: Fixed):
+def test_without_permission_to_list_pods_the_page_shows_the_empty_nodes_and_the_problem(settings: Fixed):
     denied = Pods(None, "the pods may not be listed; grant it")
     watcher = UsageWatcher(lambda: (settings.inputs, settings.snapshot), denied)
     client = create_app(ConsoleState(settings, usage=watcher)).test_client()
@@ -151,7 +151,7 @@ def test_without_the_right_to_list_pods_the_empty_nodes_are_shown_and_why(settin
     assert usage(client) | {"known": False, "problem": denied.problem} == usage(client)
 
 
-def test_without_pods_the_page_leads_to_them():
+def test_without_pods_the_page_explains_how_to_read_them():
     client = create_app(ConsoleState(Fixed(sample_parts()))).test_client()
     assert "--pods FILE" in page(client)
     assert usage(client)["known"] is False

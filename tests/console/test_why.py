@@ -1,4 +1,4 @@
-"""The page and the operations about waiting pods, on the sample pods."""
+"""The page and the operations about waiting pods, with the sample pods."""
 
 import json
 
@@ -23,11 +23,11 @@ def state():
 
 def manifest(**changes):
     items = yaml.safe_load(SAMPLE_PODS.read_text())["items"]
-    found = next(one for one in items if one["metadata"]["name"] == WAITING)
+    found = next(item for item in items if item["metadata"]["name"] == WAITING)
     return json.dumps(found | changes)
 
 
-def test_the_pods_that_wait(client):
+def test_waiting_pods_are_listed(client):
     found = client.get("/api/v1/waiting").get_json()
     assert found == {
         "known": True,
@@ -37,18 +37,18 @@ def test_the_pods_that_wait(client):
     }
 
 
-def test_the_operation_answers_as_the_command(client):
+def test_the_operation_has_the_verdict_its_reasons_and_the_group(client):
     found = client.post("/api/v1/why", json={"namespace": "team-c", "pod": WAITING}).get_json()
-    [answer] = found["answers"]
-    assert answer["verdict"] == "not-now"
-    reason = next(one for one in answer["reasons"] if one["node"] == "gpu-b")
+    [result] = found["answers"]
+    assert result["verdict"] == "not-now"
+    reason = next(reason for reason in result["reasons"] if reason["node"] == "gpu-b")
     assert (reason["ends"], reason["holders"][0]["name"]) == ("team-b/train-1", "train-0")
-    assert answer["change"]["most"] == 3
-    assert answer["group"]["phase"] == "Inqueue"
+    assert result["change"]["most"] == 3
+    assert result["group"]["phase"] == "Inqueue"
 
 
 @pytest.mark.parametrize("address", ["/why?pod=team-c/finetune-0", "/why?namespace=team-c&pod=finetune-0"])
-def test_the_page_of_a_pod(client, address):
+def test_the_page_of_a_pod_explains_why_it_waits(client, address):
     page = client.get(address).get_data(as_text=True)
     assert "Does not fit now" in page
     assert "team-b/train-1" in page
@@ -56,7 +56,7 @@ def test_the_page_of_a_pod(client, address):
     assert '<option value="team-c/finetune-0" selected>' in page
 
 
-def test_a_pasted_pod_is_read_as_the_scheduler_reads_it_and_a_manifest_as_it_is_admitted(client):
+def test_a_pod_with_a_status_and_a_new_manifest_can_be_explained(client):
     page = client.post("/why", data={"manifest": manifest()}).get_data(as_text=True)
     assert "Does not fit now" in page
     assert "podgroup-finetune-0" in page
@@ -78,14 +78,14 @@ def test_a_pasted_pod_is_read_as_the_scheduler_reads_it_and_a_manifest_as_it_is_
         ),
     ],
 )
-def test_what_cannot_be_explained(client, data, status, message):
-    answer = client.post("/why", data=data)
-    assert (answer.status_code, message in answer.get_data(as_text=True)) == (status, True)
+def test_an_invalid_manifest_is_refused_with_the_reason(client, data, status, message):
+    response = client.post("/why", data=data)
+    assert (response.status_code, message in response.get_data(as_text=True)) == (status, True)
 
 
-def test_a_pod_that_is_gone(client):
-    answer = client.get("/why?pod=team-c/gone")
-    assert (answer.status_code, "there is no pod gone" in answer.get_data(as_text=True)) == (422, True)
+def test_a_missing_pod_is_reported(client):
+    response = client.get("/why?pod=team-c/gone")
+    assert (response.status_code, "there is no pod gone" in response.get_data(as_text=True)) == (422, True)
     both = client.post("/api/v1/why", json={"pod": "a", "manifest": "b"})
     assert both.status_code == 422
 
@@ -110,8 +110,7 @@ class Unreadable:
 
 
 @pytest.mark.parametrize(("source", "message"), [(None, "reads no pods"), (Unreadable(), "403 forbidden")])
-def test_without_pods(state, source, message):
-
+def test_without_pods_the_page_shows_the_reason(state, source, message):
     other = create_app(ConsoleState(state.settings, waiting=source)).test_client()
     assert message in other.get("/why").get_data(as_text=True)
     assert other.get("/api/v1/waiting").get_json()["known"] is False

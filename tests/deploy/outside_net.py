@@ -1,4 +1,4 @@
-"""The rules and repairs that no net has, with the reason. A test finds every other one in a net."""
+"""The rules and repairs that no net contains, with the reason. A test finds all others in a net."""
 
 from collections.abc import Mapping
 
@@ -51,4 +51,4 @@ REPAIRS = frozenset(
         "scheduler-name",
         "toleration",
     }
-)  # those that it has
+)  # the repairs of the net

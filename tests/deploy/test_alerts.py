@@ -1,4 +1,4 @@
-"""Each alert on metrics as Prometheus would have scraped them: when it fires, and when it stays quiet."""
+"""Each alert with recorded metrics: when it fires, and when it does not."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def every(begin: float = 0, end: float = END) -> Iterator[float]:
 
 
 def scraped(change: Callable[[Metrics, float], None], begin: float = 0) -> Scene:
-    """The webhook's own metrics, changed before each scrape."""
+    """The metrics of the webhook, changed before each scrape."""
 
     def scene(recording: Recording) -> None:
         metrics = Metrics()
@@ -40,7 +40,7 @@ def scraped(change: Callable[[Metrics, float], None], begin: float = 0) -> Scene
 
 
 def once(act: Callable[[Metrics], None], when: float = END - 2 * MINUTE) -> Scene:
-    """Something that happens once."""
+    """A change that happens once."""
     return scraped(lambda metrics, at: act(metrics) if at == when else None)
 
 
@@ -57,7 +57,7 @@ def up(value: int, begin: float = 0, **labels: str) -> Scene:
 
 
 def counted(metric: str, begin: float, end: float = END, /, **labels: str) -> Scene:
-    """A counter of the API server that grows with each scrape from `begin` to `end`; before, it is there and 0."""
+    """A counter of the API server that grows with each scrape from `begin` to `end`; before that it is 0."""
 
     def scene(recording: Recording) -> None:
         count = 0.0
@@ -69,7 +69,7 @@ def counted(metric: str, begin: float, end: float = END, /, **labels: str) -> Sc
 
 
 def reviews(nanoseconds: int, share: int = 10) -> Scene:
-    """One review in `share` takes so long, all others 100 µs."""
+    """One review in `share` takes `nanoseconds`, all others 100 µs."""
 
     def act(metrics: Metrics) -> None:
         for number in range(100):
@@ -174,7 +174,7 @@ def cases(table: dict[str, list[tuple[str, Scene]]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name, scene", cases(FIRES))
-def test_it_fires_with_the_labels_that_its_texts_use(name: str, scene: Scene):
+def test_an_alert_fires_with_the_labels_that_its_texts_use(name: str, scene: Scene):
     recording = Recording()
     scene(recording)
     firing = recording.firing(RULES[name], END)
@@ -186,23 +186,23 @@ def test_it_fires_with_the_labels_that_its_texts_use(name: str, scene: Scene):
 
 
 @pytest.mark.parametrize("name, scene", cases(QUIET))
-def test_it_stays_quiet(name: str, scene: Scene):
+def test_an_alert_does_not_fire(name: str, scene: Scene):
     recording = Recording()
     scene(recording)
     assert recording.firing(RULES[name], END) == {}
 
 
-def test_every_alert_has_both_cases():
+def test_every_alert_has_a_case_that_fires_and_one_that_does_not():
     assert FIRES.keys() == QUIET.keys() == RULES.keys()
 
 
 def test_a_healthy_webhook_fires_nothing():
     recording = Recording()
 
-    def well(metrics: Metrics, _: float) -> None:
+    def healthy(metrics: Metrics, _: float) -> None:
         metrics.certificate(END + 60 * 86400)
         metrics._gauges["fleet_nodes"] = {("vgpu",): 3}
         metrics.fleet_age = lambda: 10.0
 
-    scraped(well)(recording)
+    scraped(healthy)(recording)
     assert [name for name, rule in RULES.items() if recording.firing(rule, END)] == []

@@ -1,4 +1,4 @@
-"""The client CA in a cluster: what the pods verify with, and what an API server presents."""
+"""The client CA in a cluster: the pods verify with it, and the API server presents a certificate of it."""
 
 import re
 import shlex
@@ -27,7 +27,7 @@ def example(name: str) -> Json:
     return yaml.safe_load((API_SERVER / name).read_text())
 
 
-def test_the_pods_verify_with_a_config_map():
+def test_the_pods_mount_the_config_map_of_the_client_ca():
     found = pod(built(DEPLOY / "overlays" / "client-ca"))
     (webhook,) = found["containers"]
     file = PurePosixPath(options(webhook).client_ca)
@@ -38,7 +38,7 @@ def test_the_pods_verify_with_a_config_map():
     assert f"kubectl create configmap -n vgpu-webhook {volume['configMap']['name']} --from-file={file.name}=" in text
 
 
-def test_all_else_is_as_without_it():
+def test_the_overlay_changes_only_the_client_ca():
     usual, found = built(DEPLOY), built(DEPLOY / "overlays" / "client-ca")
     assert options(pod(usual)["containers"][0]).client_ca is None
     assert [d for d in found if d["kind"] != "Deployment"] == [d for d in usual if d["kind"] != "Deployment"]
@@ -53,23 +53,23 @@ def test_both_kinds_of_webhooks_get_the_certificate():
     assert PurePosixPath(kubeconfig).name in {file.name for file in API_SERVER.iterdir()}
 
 
-def presented_to(kubeconfig: str) -> str:
+def user_of(kubeconfig: str) -> str:
     (user,) = yaml.safe_load(kubeconfig)["users"]
     return user["name"]
 
 
-def test_it_is_presented_to_our_service():
+def test_the_kubeconfig_names_the_service():
     service = one(built(DEPLOY), "Service")
     name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
-    assert presented_to((API_SERVER / "kubeconfig.yaml").read_text()) == f"{name}.{namespace}.svc"
-    assert [port["port"] for port in service["spec"]["ports"]] == [443], "another port would have to be appended"
+    assert user_of((API_SERVER / "kubeconfig.yaml").read_text()) == f"{name}.{namespace}.svc"
+    assert [port["port"] for port in service["spec"]["ports"]] == [443], "the user name has no port, so it must be 443"
 
 
-def test_the_printed_command_fits_it_to_another_service(tmp_path: Path):
+def test_the_printed_command_renames_the_user_for_another_service(tmp_path: Path):
     name, namespace = "team-vgpu-webhook", "gpu-system"
     found = rendered(tmp_path, DEPLOY / "overlays" / "client-ca", namePrefix="team-")
     assert one(found, "Service", name)["metadata"]["namespace"] == namespace
     (command,) = re.findall(r"^#   (sed .*)$", (API_SERVER / "kubeconfig.yaml").read_text(), re.MULTILINE)
-    words = shlex.split(command.replace("NAME.NAMESPACE", f"{name}.{namespace}"))
-    ran = subprocess.run(words, cwd=API_SERVER, check=True, capture_output=True, text=True)
-    assert presented_to(ran.stdout) == f"{name}.{namespace}.svc"
+    command_line = shlex.split(command.replace("NAME.NAMESPACE", f"{name}.{namespace}"))
+    result = subprocess.run(command_line, cwd=API_SERVER, check=True, capture_output=True, text=True)
+    assert user_of(result.stdout) == f"{name}.{namespace}.svc"

@@ -1,4 +1,4 @@
-"""The console in a cluster: beside the webhook, with less than the webhook has."""
+"""The console in a cluster: a container in the pod of the webhook, with fewer permissions."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -23,7 +23,7 @@ def webhook(pod: Json) -> Json:
 
 
 @pytest.fixture
-def beside(pod: Json) -> Json:
+def sidecar(pod: Json) -> Json:
     return container(pod, "console")
 
 
@@ -38,12 +38,12 @@ def options(command: Any, found: Json) -> Any:
     return parsed(command.command, arguments)
 
 
-def test_the_base_has_none():
+def test_the_base_has_no_console():
     usual = one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"]
     assert [each["name"] for each in usual["containers"]] == ["webhook"]
 
 
-def test_the_webhook_is_the_same_with_it_but_for_one_more_audit_log(webhook: Json):
+def test_with_the_console_the_webhook_has_one_more_audit_log_and_no_other_change(webhook: Json):
     usual = container(one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"], "webhook")
     (mount,) = [each for each in webhook["volumeMounts"] if each not in usual["volumeMounts"]]
     (option,) = [each for each in webhook["args"] if each not in usual["args"]]
@@ -52,31 +52,31 @@ def test_the_webhook_is_the_same_with_it_but_for_one_more_audit_log(webhook: Jso
     assert webhook | {"args": usual["args"], "volumeMounts": usual["volumeMounts"]} == usual
 
 
-def test_it_reads_what_the_webhook_writes_and_cannot_write(webhook: Json, beside: Json):
-    shown, written = options(console, beside).audit_log, options(serve, webhook).audit_logs
-    assert written == ("-", shown), "standard output outlives the pod, the file is for the console"
-    (mount,) = [each for each in beside["volumeMounts"] if each["name"] == "audit"]
+def test_the_console_reads_the_audit_log_and_cannot_write_it(webhook: Json, sidecar: Json):
+    shown, written = options(console, sidecar).audit_log, options(serve, webhook).audit_logs
+    assert written == ("-", shown), "the lines on standard output are kept after the pod, the file is for the console"
+    (mount,) = [each for each in sidecar["volumeMounts"] if each["name"] == "audit"]
     assert mount["readOnly"] is True
     assert mount | {"readOnly": True} in [each | {"readOnly": True} for each in webhook["volumeMounts"]]
     assert PurePosixPath(shown).parent == PurePosixPath(mount["mountPath"])
 
 
-def test_the_volume_has_room_for_the_audit_log(pod: Json):
+def test_the_volume_is_large_enough_for_the_audit_log(pod: Json):
     (volume,) = [each for each in pod["volumes"] if each["name"] == "audit"]
-    room = quantity.whole(volume["emptyDir"]["sizeLimit"])
-    assert room > (KEEP + 1) * MAX_BYTES, "beyond its size limit, a volume costs the pod its life"
+    limit = quantity.whole(volume["emptyDir"]["sizeLimit"])
+    assert limit > (KEEP + 1) * MAX_BYTES, "the kubelet evicts a pod whose volume exceeds its limit"
 
 
-def test_it_sees_the_certificate_without_the_key(pod: Json, beside: Json):
-    mounts = {mount["name"]: mount["mountPath"] for mount in beside["volumeMounts"]}
+def test_the_console_mounts_the_certificate_without_the_key(pod: Json, sidecar: Json):
+    mounts = {mount["name"]: mount["mountPath"] for mount in sidecar["volumeMounts"]}
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     assert "tls" not in mounts
     assert [item["key"] for item in volumes["certificate"]["secret"]["items"]] == ["tls.crt"]
-    assert str(options(console, beside).tls_cert) == f"{mounts['certificate']}/tls.crt"
+    assert str(options(console, sidecar).tls_cert) == f"{mounts['certificate']}/tls.crt"
 
 
-def test_it_follows_the_same_cluster(webhook: Json, beside: Json):
-    shown, served = options(console, beside), options(serve, webhook)
+def test_the_console_has_the_same_settings_as_the_webhook(webhook: Json, sidecar: Json):
+    console_options, webhook_options = options(console, sidecar), options(serve, webhook)
     settings = (
         "cluster",
         "kubeconfig",
@@ -86,23 +86,27 @@ def test_it_follows_the_same_cluster(webhook: Json, beside: Json):
         "fleet",
         "policy",
     )
-    assert [getattr(shown, name) for name in settings] == [getattr(served, name) for name in settings]
+    assert [getattr(console_options, name) for name in settings] == [
+        getattr(webhook_options, name) for name in settings
+    ]
 
 
-def test_it_is_reached_through_the_api_server_only(beside: Json):
-    host, _, _ = options(console, beside).bind.rpartition(":")
+def test_the_console_listens_on_loopback_only(sidecar: Json):
+    host, _, _ = options(console, sidecar).bind.rpartition(":")
     assert host in LOOPBACK
-    assert "ports" not in beside
-    assert options(console, beside).allow_host == ()
+    assert "ports" not in sidecar
+    assert options(console, sidecar).allow_host == ()
 
 
-def test_it_is_confined_as_the_webhook_is(webhook: Json, beside: Json):
-    assert beside["securityContext"] == webhook["securityContext"]
-    assert beside["image"] == webhook["image"]
-    assert {"cpu", "memory"} == beside["resources"]["limits"].keys(), "it must not take what reviews need"
+def test_the_console_has_the_security_context_of_the_webhook(webhook: Json, sidecar: Json):
+    assert sidecar["securityContext"] == webhook["securityContext"]
+    assert sidecar["image"] == webhook["image"]
+    assert {"cpu", "memory"} == sidecar["resources"]["limits"].keys(), (
+        "the console must not use the CPU and memory that reviews need"
+    )
 
 
-def test_no_right_comes_with_it():
+def test_the_console_adds_no_permission():
     usual, found = built(DEPLOY), built(DEPLOY / "overlays" / "console")
 
     def others(documents: list[Json]) -> list[Json]:

@@ -27,7 +27,7 @@ def rights(account: str) -> set[tuple[str | None, str, frozenset[str], frozenset
 
 
 def test_the_serving_account_reads_nodes_quotas_queues_and_three_config_maps():
-    """Those of Volcano are in a namespace that no kustomization should change."""
+    """A kustomization must not change the namespaces of Volcano's ConfigMaps, so a ClusterRole grants them."""
     assert PODS["Deployment"]["serviceAccountName"] == "vgpu-webhook"
     assert rights("vgpu-webhook") == {
         (None, "nodes", frozenset(), READ),
@@ -38,7 +38,7 @@ def test_the_serving_account_reads_nodes_quotas_queues_and_three_config_maps():
     }
 
 
-def test_the_account_of_the_certificates_has_what_its_command_lists():
+def test_the_account_of_the_certificates_has_the_permissions_that_its_command_lists():
     account = "vgpu-webhook-certs"
     assert {PODS[kind]["serviceAccountName"] for kind in ("Job", "CronJob")} == {account}
     ours = frozenset({"vgpu-webhook"})
@@ -69,7 +69,7 @@ def test_every_role_is_bound_and_every_account_is_used():
     assert accounts == {pod["serviceAccountName"] for pod in PODS.values()}
 
 
-def test_the_network_policy_opens_the_port_and_the_way_to_the_api_server():
+def test_the_network_policy_allows_the_port_the_api_server_and_dns():
     spec = one(FOUND, "NetworkPolicy")["spec"]
     assert spec["podSelector"] == {}
     assert spec["policyTypes"] == ["Ingress", "Egress"]

@@ -19,7 +19,7 @@ with tempfile.TemporaryDirectory() as directory, as_shown() as port:
     checkout = make_checkout(Path(directory))
 
     def output(command: str) -> str:
-        """What a command prints; curl is sent to the running console."""
+        """The output of a command; curl requests go to the running console."""
         return f"{curl(command, port)}\n" if command.startswith("curl ") else run(command, checkout).stdout
 
     for file in PAGES:

@@ -21,7 +21,7 @@ SAMPLES = ROOT / "webhook" / "samples"
 BIN = Path(sys.executable).parent
 NOT_INHERITED = ("COLUMNS", "KUBECONFIG")  # by the commands
 
-# What a reader has made with the commands of other pages.
+# Files that a reader has created with the commands of other pages.
 FILES = {
     "fleet.yaml": SAMPLES / "fleet.yaml",
     "device-config.yaml": SAMPLES / "device-config.yaml",
@@ -50,7 +50,7 @@ def exit_code(block: Block) -> int:
 
 
 def make_checkout(directory: Path) -> Path:
-    """A directory that looks like a checkout after `make`, in which a command can write without a trace."""
+    """A directory like a checkout after `make`; what a command writes there does not change the project."""
     for entry in ROOT.iterdir():
         if entry.name not in (".git", ".venv"):
             (directory / entry.name).symlink_to(entry)
@@ -89,6 +89,6 @@ def renew_outputs(page: str, output: Callable[[str], str]) -> str:
 
     Args:
         page: Markdown.
-        output: gives what a command prints.
+        output: returns the output of a command.
     """
     return _CONSOLE.sub(lambda match: f"$ {match['command']}{output(match['command'])}", page)

@@ -1,4 +1,4 @@
-"""A console that is started as the documentation shows it, at a free port."""
+"""A console that is started with the command of the documentation, on a free port."""
 
 import shlex
 import shutil
@@ -12,12 +12,12 @@ from tests.docs.generated import DOCS
 from tests.docs.markdown import blocks
 from tests.server.program import COMMAND, free_port, until
 
-USUAL = "localhost:8480"
+DEFAULT_ADDRESS = "localhost:8480"
 
 
 @contextmanager
 def started(*options: str) -> Iterator[int]:
-    """A console; gives its port."""
+    """Start a console; yields its port."""
     port = free_port()
     process = subprocess.Popen(
         [COMMAND, "console", "--bind", f"127.0.0.1:{port}", *options], cwd=ROOT, stderr=subprocess.DEVNULL
@@ -40,7 +40,7 @@ def started(*options: str) -> Iterator[int]:
 
 @contextmanager
 def as_shown() -> Iterator[int]:
-    """The console of the samples, by the command that docs/console.md shows; gives its port."""
+    """Start the console of the samples with the command of docs/console.md; yields its port."""
     lines = [line for block in blocks((DOCS / "console.md").read_text(), "sh") for line in block.text.splitlines()]
     (command,) = [line for line in lines if line.startswith("vgpu-webhook console --sample")]
     with started(*shlex.split(command)[2:]) as port:
@@ -48,22 +48,22 @@ def as_shown() -> Iterator[int]:
 
 
 def get(port: int, path: str, **headers: str) -> str:
-    """The status and body of an answer."""
+    """The status and the body of a response."""
     connection = HTTPConnection("127.0.0.1", port, timeout=60)
     try:
         connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        return f"{answer.status}: {answer.read().decode()}"
+        response = connection.getresponse()
+        return f"{response.status}: {response.read().decode()}"
     finally:
         connection.close()
 
 
 def curl(command: str, port: int) -> str:
-    """What a shown curl command prints, sent to another port; without curl, what it would print."""
+    """The output of a shown curl command with another port; without curl, of the same request."""
     *words, address = shlex.split(command)
     assert words == ["curl", "-s"]
     host, _, path = address.partition("/")
-    assert host == USUAL
+    assert host == DEFAULT_ADDRESS
     if shutil.which("curl") is None:
         return get(port, f"/{path}").removeprefix("200: ")
     done = [*words, "--noproxy", "*", f"localhost:{port}/{path}"]

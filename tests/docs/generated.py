@@ -49,7 +49,7 @@ def set_part(page: str, name: str, text: str) -> str:
 
 
 def renew(page: str) -> str:
-    """The page with its generated parts as the code has them."""
+    """The page with up-to-date generated parts."""
     for name in shown(page).keys() & parts().keys():
         page = set_part(page, name, parts()[name])
     return page
@@ -57,7 +57,7 @@ def renew(page: str) -> str:
 
 @cache
 def help_texts() -> dict[str, str]:
-    """What `--help` prints, by command, such as `policy check`; a group comes before its commands."""
+    """The output of `--help` by command, such as `policy check`; a group comes before its commands."""
     context = program.make_context("vgpu-webhook", [], resilient_parsing=True, terminal_width=WIDTH)
     return dict(_help_texts(context))
 
@@ -141,8 +141,8 @@ def _metrics() -> Iterator[tuple[str, str, str, str]]:
     )
     for kind, suffix, known in kinds:
         for name, (text, labels) in known.items():
-            spelled = ", ".join(f"`{label}`" for label in labels)
-            yield f"`{metrics.PREFIX}{name}{suffix}`", kind, spelled, text.removesuffix(".")
+            label_list = ", ".join(f"`{label}`" for label in labels)
+            yield f"`{metrics.PREFIX}{name}{suffix}`", kind, label_list, text.removesuffix(".")
 
 
 def _operations() -> Iterator[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""A Markdown page taken apart, for the tests of the documentation."""
+"""Parts of a Markdown page, for the tests of the documentation."""
 
 import re
 from collections import Counter
@@ -11,7 +11,7 @@ _FENCED = re.compile(
 _SPAN = re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[[^][]*\]\(([^()\s]+)\)")
 _FIGURE = re.compile(r"\d+(?:[.,:]\d+)*(?: ?(?:[KMG]i?B|[mµ]?s|%)(?![A-Za-z]))?")
-UNITS = {"微秒": "µs", "毫秒": "ms", "秒": "s"}  # as Chinese prose spells them
+UNITS = {"微秒": "µs", "毫秒": "ms", "秒": "s"}  # in Chinese prose
 
 
 class Block(NamedTuple):

@@ -1,4 +1,4 @@
-"""What docs/console.md says of the console is true of a console that is started as the page shows."""
+"""The statements of docs/console.md hold for a console that is started as the page shows."""
 
 import json
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from webhook.console import guard
 from webhook.console.review import MAX_MANIFEST
 
 PAGE = (DOCS / "console.md").read_text()
-UNTRIED = {
+NOT_TESTED = {
     "connection refused",
     "the console is busy with other requests",
-}  # kubectl's; and what takes seconds to bring about
+}  # a message of kubectl, and one that takes seconds to cause
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def quoted() -> dict[str, str]:
     return {cell[1]: cell[0] for cell in cells if len(cell) > 1}
 
 
-def test_its_messages_are_quoted_as_they_are(console: int, tmp_path: Path):
+def test_quoted_messages_are_those_of_the_console(console: int, tmp_path: Path):
     found = {
         "this console answers only as localhost": get(console, "/", Host="elsewhere.example"),
         "a page of another site must not send requests to this console": get(
@@ -66,21 +66,21 @@ def test_its_messages_are_quoted_as_they_are(console: int, tmp_path: Path):
         }
     with started("--audit-log", str(tmp_path / "audit.jsonl")) as port:
         found["is not there yet"] = found["No decision is recorded yet"] = get(port, "/decisions")
-    assert quoted().keys() - UNTRIED == found.keys()
-    for words, answer in found.items():
-        assert words in answer.replace("&#39;", "'")
-        status = quoted()[words].partition(":")[0]
-        assert answer.startswith(status if status.isdigit() else "200")
+    assert quoted().keys() - NOT_TESTED == found.keys()
+    for message, response in found.items():
+        assert message in response.replace("&#39;", "'")
+        status = quoted()[message].partition(":")[0]
+        assert response.startswith(status if status.isdigit() else "200")
 
 
-def test_its_limits_are_the_real_ones():
+def test_stated_limits_are_those_of_the_code():
     text = " ".join(PAGE.split())
     assert f"latest {Retention().decisions:,} decisions, at most {Retention().bytes >> 20} MiB" in text
     assert f"at most {MAX_MANIFEST >> 10} KiB, a request at most {guard.MAX_BODY >> 20} MiB" in text
     assert guard.MAX_COMPUTING == 2
 
 
-def test_every_picture_is_shown():
+def test_every_image_is_shown():
     pictures = {path.name for path in (ROOT / "docs" / "images").iterdir()}
     shown = {Path(target).name for file in PAGES for target in targets(prose(file.read_text())) if "images/" in target}
     assert shown == pictures != set()

@@ -28,6 +28,6 @@ STATED = [
 
 
 @pytest.mark.parametrize("page,text", STATED, ids=[text for _, text in STATED])
-def test_a_stated_limit_is_the_real_one(page: str, text: str):
+def test_a_stated_limit_is_that_of_the_code(page: str, text: str):
     assert text
     assert text in " ".join((DOCS / f"{page}.md").read_text().split())

@@ -1,4 +1,4 @@
-"""What the documentation names exists: pages, files, rules, checks and alerts; and the site can be built."""
+"""The pages, files, rules, checks and alerts that the documentation names exist, and the site can be built."""
 
 import re
 import shutil
@@ -23,11 +23,11 @@ GUIDES = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 PATH = re.compile(r"(?<![\w/.-])(?:webhook|tests|deploy|certs|docs)/[\w./<>-]*[\w/>]")
 RULES = {row.id for row in rows()}
 FOREIGN_MESSAGES = {"hami-vgpuDeviceSharing error", "cannot get valid pod", "device number not matched"}  # Volcano's
-INVENTED = "cores_exclusive"  # the rule that docs/add-a-rule.md adds
+EXAMPLE_RULE = "cores_exclusive"  # the rule that docs/add-a-rule.md adds
 
 
 def build_site(project: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Strict: a dead link, a missing anchor or a page outside of the navigation fails. `--quiet` would let them pass."""
+    """Build strictly: a dead link, a missing anchor or a page outside the navigation is an error. `--quiet` would hide it."""
     command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120, check=False)
 
@@ -52,7 +52,7 @@ def test_a_dead_link_fails_the_site(tmp_path: Path):
 @pytest.mark.parametrize(
     "file", [README, CHINESE, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"], ids=lambda file: file.name
 )
-def test_links_lead_somewhere(file: Path):
+def test_link_targets_exist(file: Path):
     for target in targets(prose(file.read_text())):
         name, _, anchor = target.partition("#")
         if "://" in target:
@@ -77,11 +77,11 @@ def is_source(entry: Path) -> bool:
 
 
 @each_case("file", GUIDES, ids=lambda file: file.name)
-def test_the_files_that_it_names_exist(file: Path):
+def test_named_files_exist(file: Path):
     page = re.sub(r"<!-- (\w+): generated .*?<!-- end of \1 -->", "", file.read_text(), flags=re.DOTALL)
     texts = [*spans(prose(page)), *(block.text for block in blocks(page) if block.language in ("", "sh", "text"))]
     named = {name.partition("<")[0] for text in texts for name in PATH.findall(text)}
-    assert [name for name in named if not (ROOT / name).exists() and INVENTED not in name.replace("-", "_")] == []
+    assert [name for name in named if not (ROOT / name).exists() and EXAMPLE_RULE not in name.replace("-", "_")] == []
 
 
 def test_the_points_of_the_good_practices_add_up():
@@ -91,7 +91,7 @@ def test_the_points_of_the_good_practices_add_up():
     assert f"Sum: {sum(points)} of {2 * len(points)}." in page
 
 
-def test_the_rules_that_it_names_exist():
+def test_named_rules_exist():
     for file in PAGES:
         first = [row[0] for table in tables(file.read_text()) if table[0][0] == "rule" for row in table[1:]]
         named = {word for cell in first for word in re.findall(r"`([a-z]+(?:-[a-z]+)+)`", cell)}
@@ -105,7 +105,7 @@ def test_the_rules_that_it_names_exist():
     assert named <= RULES | set(LedgerRule)
 
 
-def test_the_checks_of_the_doctor_that_it_names_exist(tmp_path: Path):
+def test_named_checks_of_the_doctor_exist(tmp_path: Path):
     printed = run("vgpu-webhook doctor --from webhook/samples/cluster || true", make_checkout(tmp_path)).stdout
     known = set(re.findall(r"^\S+ +([a-z-]+) ", printed, re.MULTILINE))
     found = re.findall(r"`doctor`: ((?:`[a-z-]+`(?:, )?)+)", (DOCS / "troubleshooting.md").read_text())
@@ -158,7 +158,7 @@ def test_the_shown_small_policy_is_the_sample():
     assert (ROOT / "webhook" / "samples" / "policy.yaml").read_text() in shown
 
 
-def test_the_shown_refusal_is_what_the_webhook_answers(tmp_path: Path):
+def test_the_shown_denial_is_the_response_of_the_webhook(tmp_path: Path):
     text = next(
         block.text for block in blocks(README.read_text(), "text") if block.text.startswith("Error from server")
     )
@@ -169,21 +169,21 @@ def test_the_shown_refusal_is_what_the_webhook_answers(tmp_path: Path):
     assert all(sentence in printed for sentence in sentences)
 
 
-def test_the_rule_to_add_works(tmp_path: Path):
-    """Added to a copy of the project as the page describes: its case passes, and fails with another message."""
+def test_the_example_rule_works(tmp_path: Path):
+    """In a copy of the project with the rule of the page, its case passes, and fails with another message."""
     page = (DOCS / "add-a-rule.md").read_text()
     (source,) = blocks(page, "python")
     (case,) = blocks(page, "yaml")
     for part in ("webhook", "tests/rules", "tests/data/fleets", "tests/data/config"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "webhook/rules/validate" / f"{INVENTED}.py").write_text(source.text)
+    (tmp_path / "webhook/rules/validate" / f"{EXAMPLE_RULE}.py").write_text(source.text)
     shutil.copy(ROOT / "tests/cases.py", tmp_path / "tests")
     registry = tmp_path / "webhook/rules/registry.py"
-    text = registry.read_text().replace("    cores_range,\n", f"    {INVENTED},\n    cores_range,\n", 1)
-    text = text.replace("    cores_range.RULE,\n", f"    cores_range.RULE,\n    {INVENTED}.RULE,\n", 1)
+    text = registry.read_text().replace("    cores_range,\n", f"    {EXAMPLE_RULE},\n    cores_range,\n", 1)
+    text = text.replace("    cores_range.RULE,\n", f"    cores_range.RULE,\n    {EXAMPLE_RULE}.RULE,\n", 1)
     registry.write_text(text)
-    for written, code in ((case.text, 0), (case.text.replace("no other container", "another container"), 1)):
-        (tmp_path / "tests/rules/cases/cores-exclusive.yaml").write_text(written)
+    for case_text, code in ((case.text, 0), (case.text.replace("no other container", "another container"), 1)):
+        (tmp_path / "tests/rules/cases/cores-exclusive.yaml").write_text(case_text)
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "cores-exclusive"]
         done = subprocess.run(
             [*command, "tests/rules/test_cases.py"],

@@ -15,17 +15,17 @@ HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 def in_common(text: str) -> dict[str, object]:
-    """What a text and its translation have in common: code, numbers with units, and links."""
+    """The parts of a text that its translation has too: code, numbers with units, and links."""
     links = sorted(target for target in targets(text) if target not in LANGUAGES)
     return {"code": spans(text), "numbers": figures(text), "links": links, "bold": text.count("**")}
 
 
 @pytest.mark.parametrize("page", [ENGLISH_PAGE, CHINESE_PAGE], ids=["English", "Chinese"])
-def test_it_is_short(page: str):
+def test_a_readme_is_short(page: str):
     assert len(page.splitlines()) <= MAX_LINES
 
 
-def test_each_links_the_other():
+def test_each_readme_links_the_other():
     assert ENGLISH_PAGE.splitlines()[2] == f"English | [简体中文]({CHINESE.name})"
     assert CHINESE_PAGE.splitlines()[2] == f"[English]({README.name}) | 简体中文"
 
@@ -35,7 +35,7 @@ def test_the_headings_have_the_same_levels():
 
 
 def test_commands_and_their_outputs_are_equal():
-    """All blocks but the first, which is the picture."""
+    """All blocks except the first, which is the diagram."""
     assert blocks(CHINESE_PAGE)[1:] == blocks(ENGLISH_PAGE)[1:]
     drawn = [
         re.findall(r"/\w+|etcd|Pending|\w+Error|[├▼▶]", blocks(page)[0].text) for page in (ENGLISH_PAGE, CHINESE_PAGE)
@@ -51,14 +51,14 @@ def test_tables_have_the_same_cells():
 
 def test_paragraphs_have_the_same_content():
     for english, chinese in zip_longest(sections(ENGLISH_PAGE), sections(CHINESE_PAGE), fillvalue=""):
-        # The Chinese page alone says that the documentation is in English.
+        # Only the Chinese page states that the documentation is in English.
         translated = [text for text in paragraphs(chinese) if text.strip() != "文档为英文。"]
         for text, translation in zip_longest(paragraphs(english), translated, fillvalue=""):
             assert in_common(translation) == in_common(text), f"{translation}\ndiffers from\n{text}"
 
 
 def test_the_chinese_page_is_in_chinese():
-    """Copied prose would pass every comparison."""
+    """English text copied into the Chinese page would pass the other tests."""
     for text in (text for section in sections(CHINESE_PAGE) for text in paragraphs(section)):
         plain = re.sub(r"`[^`]+`|\[[^\]]*\]\([^)]*\)|<[^>]*>", "", " ".join(text.split()))
         assert HAN.search(plain) or len(re.findall(r"[A-Za-z]+", plain)) < 3, text
