@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.audit import sample
-from webhook.audit import summary as summaries
-from webhook.audit import summary as trends
+from webhook.audit import summary
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.summary import MAX_STEPS, OTHERS, STEPS, Count, RefusalKey, Summary, Trend
@@ -22,7 +21,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    "wanted, count",
+    "fields, count",
     [
         ({}, 16),
         ({"denied": True}, 4),
@@ -43,8 +42,8 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ({"names": ("n*", "deb?g"), "words": ("mutated",)}, 6),
     ],
 )
-def test_a_filter_selects_decisions(wanted: dict[str, Any], count: int):
-    decision_filter = Filter(**wanted)
+def test_a_filter_selects_decisions(fields: dict[str, Any], count: int):
+    decision_filter = Filter(**fields)
     assert sum(decision_filter.admits(decision) for decision in LOG) == count
 
 
@@ -114,11 +113,11 @@ def test_a_summary_does_not_depend_on_the_order():
 
 
 def test_the_number_of_names_in_a_summary_is_limited(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(summaries, "MAX_KEYS", 10)
-    monkeypatch.setattr(trends, "MAX_CELLS", 50)
+    monkeypatch.setattr(summary, "MAX_KEYS", 10)
+    monkeypatch.setattr(summary, "MAX_CELLS", 50)
     denied = next(decision for decision in LOG if not decision.allowed)
     rule = denied.findings[0]
-    made = [
+    decisions = [
         replace(
             denied,
             namespace=f"n{n}",
@@ -128,7 +127,7 @@ def test_the_number_of_names_in_a_summary_is_limited(monkeypatch: pytest.MonkeyP
         )
         for n in range(1000)
     ]
-    found = summarize(made)
+    found = summarize(decisions)
     for table in (found.namespaces, found.users, found.rules):
         assert len(table) == 11
         assert table[OTHERS].decisions == 990

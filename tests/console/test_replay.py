@@ -156,10 +156,10 @@ def test_a_filter_does_not_hide_the_repair_of_a_pod(tmp_path: Path, query: Any):
     client = browse(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot())
     whole = [replayer.replay(read_decision(line)) for line in lines]
-    wanted = ReplayRequest.model_validate(query).filter()
+    replay_filter = ReplayRequest.model_validate(query).filter()
     found = post(client, settings=OTHER_SCHEDULER, **query)["many"]
     assert found["directions"] == Counter(
-        [each.direction for each in whole if each.direction and wanted.admits(each.decision)]
+        [each.direction for each in whole if each.direction and replay_filter.admits(each.decision)]
     )
     assert found["verdicts"]["same"] > 0
 

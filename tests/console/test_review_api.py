@@ -92,9 +92,11 @@ def test_explanations_are_what_the_command_prints(client, command_lines):
     for start in range(0, len(EVERY_MANIFEST), explain.MAX_DOCUMENTS):
         some = slice(start, start + explain.MAX_DOCUMENTS)
         documents = post(client, "explain", "\n---\n".join(EVERY_MANIFEST[some])).json["documents"]
-        for wanted, found in zip(command_lines[some], documents, strict=True):
-            assert [family["family"] for family in found["families"]] == [each["family"] for each in wanted["explain"]]
-            for expected, family in zip(wanted["explain"], found["families"], strict=True):
+        for command_line, found in zip(command_lines[some], documents, strict=True):
+            assert [family["family"] for family in found["families"]] == [
+                each["family"] for each in command_line["explain"]
+            ]
+            for expected, family in zip(command_line["explain"], found["families"], strict=True):
                 for printed, shape in zip(expected["shapes"], family["shapes"], strict=True):
                     assert shape.keys() - printed.keys() == {"declared", "devices", "sentences", "drawing"}
                     assert {key: shape[key] for key in printed} == printed

@@ -46,9 +46,9 @@ def entries(documents: list[Json]) -> dict[str, Json]:
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda overlay: overlay.name)
 def test_a_release_has_the_objects_of_the_overlay(overlay: Path):
-    released, wanted = by_name(objects(VALUES[overlay.name])), by_name(built(overlay))
-    assert released.keys() == wanted.keys()
-    for name, document in wanted.items():
+    released, expected = by_name(objects(VALUES[overlay.name])), by_name(built(overlay))
+    assert released.keys() == expected.keys()
+    for name, document in expected.items():
         assert released[name] == document, name
 
 
@@ -198,19 +198,19 @@ def test_cert_manager_can_use_another_issuer():
 
 
 def test_the_failure_policy_ignore_applies_to_all_entries():
-    usual, loose = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
-    assert {name for name, entry in usual.items() if entry["failurePolicy"] == "Ignore"} == {
+    default, ignoring = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
+    assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
         "hide-devices",
         "workloads",
     }
-    assert {entry["failurePolicy"] for entry in loose.values()} == {"Ignore"}
+    assert {entry["failurePolicy"] for entry in ignoring.values()} == {"Ignore"}
 
 
 def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
     found = entries(objects(EVERYTHING | {"excludedNamespaces": ["kube-system", "infra"]}))
     selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name != "probe"]
-    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
-    assert selectors == [[wanted]] * len(selectors)
+    expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
+    assert selectors == [[expected]] * len(selectors)
     assert "namespaceSelector" not in found["probe"]
 
 
@@ -254,10 +254,10 @@ def test_the_policy_and_the_enforcement_are_merged():
 
 def test_the_device_config_can_have_another_name_and_namespaces():
     found = objects(EVERYTHING | {"deviceConfig": {"name": "gpus", "namespaces": ["infra", "gpu"]}})
-    wanted = ["--device-config-map=gpus", "--device-config-namespace=infra", "--device-config-namespace=gpu"]
+    expected = ["--device-config-map=gpus", "--device-config-namespace=infra", "--device-config-namespace=gpu"]
     for container in pod_specs(found)["Deployment"]["containers"]:
-        at = container["args"].index(wanted[0])
-        assert container["args"][at : at + 3] == wanted
+        at = container["args"].index(expected[0])
+        assert container["args"][at : at + 3] == expected
     (rule,) = [rule for rule in one(found, "ClusterRole")["rules"] if rule["resources"] == ["configmaps"]]
     assert rule["resourceNames"] == ["gpus", "volcano-scheduler-configmap"]
 

@@ -39,10 +39,10 @@ def test_the_pods_mount_the_config_map_of_the_client_ca():
 
 
 def test_the_overlay_changes_only_the_client_ca():
-    usual, found = built(DEPLOY), built(DEPLOY / "overlays" / "client-ca")
-    assert options(pod(usual)["containers"][0]).client_ca is None
-    assert [d for d in found if d["kind"] != "Deployment"] == [d for d in usual if d["kind"] != "Deployment"]
-    before, after = (vars(options(pod(documents)["containers"][0])) for documents in (usual, found))
+    default, found = built(DEPLOY), built(DEPLOY / "overlays" / "client-ca")
+    assert options(pod(default)["containers"][0]).client_ca is None
+    assert [d for d in found if d["kind"] != "Deployment"] == [d for d in default if d["kind"] != "Deployment"]
+    before, after = (vars(options(pod(documents)["containers"][0])) for documents in (default, found))
     assert before == after | {"client_ca": None}
 
 

@@ -39,17 +39,17 @@ def options(command: Any, found: Json) -> Any:
 
 
 def test_the_base_has_no_console():
-    usual = one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"]
-    assert [each["name"] for each in usual["containers"]] == ["webhook"]
+    default = one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"]
+    assert [each["name"] for each in default["containers"]] == ["webhook"]
 
 
 def test_with_the_console_the_webhook_has_one_more_audit_log_and_no_other_change(webhook: Json):
-    usual = container(one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"], "webhook")
-    (mount,) = [each for each in webhook["volumeMounts"] if each not in usual["volumeMounts"]]
-    (option,) = [each for each in webhook["args"] if each not in usual["args"]]
+    default = container(one(built(DEPLOY), "Deployment")["spec"]["template"]["spec"], "webhook")
+    (mount,) = [each for each in webhook["volumeMounts"] if each not in default["volumeMounts"]]
+    (option,) = [each for each in webhook["args"] if each not in default["args"]]
     assert option.startswith("--audit-log=")
     assert mount["name"] == "audit"
-    assert webhook | {"args": usual["args"], "volumeMounts": usual["volumeMounts"]} == usual
+    assert webhook | {"args": default["args"], "volumeMounts": default["volumeMounts"]} == default
 
 
 def test_the_console_reads_the_audit_log_and_cannot_write_it(webhook: Json, sidecar: Json):
@@ -107,9 +107,9 @@ def test_the_console_has_the_security_context_of_the_webhook(webhook: Json, side
 
 
 def test_the_console_adds_no_permission():
-    usual, found = built(DEPLOY), built(DEPLOY / "overlays" / "console")
+    default, found = built(DEPLOY), built(DEPLOY / "overlays" / "console")
 
     def others(documents: list[Json]) -> list[Json]:
         return [document for document in documents if document["kind"] != "Deployment"]
 
-    assert others(found) == others(usual)
+    assert others(found) == others(default)

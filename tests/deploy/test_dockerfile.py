@@ -79,8 +79,8 @@ def test_the_lock_has_the_dependencies_at_the_constrained_versions():
     never = {Requirement(text).name for text in SETTINGS["tool"]["uv"]["override-dependencies"]}
     found: dict[str, None] = {}
 
-    def walk(wanted: list[str], extras: set[str]) -> None:
-        for requirement in map(Requirement, wanted):
+    def walk(requirements: list[str], extras: set[str]) -> None:
+        for requirement in map(Requirement, requirements):
             name = canonicalize_name(requirement.name)
             if name not in found and name not in never and applies(requirement, extras):
                 found[name] = None

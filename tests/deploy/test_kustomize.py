@@ -94,15 +94,15 @@ def test_cert_manager_creates_the_certificates_that_the_jobs_would_create():
 
 
 def test_high_availability_adds_a_replica_a_priority_and_zones():
-    usual, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
-    assert (usual["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
+    default, found = one(built(DEPLOY), "Deployment"), one(overlay("high-availability"), "Deployment")
+    assert (default["spec"]["replicas"], found["spec"]["replicas"]) == (2, 3)
     pod = found["spec"]["template"]["spec"]
     assert pod["priorityClassName"] == "system-cluster-critical"
     assert [spread["topologyKey"] for spread in pod["topologySpreadConstraints"]] == [
         "topology.kubernetes.io/zone",
         "kubernetes.io/hostname",
     ]
-    before, after = (deployment["spec"]["template"]["spec"]["containers"][0] for deployment in (usual, found))
+    before, after = (deployment["spec"]["template"]["spec"]["containers"][0] for deployment in (default, found))
     assert before["args"] == after["args"]
     assert before["resources"] != after["resources"]
 

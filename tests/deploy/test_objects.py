@@ -35,19 +35,19 @@ def options() -> Any:
 
 
 def test_all_namespaced_objects_are_in_one_namespace():
-    elsewhere = {
+    others = {
         (document["kind"], document["metadata"].get("namespace"))
         for document in FOUND
         if document["metadata"].get("namespace") != NAMESPACE
     }
-    assert {kind for kind, namespace in elsewhere if namespace is None} == {
+    assert {kind for kind, namespace in others if namespace is None} == {
         "Namespace",
         "ClusterRole",
         "ClusterRoleBinding",
         "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration",
     }
-    assert {kind for kind, namespace in elsewhere if namespace is not None} == set()
+    assert {kind for kind, namespace in others if namespace is not None} == set()
 
 
 def test_all_objects_have_the_name_label():
@@ -88,8 +88,8 @@ def test_exempt_namespaces_are_selected_by_a_label_that_users_cannot_set():
     """The probe has no selector, because the webhook may run in any namespace."""
     entries = [entry for document in FOUND for entry in document.get("webhooks", []) if entry["name"] != PROBE]
     selectors = [entry["namespaceSelector"] for entry in entries]
-    wanted = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
-    assert selectors == [{"matchExpressions": [wanted]}] * len(selectors)
+    expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": list(names.EXEMPT_NAMESPACES)}
+    assert selectors == [{"matchExpressions": [expected]}] * len(selectors)
     assert names.EXEMPT_NAMESPACES == ("kube-system",)
 
 

@@ -12,7 +12,7 @@ from tests.server.client import JSON, Connection, spell
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
 from tests.server.reviews import answer, review
-from tests.server.test_tls_reload import expect
+from tests.server.test_tls_reload import wait_for_certificate
 
 LIMIT = 64
 BODY = spell("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
@@ -75,7 +75,7 @@ def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority:
         fresh: Pair = authority.renew()
         until(lambda: "Too many open files" in program.log())
         until(program.answers)
-        expect(program, fresh)
+        wait_for_certificate(program, fresh)
     assert len(program.log()) < 20_000, "the log is not flooded"
     assert "last good" not in program.readyz()
     assert "Traceback" not in program.log()

@@ -27,11 +27,11 @@ def reloading(start: Start) -> Program:
 @pytest.fixture(autouse=True)
 def valid_pair(authority: Authority, reloading: Program) -> None:
     """Each test starts with a valid pair in use."""
-    expect(reloading, authority.renew())
+    wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
 
 
-def expect(program: Program, pair: Pair) -> None:
+def wait_for_certificate(program: Program, pair: Pair) -> None:
     """Wait until new connections see a certificate."""
     leaf = x509.load_pem_x509_certificate(pair.certificate).public_bytes(serialization.Encoding.DER)
     until(lambda: served_certificate(program) == leaf)
@@ -48,7 +48,7 @@ def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, aut
         answer(old.post("/mutate", review("before")))
         old_certificate = old.certificate
         fresh = authority.renew()
-        expect(reloading, fresh)
+        wait_for_certificate(reloading, fresh)
         assert answer(old.post("/mutate", review("after")))["uid"] == "after"
         assert old.certificate == old_certificate != served_certificate(reloading)
     assert reloading.metric("config_reloads_total", source="certificate", result="success") > before
@@ -116,7 +116,7 @@ def test_a_bad_pair_is_reported_and_not_used(
     assert reloading.log().count("ERROR certificate changed, but cannot be used") > logged
     if authority.key.is_dir():
         authority.key.rmdir()
-    expect(reloading, authority.renew())
+    wait_for_certificate(reloading, authority.renew())
     until(lambda: "last good" not in reloading.readyz())
     assert "Traceback" not in reloading.log()
 
@@ -133,8 +133,8 @@ def test_the_type_of_the_key_may_change(reloading: Program, authority: Authority
     other = rsa_leaf(authority)
     authority.certificate.write_bytes(other.certificate)
     authority.key.write_bytes(other.key)
-    expect(reloading, other)
-    expect(reloading, authority.renew())
+    wait_for_certificate(reloading, other)
+    wait_for_certificate(reloading, authority.renew())
 
 
 def test_no_request_fails_while_pairs_change(reloading: Program, authority: Authority):
@@ -160,7 +160,7 @@ def test_no_request_fails_while_pairs_change(reloading: Program, authority: Auth
         for _ in range(3):
             replace(authority.certificate, authority.leaf().certificate, 0o644)  # the pair does not match for a while
             time.sleep(0.3)
-            expect(reloading, authority.renew())
+            wait_for_certificate(reloading, authority.renew())
         until(lambda: failures or min(counts) > 20)
     finally:
         stop.set()
@@ -180,7 +180,7 @@ def test_a_change_of_a_mounted_secret_is_served(start: Start, tmp_path: Path):
     program = start("--audit-log", "", tls=volumes[0])
     (tmp_path / "next").symlink_to("second")
     (tmp_path / "next").rename(link)
-    expect(program, fresh)
+    wait_for_certificate(program, fresh)
 
 
 def rsa_leaf(authority: Authority) -> Pair:
