@@ -9,7 +9,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser.chromium import REQUIRED, chromium, missing
-from tests.browser.console import SAMPLES, Console
+from tests.browser.console import SAMPLE, SAMPLES, Console
 from tests.browser.user import User
 from tests.server.program import Authority
 
@@ -21,9 +21,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These tests come first, so that one process gets them all; each further one would start a browser and a console."""
+    """These tests come first, so that one process gets them all; each further one would start a browser and a console.
+
+    The pages are checked before other tests append to the log: a longer list takes longer to check.
+    """
     here = Path(__file__).parent
-    items.sort(key=lambda item: here not in item.path.parents)
+    items.sort(key=lambda item: (here not in item.path.parents, item.path.name != "test_pages.py"))
 
 
 @pytest.fixture(scope="session")
@@ -31,15 +34,24 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Authority(tmp_path_factory.mktemp("tls")).certificate
 
 
-@pytest.fixture(scope="session")
-def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
-    """On a copy of the sample log, to which tests may append."""
-    home = tmp_path_factory.mktemp("console")
+def sample(home: Path, certificate: Path, *options: str) -> Iterator[Console]:
+    """A console on a copy of the sample log, to which tests may append."""
     audit = home / "audit.jsonl"
     shutil.copy(SAMPLES / "audit.jsonl", audit)
-    started = Console(audit, certificate, home / "stderr")
+    started = Console(audit, certificate, home / "stderr", (*SAMPLE, *options))
     yield started
     started.close()
+
+
+@pytest.fixture(scope="session")
+def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
+    yield from sample(tmp_path_factory.mktemp("console"), certificate)
+
+
+@pytest.fixture(scope="session")
+def policy_console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
+    """Another console, with the sample policy. A test may close it, and starts it again."""
+    yield from sample(tmp_path_factory.mktemp("policy"), certificate, "--policy", str(SAMPLES / "policy.yaml"))
 
 
 @pytest.fixture(scope="session")
@@ -53,11 +65,22 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         yield started
 
 
+def use(console: Console, driver: Chrome) -> Iterator[User]:
+    """A user of a console, which must not load anything from other hosts, and must not show a broken page."""
+    user = User(driver, console.address)
+    user.begin()
+    yield user
+    assert user.complaints() == []
+    assert user.strangers() == []
+
+
 @pytest.fixture
 def user(console: Console, driver: Chrome) -> Iterator[User]:
-    """Somebody who uses the console; whom it must not lead to other hosts, nor show a broken page."""
-    somebody = User(driver, console.address)
-    somebody.begin()
-    yield somebody
-    assert somebody.complaints() == []
-    assert somebody.strangers() == []
+    yield from use(console, driver)
+
+
+@pytest.fixture
+def policy_user(policy_console: Console, driver: Chrome) -> Iterator[User]:
+    driver.get("about:blank")  # the page of the test before may still ask the other console
+    yield from use(policy_console, driver)
+    driver.get("about:blank")

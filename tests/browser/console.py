@@ -19,31 +19,27 @@ DIRECT = build_opener(ProxyHandler({}))
 class Console:
     """A console, started; ends with `close`."""
 
-    def __init__(
-        self, audit: Path, certificate: Path, log: Path, port: int | None = None, options: Sequence[str] = SAMPLE
-    ) -> None:
+    def __init__(self, audit: Path, certificate: Path, log: Path, options: Sequence[str] = SAMPLE) -> None:
         """Start it, and wait until it answers.
 
         Args:
             audit: the audit log that it follows.
             certificate: that of the webhook.
             log: where standard error goes.
-            port: of the loopback address; a free one, if none is given.
             options: what else it shows.
         """
         self.audit = audit
-        self.port = port or free_port()
-        self.host = f"127.0.0.1:{self.port}"
+        self.host = f"127.0.0.1:{free_port()}"
         self.address = f"http://{self.host}"
         self.log = log
         read = ["--audit-log", audit, "--tls-cert", certificate]
-        with log.open("wb") as stderr:
-            self.process = subprocess.Popen(
-                [COMMAND, "console", "--bind", self.host, *read, *options],
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                cwd=ROOT,
-            )
+        self.command = [COMMAND, "console", "--bind", self.host, *read, *options]
+        self.start()
+
+    def start(self) -> None:
+        """Start it, also again after `close`, and wait until it answers."""
+        with self.log.open("wb") as stderr:
+            self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT)
         try:
             until(self.answers, START_SECONDS)
         except AssertionError:

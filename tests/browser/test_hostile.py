@@ -1,5 +1,7 @@
 """Manifests that would rather be a script, or too much for anybody."""
 
+from itertools import product
+
 import pytest
 
 from tests.browser.test_playground import TOO_MANY, VERDICT, editor
@@ -56,20 +58,20 @@ spec:
 """
 
 
-@pytest.mark.parametrize("text", TEXTS)
-def test_hostile_text_is_text(user: User, text: str):
+def test_hostile_text_is_text(user: User, subtests: pytest.Subtests):
     user.open("/")
     scripts = user.js(BROUGHT)[1]
-    manifest = hostile(text)
-    for send in (FILL, SENT_AS_A_PAGE):  # by the script of the page, and as a page of its own
-        user.js(send, manifest)
-        user.until(lambda send=send: send == FILL or not user.js("return window.before"))
-        user.sees("Refused", VERDICT)
-        assert user.js(BROUGHT) == [None, scripts, []]
-        assert visible(text) in user.text("#result .about")
-        assert visible(text) in user.text("#result .listing")
-        assert "\u202e" not in user.text("#result")
-        assert editor(user) == manifest
+    for text, send in product(TEXTS, (FILL, SENT_AS_A_PAGE)):  # by the script of the page, and as a page of its own
+        with subtests.test(text, as_a_page=send == SENT_AS_A_PAGE):
+            manifest = hostile(text)
+            user.js(send, manifest)
+            user.until(lambda send=send: send == FILL or not user.js("return window.before"))
+            user.until(lambda text=text: visible(text) in user.text("#result .about"))
+            assert "Refused" in user.text(VERDICT)
+            assert user.js(BROUGHT) == [None, scripts, []]
+            assert visible(text) in user.text("#result .listing")
+            assert "\u202e" not in user.text("#result")
+            assert editor(user) == manifest
 
 
 def test_a_hostile_address_is_text_too(user: User):
@@ -80,23 +82,15 @@ def test_a_hostile_address_is_text_too(user: User):
     user.forgive(400, 404)
 
 
-def test_a_large_manifest_is_refused_with_a_message_and_the_page_still_works(user: User):
-    user.open("/")
-    user.js(FILL, "# " + "x" * (4 << 20))
-    user.sees("less than 3 MiB", "#result")
-    user.forgive(413)
-    user.js(FILL, TOO_MANY)
-    user.sees("Refused", VERDICT)
-
-
-def test_yaml_that_explodes_is_refused_in_words(user: User):
+def test_too_much_is_refused_in_words_and_the_page_still_works(user: User):
     user.open("/")
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
-    user.js(FILL, "\n".join(lines))
-    user.sees("Cannot be reviewed")
-    user.js(FILL, "[" * 100_000)
-    user.sees("Cannot be reviewed")
-    user.js(FILL, TOO_MANY)
-    user.sees("Refused", VERDICT)
-    user.forgive(422)
+    explosive = "\n".join(lines)
+    large = "# " + "x" * (4 << 20)
+    for manifest, refusal in ((large, "less than 3 MiB"), (explosive, "Cannot be reviewed"), ("[" * 100_000, "nested")):
+        user.js(FILL, manifest)
+        user.sees(refusal)
+        user.js(FILL, TOO_MANY)
+        user.sees("Refused", VERDICT)
+    user.forgive(413, 422)

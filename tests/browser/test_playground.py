@@ -96,12 +96,12 @@ def test_the_nodes_are_drawn_with_the_slices(somebody: User):
     assert "jupyter" in drawing.find_element(By.CSS_SELECTOR, "desc").get_attribute("textContent")
     slices = drawing.find_elements(By.CSS_SELECTOR, "[class*=d-p] rect")
     assert slices[0].size["height"] > 5
-    somebody.write(EDITOR, TOO_MANY)
+    somebody.paste(EDITOR, TOO_MANY)
     somebody.sees("never", "#result .shape .placement.bad")
 
 
 def test_findings_are_marked_at_the_lines_of_the_author(somebody: User):
-    somebody.write(EDITOR, REFUSED)
+    somebody.paste(EDITOR, REFUSED)
     somebody.sees("Refused", VERDICT)
     lines = REFUSED.splitlines()
     marked = {lines[int(number) - 1].strip() for number in somebody.until(lambda: somebody.texts("[data-gutter] span"))}
@@ -115,7 +115,7 @@ def test_findings_are_marked_at_the_lines_of_the_author(somebody: User):
 def test_a_link_carries_the_manifest_and_never_sends_it(somebody: User):
     somebody.click("details.options summary")
     somebody.write("textarea[name=settings]", "rules.card-count=warn")
-    somebody.write(EDITOR, f"# Grüße\n{TOO_MANY}")
+    somebody.paste(EDITOR, f"# Grüße\n{TOO_MANY}")
     somebody.sees("with 1 warning", VERDICT)
     somebody.click("[data-share]")
     link = somebody.until(lambda: "#" in somebody.driver.current_url and somebody.driver.current_url)
@@ -145,7 +145,7 @@ def test_a_mistake_in_a_setting_is_shown_beside_it_while_one_types(somebody: Use
 
 
 def test_a_setting_is_tried_out(somebody: User):
-    somebody.write(EDITOR, TOO_MANY)
+    somebody.paste(EDITOR, TOO_MANY)
     somebody.sees("Refused", VERDICT)
     somebody.click("details.options summary")
     somebody.write("textarea[name=settings]", "rules.card-count=warn")
@@ -169,7 +169,7 @@ def test_a_file_is_put_into_the_editor(somebody: User, tmp_path: Path):
 def test_without_javascript_the_button_does_the_same(user: User, tmp_path: Path):
     user.scripts(run=False)
     user.open("/")
-    user.write(EDITOR, TOO_MANY)
+    user.paste(EDITOR, TOO_MANY)
     assert "Repaired" in user.text(VERDICT)
     review(user)
     user.sees("Refused", VERDICT)
