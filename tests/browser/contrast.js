@@ -17,6 +17,10 @@ function behind(element) {
   return layers.reverse().reduce((below, layer) => over(layer, below), canvas);
 }
 
+function opacity(element) {
+  return element ? Number(getComputedStyle(element).opacity) * opacity(element.parentElement) : 1;
+}
+
 // In a drawing, the slice that the words stand on.
 function slice(element) {
   const rect = element.closest(".d-part")?.querySelector("rect");
@@ -42,7 +46,8 @@ for (const element of document.querySelectorAll("body, body *")) {
   const style = getComputedStyle(element);
   const colour = channels(element.closest("svg") ? style.fill : words.length ? style.color : getComputedStyle(element, "::placeholder").color);
   const below = slice(element) ?? behind(element);
-  const found = contrast(over(colour, below), below);
+  const [r, g, b, alpha = 1] = colour;
+  const found = contrast(over([r, g, b, alpha * opacity(element)], below), below);
   looked += 1;
   if (found < least) faint.push(`${found.toFixed(2)} ${element.tagName} ${element.className.baseVal ?? element.className}: ${(words[0]?.data ?? element.placeholder).trim().slice(0, 40)}`);
 }

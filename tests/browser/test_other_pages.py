@@ -1,12 +1,7 @@
 """Fleet, rules and health, as somebody uses them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from selenium.webdriver import Keys
 
-from tests.browser.console import SAMPLE, SAMPLES, Console
 from tests.browser.test_playground import VERDICT, editor
 from tests.browser.user import User
 
@@ -27,19 +22,6 @@ def test_a_search_in_the_fleet_leaves_the_nodes_that_match(user: User):
     user.sees("No node matches")
     user.follow("Clear the filters")
     assert user.text("#result .family") in whole
-
-
-def test_the_fleet_is_drawn_above_its_table(user: User):
-    user.open("/fleet?view=empty")
-    families = user.all("#result .family")
-    assert families
-    for family in families:
-        drawing, table = (
-            family.find_element("css selector", "svg.drawing"),
-            family.find_element("css selector", "table"),
-        )
-        assert drawing.size["width"] > 100
-        assert drawing.location["y"] < table.location["y"]
 
 
 def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
@@ -65,32 +47,19 @@ def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     assert user.all("svg.drawing")
 
 
-@pytest.fixture
-def governed(user: User, console: Console, certificate: Path, tmp_path: Path) -> Iterator[User]:
-    """Somebody at a console with the sample policy."""
-    policy = (*SAMPLE, "--policy", str(SAMPLES / "policy.yaml"))
-    other, usual = Console(console.audit, certificate, tmp_path / "stderr", options=policy), (user.address, user.host)
-    user.address, user.host = other.address, other.host
-    yield user
-    assert user.strangers() == []
-    user.driver.get("about:blank")
-    user.address, user.host = usual
-    other.close()
-
-
-def test_rules_show_their_levels_by_namespace(governed: User):
-    governed.open("/rules")
-    assert len(governed.all(RULES)) > 20
-    governed.write("input[name=namespace]", "kube-system")
-    governed.sees("exempts this namespace")
-    governed.write("input[name=namespace]", "team-vision")
-    governed.until(lambda: "exempts" not in governed.text("#result"))
-    (row,) = [text for text in governed.texts(RULES) if "several-device-containers" in text]
+def test_rules_show_their_levels_by_namespace(policy_user: User):
+    policy_user.open("/rules")
+    assert len(policy_user.all(RULES)) > 20
+    policy_user.write("input[name=namespace]", "kube-system")
+    policy_user.sees("exempts this namespace")
+    policy_user.write("input[name=namespace]", "team-vision")
+    policy_user.until(lambda: "exempts" not in policy_user.text("#result"))
+    (row,) = [text for text in policy_user.texts(RULES) if "several-device-containers" in text]
     assert row.startswith("deny")
     assert "instead of warn" in row
-    governed.follow("several-device-containers")
-    assert governed.path.startswith("/rules/several-device-containers?")
-    assert "deny" in governed.text("h1")
+    policy_user.follow("several-device-containers")
+    assert policy_user.path.startswith("/rules/several-device-containers?")
+    assert "deny" in policy_user.text("h1")
 
 
 def test_an_example_of_a_rule_opens_in_the_playground(user: User):
@@ -118,13 +87,3 @@ def test_health_shows_the_results_of_the_doctor_and_refreshes(user: User):
     user.until(lambda: "refresh=true" in user.path and user.all(".lines dt"))
     assert before
     user.until(lambda: user.js("return document.querySelector('#result time')?.dateTime") >= before)
-
-
-def test_every_page_with_an_answer_links_to_it_as_json(user: User):
-    for path in ("/fleet", "/decisions", "/rules", "/rules/card-count", "/decisions/2", "/health"):
-        user.open(path)
-        user.follow("This page as JSON")
-        assert user.path.startswith("/api/v1/")
-        assert user.js("return document.contentType") == "application/json"
-        assert user.js("return JSON.parse(document.body.innerText) !== null")
-    user.forgive(404)  # of an icon for what is no page

@@ -1,11 +1,15 @@
-"""The pages of the console, opened and walked through, by mouse and by keyboard."""
+"""Each page of the console, opened once for all checks; and the way from page to page."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+import axe_core_python
 import pytest
 from selenium.webdriver import Keys
 
 from tests.browser.user import User
 
-PAGES = {
+MENU = {
     "Playground": "/",
     "Fleet": "/fleet",
     "Why": "/why",
@@ -13,7 +17,9 @@ PAGES = {
     "Rules": "/rules",
     "Health": "/health",
 }
-MORE = (
+NOWHERE = "/nowhere"
+PAGES = (
+    *MENU.values(),
     "/decisions/2",
     "/rules/card-count",
     "/?example=pod-refused",
@@ -22,82 +28,47 @@ MORE = (
     "/rules?namespace=default",
     "/why?pod=team-c/finetune-0",
     "/fleet?view=empty",
+    NOWHERE,
 )
-STOPS = 45  # of the Tab key on a page, at most
+PHONE, DESKTOP = 390, 1440  # pixels
 
-# Where the focus is, and whether one sees it.
-FOCUS = """
-window.visited ??= new Set();
-const at = document.activeElement, again = visited.has(at), style = getComputedStyle(at), box = at.getBoundingClientRect();
-visited.add(at);
-return {
-  again,
-  name: `${at.tagName} ${at.className.baseVal ?? at.className} ${at.name ?? ""} ${at.innerText?.slice(0, 40) ?? ""}`,
-  ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
-  seen: box.width > 0 && box.right > 0 && box.bottom > 0 && box.top < innerHeight,
-  body: at === document.body,
-};
+BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
+LIGHT, DARK = "rgb(251, 251, 253)", "rgb(20, 22, 27)"
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+LEAST = 4.5  # to one, as WCAG AA asks
+UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
+
+AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
+ALL: dict[str, object] = {}
+LINKS = {"runOnly": ["link-in-text-block"]}  # of axe's other rules only contrast depends on the scheme: see contrast.js
+LOOKS = ((DESKTOP, "light", ALL), (DESKTOP, "dark", LINKS), (PHONE, "light", LINKS), (PHONE, "dark", ALL))
+RUN = """
+const [options, done] = arguments;
+axe.run(document, { resultTypes: ["violations"], preload: false, ...options }).then((found) => done(
+  found.violations
+    .filter((each) => ["serious", "critical"].includes(each.impact))
+    .map((each) => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`)
+), (error) => done([String(error)]));
 """
 
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_click_opens_each_page(user: User, name: str):
-    user.open("/rules" if name != "Rules" else "/")
-    user.follow(name)
-    assert user.path == PAGES[name]
-    assert user.text("h1") == name
-    assert user.text("nav [aria-current='page']") == name
-    assert user.driver.title.startswith(name)
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_the_keyboard_opens_each_page(user: User, name: str):
-    user.open("/rules" if name != "Rules" else "/")
-    for _ in range(10):
-        user.press(Keys.TAB)
-        if user.focused.text == name:
-            break
-    assert user.focused.text == name
-    assert user.js(FOCUS)["ring"] >= 2
-    user.press(Keys.ENTER)
-    user.until(lambda: user.text("h1") == name)
-    assert user.path == PAGES[name]
-
-
-@pytest.mark.parametrize("path", ["/", "/decisions"])
-def test_the_first_tab_offers_to_skip_to_the_content(user: User, path: str):
-    user.open(path)
-    user.press(Keys.TAB)
-    assert user.focused.text == "Skip to the content"
-    assert user.js(FOCUS)["seen"]
-    user.press(Keys.ENTER)
-    assert user.focused.get_attribute("id") == "main"
-    user.press(Keys.TAB)
-    assert user.js("return document.getElementById('main').contains(document.activeElement)")
-
-
-@pytest.mark.parametrize("path", [*PAGES.values(), *MORE[:2]])
-def test_the_focus_is_seen_wherever_it_goes_and_is_never_caught(user: User, path: str):
-    user.open(path)
-    stops = 0
-    for _ in range(STOPS):
-        user.press(Keys.ESCAPE, Keys.TAB)  # the editor keeps Tab for itself until Escape
-        at = user.js(FOCUS)
-        if at["body"]:
-            break
-        assert at["ring"] >= 2, at
-        assert at["seen"], at
-        assert not at["again"], at  # nothing sends it back
-        stops += 1
-    assert stops > 6
-
-
-@pytest.mark.parametrize("path", [*PAGES.values(), *MORE])
-def test_a_narrow_screen_needs_no_scrolling_sideways(user: User, path: str):
-    user.size(400, 800)
-    user.open(path)
-    assert user.js("return document.documentElement.scrollWidth") <= 400
-
+STOPS = 45  # of the Tab key on a page, at most
+# Notes where each Tab leads, and whether one sees it.
+NOTE_STOPS = """
+const visited = new Set();
+window.stops = [];
+addEventListener("keyup", (event) => {
+  if (event.key !== "Tab") return;
+  const at = document.activeElement, style = getComputedStyle(at), box = at.getBoundingClientRect();
+  stops.push({
+    again: visited.has(at),
+    name: `${at.tagName} ${at.className.baseVal ?? at.className} ${at.name ?? ""} ${at.innerText?.slice(0, 40) ?? ""}`,
+    ring: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+    seen: box.width > 0 && box.right > 0 && box.bottom > 0 && box.top < innerHeight,
+    body: at === document.body,
+  });
+  visited.add(at);
+});
+"""
 
 # The smallest text of the drawings in pixels of the screen, and whether all of a drawing is in sight.
 DRAWN = """
@@ -109,39 +80,170 @@ return [...document.querySelectorAll("svg.drawing")].map((svg) => {
 """
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-@pytest.mark.parametrize("path", ["/", "/fleet?view=empty"])
-def test_drawings_are_legible_and_in_sight(user: User, path: str, width: int):
-    user.size(width, 900)
-    user.open(path)
-    found = user.js(DRAWN)
-    assert len(found) >= 4
-    assert min(size for size, _ in found) >= 8.5
-    assert all(seen for _, seen in found)
+def drawings_are_legible_and_in_sight(user: User) -> None:
+    for width in (PHONE, DESKTOP):
+        user.size(width, 900)
+        found = user.js(DRAWN)
+        assert len(found) >= 4
+        assert min(size for size, _ in found) >= 8.5, f"{width} pixels"
+        assert all(seen for _, seen in found), f"{width} pixels"
 
 
-def test_the_words_of_a_rule_are_not_broken(user: User):
-    user.size(1440, 900)
-    user.open("/rules")
+def nodes_are_drawn_above_their_table(user: User) -> None:
+    user.size()
+    families = user.all("#result .family")
+    assert families
+    for family in families:
+        drawing = family.find_element("css selector", "svg.drawing")
+        assert drawing.size["width"] > 100
+        assert drawing.location["y"] < family.find_element("css selector", "table").location["y"]
+
+
+def words_of_a_rule_are_not_broken(user: User) -> None:
+    user.size(DESKTOP, 900)
     lines = "return [...document.querySelectorAll('.rules td:last-child .muted')].map((e) => e.getClientRects().length)"
     assert set(user.js(lines)) == {1}
 
 
-def test_a_phone_shows_object_user_and_rules_of_a_decision(user: User):
-    user.size(390, 844)
-    user.open("/decisions")
-    beside = (
-        "return [...document.querySelectorAll('[data-rows] td')].filter((e) => e.getBoundingClientRect().right > 390)"
-    )
-    assert user.js(f"{beside}.length") == 0
-    assert user.js("return document.querySelector('.scroll:has([data-rows])').scrollWidth") <= 390
+def a_phone_shows_whole_rows(user: User) -> None:
+    """Each row of the list has its object, user and rules in sight."""
+    user.size(PHONE, 844)
+    cells = "return [...document.querySelectorAll('[data-rows] td')]"
+    assert user.js(f"{cells}.filter((each) => each.getBoundingClientRect().right > innerWidth).length") == 0
+    assert user.js("return document.querySelector('.scroll:has([data-rows])').scrollWidth") <= PHONE
 
 
-@pytest.mark.parametrize(
-    "path", ["/nowhere", "/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"]
-)
+def an_error_is_explained(user: User) -> None:
+    assert len(user.text("[role=alert]")) > 20
+    assert len(user.all("nav a")) == len(MENU)
+
+
+def a_phone_needs_no_scrolling_sideways(user: User) -> None:
+    user.size(PHONE, 844, mobile=True)
+    assert user.js("return document.documentElement.scrollWidth") <= PHONE
+
+
+def the_focus_is_always_seen_and_never_caught(user: User) -> None:
+    user.size()
+    user.js(NOTE_STOPS)
+    user.press(*[Keys.ESCAPE, Keys.TAB] * STOPS)  # the editor keeps Tab for itself until Escape
+    stops = user.js("return stops")
+    end = next((place for place, at in enumerate(stops) if at["body"]), STOPS)
+    assert end > 6
+    assert "Skip to the content" in stops[0]["name"]
+    for at in stops[:end]:
+        assert at["ring"] >= 2, at
+        assert at["seen"], at
+        assert not at["again"], at  # nothing sends it back
+
+
+def the_first_link_skips_to_the_content(user: User) -> None:
+    user.js("document.querySelector('a').focus()")
+    assert user.focused.text == "Skip to the content"
+    user.press(Keys.ENTER)
+    assert user.focused.get_attribute("id") == "main"
+    user.press(Keys.TAB)
+    assert user.js("return document.getElementById('main').contains(document.activeElement)")
+
+
+def it_is_legible_and_axe_finds_nothing_serious(user: User) -> None:
+    """Wide and narrow, light and dark, everything unfolded."""
+    user.js(UNFOLD)
+    user.js(AXE)
+    faults: list[str] = []
+    for width, scheme, rules in LOOKS:
+        user.size(width, 900)
+        user.prefers(scheme)
+        assert user.js(BACKGROUND) == (LIGHT if scheme == "light" else DARK)
+        user.sees(f"Theme: {scheme}", "[data-theme-switch]")
+        legible = user.js(CONTRAST, LEAST)
+        assert legible["looked"] > 10
+        found = legible["faint"] + user.driver.execute_async_script(RUN, rules)
+        faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
+    assert faults == []
+
+
+def the_same_is_linked_as_json(user: User) -> None:
+    address = user.driver.find_element("link text", "This page as JSON").get_attribute("href")
+    assert address.startswith(f"{user.address}/api/v1/")
+    read = "return fetch(arguments[0]).then(async (r) => [r.status, r.headers.get('Content-Type'), await r.json()])"
+    status, kind, found = user.js(read, address)
+    assert (status, kind) == (200, "application/json")
+    assert found is not None
+
+
+EVERYWHERE = (a_phone_needs_no_scrolling_sideways, the_focus_is_always_seen_and_never_caught)
+SOMEWHERE: dict[str, tuple[Callable[[User], None], ...]] = {
+    "/": (the_first_link_skips_to_the_content, drawings_are_legible_and_in_sight),
+    "/fleet": (the_same_is_linked_as_json,),
+    "/fleet?view=empty": (drawings_are_legible_and_in_sight, nodes_are_drawn_above_their_table),
+    "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows, the_same_is_linked_as_json),
+    "/decisions/2": (the_same_is_linked_as_json,),
+    "/rules": (words_of_a_rule_are_not_broken, the_same_is_linked_as_json),
+    "/rules/card-count": (the_same_is_linked_as_json,),
+    "/health": (the_same_is_linked_as_json,),
+    NOWHERE: (an_error_is_explained,),
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page(user: User, path: str, subtests: pytest.Subtests):
+    user.open(path)
+    for check in (*EVERYWHERE, *SOMEWHERE.get(path, ()), it_is_legible_and_axe_finds_nothing_serious):
+        with subtests.test(check.__name__):
+            check(user)
+    user.forgive(*[404] * (path == NOWHERE))
+
+
+@pytest.mark.parametrize("path", ["/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"])
 def test_an_error_page_says_what_is_wrong_and_has_links(user: User, path: str):
     user.open(path)
-    assert len(user.text("[role=alert]")) > 20
-    assert len(user.all("nav a")) == len(PAGES)
+    an_error_is_explained(user)
     user.forgive(400, 404)
+
+
+def test_a_click_shows_a_page_as_json(user: User):
+    user.open("/fleet")
+    user.follow("This page as JSON")
+    assert user.js("return document.contentType") == "application/json"
+    user.open("/fleet")
+    user.forgive(404)  # of an icon for what is no page
+
+
+def test_a_click_on_the_menu_opens_each_page(user: User):
+    user.open(MENU["Health"])
+    for name, path in MENU.items():
+        user.follow(name)
+        assert user.path == path
+        assert user.text("h1") == name
+        assert user.text("nav [aria-current='page']") == name
+        assert user.driver.title.startswith(name)
+
+
+def test_the_keyboard_opens_each_page(user: User):
+    user.open(MENU["Health"])
+    for place, (name, path) in enumerate(MENU.items()):
+        user.press(*[Keys.TAB] * (3 + place))  # the link to the content and the one with the icon come first
+        assert user.focused.text == name
+        user.press(Keys.ENTER)
+        user.until(lambda name=name: user.text("h1") == name)
+        assert user.path == path
+
+
+def test_the_theme_is_that_of_the_system_until_one_is_chosen(user: User):
+    user.prefers("dark")
+    user.open("/health")
+    assert user.js(BACKGROUND) == DARK
+    assert user.text("[data-theme-switch]") == "Theme: dark"
+    user.click("[data-theme-switch]")
+    assert user.js(BACKGROUND) == LIGHT
+    user.driver.refresh()
+    assert user.js(BACKGROUND) == LIGHT  # the choice goes before the system
+    user.prefers("light")
+    user.click("[data-theme-switch]")
+    user.follow("Fleet")
+    assert user.js(BACKGROUND) == DARK
+    assert user.text("[data-theme-switch]") == "Theme: dark"
+    user.click("[data-theme-switch]")
+    assert user.text("[data-theme-switch]") == "Theme: light"
+    assert user.js(BACKGROUND) == LIGHT

@@ -1,4 +1,4 @@
-"""The page about a waiting pod: chosen by keyboard, drawn, and on a phone."""
+"""The page about a waiting pod: chosen by keyboard and drawn, or pasted."""
 
 from selenium.webdriver import Keys
 from selenium.webdriver.support.select import Select
@@ -25,18 +25,7 @@ def test_a_manifest_is_pasted(user: User):
     user.click(".paste summary")
     limits = "{volcano.sh/vgpu-number: 1, volcano.sh/vgpu-memory: 9000}"
     container = f"{{name: c, resources: {{limits: {limits}}}}}"
-    user.write(
-        "#manifest", f"{{apiVersion: v1, kind: Pod, metadata: {{name: mine}}, spec: {{containers: [{container}]}}}}"
-    )
+    pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: mine}}, spec: {{containers: [{container}]}}}}"
+    user.paste("#manifest", pod)
     user.click(".paste button")
     user.sees("Fits now", "#result .verdict h2")
-
-
-def test_a_phone_shows_it_without_scrolling_sideways(user: User):
-    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    user.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        user.open("/why?pod=team-c/finetune-0")
-        assert user.driver.execute_script("return document.documentElement.scrollWidth") <= 390
-    finally:
-        user.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
