@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -298,7 +299,7 @@ def newest(port: int) -> int | None:
         return None
 
 
-SHORT, LONG = 8, 120  # seconds
+SHORT, LONG = 5, 120  # seconds
 
 
 @pytest.mark.parametrize("seconds", [SHORT, pytest.param(LONG, marks=pytest.mark.slow)])
@@ -313,11 +314,14 @@ def test_each_decision_is_stored_once_though_everything_is_killed(seconds: int, 
     for replica in replicas:
         replica.start()
     chance = random.Random(seconds)
-    restart_database = [postgres.kill, postgres.start]
-    while any(replica.is_alive() for replica in replicas):
+    kills = [[shippers[0].restart], [shippers[1].restart], [console.restart], [postgres.kill, postgres.start]]
+    chance.shuffle(kills)
+    for kill in cycle(kills):
+        if not any(replica.is_alive() for replica in replicas):
+            break
         time.sleep(chance.uniform(0.2, 1.5))
-        for kill in chance.choice([[shippers[0].restart], [shippers[1].restart], [console.restart], restart_database]):
-            kill()
+        for step in kill:
+            step()
     console.restart()
     until(lambda: newest(port) == 2 * count, 120)
     assert [shipper.end() for shipper in shippers] == [0, 0]
