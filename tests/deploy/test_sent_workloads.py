@@ -19,6 +19,7 @@ from tests.deploy.asking import (
 )
 from tests.deploy.calling import called
 from tests.deploy.drawing import ASSIGNMENTS, SHOWN, plain_pods, pod_with, pods
+from tests.examples import examples
 from tests.workloads import KINDS, WHOLE_KINDS, kind_id, kinds, workload
 from webhook import names
 from webhook.pod.workload_kinds import WorkloadKind
@@ -80,11 +81,13 @@ def test_every_reason_is_enough(kind: WorkloadKind, pod: Json):
     assert called(USUAL.entries, asked, "/validate") == {"workloads"}
 
 
+@examples(50)
 @given(kinds, plain_templates)
 def test_a_workload_of_plain_pods_is_never_sent(kind: WorkloadKind, now: list[Json]):
     assert called(USUAL.entries, request(workload(kind, now)), "/validate") == set()
 
 
+@examples(50)
 @given(kinds, templates)
 def test_a_workload_whose_templates_stay_is_never_sent(kind: WorkloadKind, same: list[Json]):
     new, old = workload(kind, same, labels={"touched": "yes"}), workload(kind, same)
