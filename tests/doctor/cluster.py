@@ -11,7 +11,8 @@ from certs.pki import make_ca, make_leaf
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.occupancy import read_bound_pod
 from webhook.doctor.facts import EVERYWHERE, Facts, HttpResponse, ObjectKind, Unread, kept, name_of, namespace_of
-from webhook.doctor.setup import device_config_in
+from webhook.doctor.registry import results_of
+from webhook.doctor.setup import device_config_in, put_together
 from webhook.manifests.configurations import configurations
 from webhook.manifests.net.policies import admission_policies
 from webhook.offline.manifests import parse_manifests
@@ -127,3 +128,8 @@ def without(facts, *kinds):
         gaps=refused,
         bound_pods=refused.get((ObjectKind.POD, EVERYWHERE), facts.bound_pods),
     )
+
+
+def check_results(check, facts):
+    """What one check reports."""
+    return list(results_of(check, put_together(facts, RENDER)))

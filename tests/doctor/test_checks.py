@@ -8,11 +8,10 @@ from pathlib import Path
 import yaml
 
 from tests.cases import each_case
-from tests.doctor.cluster import NOW, RENDER, authority, facts_of, healthy, secret, without
+from tests.doctor.cluster import NOW, RENDER, authority, check_results, facts_of, healthy, secret, without
 from webhook.doctor.check import Status
 from webhook.doctor.facts import HttpResponse, ObjectKind, Unread
-from webhook.doctor.registry import CHECKS, examine, results_of
-from webhook.doctor.setup import put_together
+from webhook.doctor.registry import CHECKS, examine
 
 CASES = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(Path(__file__).parent.glob("cases/*.yaml"))}
 EACH = [(check, case) for check, cases in CASES.items() for case in cases]
@@ -84,7 +83,7 @@ def facts_for(case):
 
 @each_case("check,case", EACH)
 def test_a_check_gives_the_expected_result(check, case):
-    results = list(results_of(check, put_together(facts_for(case), RENDER)))
+    results = check_results(check, facts_for(case))
     expected = case["expect"] if isinstance(case["expect"], list) else [case["expect"]]
     assert list(dict.fromkeys(result.status.value for result in results)) == expected
     text = " ".join(f"{result.message} | {result.remedy}" for result in results)

@@ -7,8 +7,7 @@ import shutil
 import pytest
 import yaml
 
-from tests.doctor.cluster import HEALTHY, NOW, RENDER, healthy, secret
-from tests.doctor.test_checks import results_of
+from tests.doctor.cluster import HEALTHY, NOW, RENDER, check_results, healthy, secret
 from webhook.doctor.check import Status
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.gather import facts_from_files
@@ -71,10 +70,10 @@ def test_nested_lists_and_streams_are_read(read, tmp_path):
 def test_an_object_is_absent_only_if_a_list_of_its_namespace_is_read(read, tmp_path):
     shutil.copy(HEALTHY / "workloads.yaml", tmp_path)
     dump(tmp_path / "one.yaml", healthy()["ConfigMap/volcano-system/volcano-scheduler-configmap"])
-    assert results_of("device-config", read())[0].status is Status.UNCHECKED
+    assert check_results("device-config", read())[0].status is Status.UNCHECKED
     other = {"kind": "ConfigMap", "metadata": {"name": "kube-root-ca.crt", "namespace": "kube-system"}}
     dump(tmp_path / "list.yaml", {"kind": "List", "items": [other]})
-    assert results_of("device-config", read())[0].status is Status.BROKEN
+    assert check_results("device-config", read())[0].status is Status.BROKEN
     assert isinstance(read().find(ObjectKind.CONFIG_MAP, "vgpu-webhook", "vgpu-webhook-policy"), Unread)
     dump(
         tmp_path / "list.yaml",
@@ -85,8 +84,8 @@ def test_an_object_is_absent_only_if_a_list_of_its_namespace_is_read(read, tmp_p
 
 def test_a_missing_file_is_reported_with_the_command_that_prints_it(read, tmp_path):
     dump(tmp_path / "nodes.yaml", {"kind": "Node", "metadata": {"name": "a"}})
-    assert "kubectl get configmaps -A -o yaml" in results_of("policy", read())[0].remedy
-    assert 'del(.data["tls.key"])' in results_of("serving-certificate", read())[0].remedy
+    assert "kubectl get configmaps -A -o yaml" in check_results("policy", read())[0].remedy
+    assert 'del(.data["tls.key"])' in check_results("serving-certificate", read())[0].remedy
 
 
 def test_private_keys_are_not_kept(read, tmp_path):

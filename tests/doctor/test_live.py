@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.cluster import NOW, READY, RENDER, facts_of, healthy
-from tests.doctor.test_checks import results_of
+from tests.doctor.cluster import NOW, READY, RENDER, check_results, facts_of, healthy
 from tests.kube.apiserver import ApiServer
 from tests.kube.faults import drop, status
 from webhook.doctor.check import Status
@@ -81,7 +80,7 @@ def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_argument
         "CMNamespace: kube-system", "CMNamespace: gpu"
     )
     put(api, {"": conf})
-    assert [result.status for result in results_of("device-config", gather())] == [Status.BROKEN]
+    assert [result.status for result in check_results("device-config", gather())] == [Status.BROKEN]
     assert api.requests_for("/api/v1/namespaces/gpu/configmaps")
 
 
@@ -100,7 +99,7 @@ def test_the_device_config_is_read_from_the_namespace_in_the_schedulers_argument
 def test_a_forbidden_object_is_not_checked(path, check, needs, gather, api):
     api.heal()
     api.fail(path, status(403))
-    (result,) = results_of(check, gather())
+    (result,) = check_results(check, gather())
     assert result.status is Status.UNCHECKED
     assert "not allowed (403)" in result.message
     assert result.remedy == f"needs {needs}"
@@ -109,13 +108,13 @@ def test_a_forbidden_object_is_not_checked(path, check, needs, gather, api):
 def test_an_unready_webhook_is_broken(gather, api):
     api.heal()
     api.fail(READYZ, text(503, "not ready: shutting down\n"))
-    (result,) = results_of("webhook-ready", gather())
+    (result,) = check_results("webhook-ready", gather())
     assert result.status is Status.BROKEN
 
 
 def test_an_absent_secret_is_broken(gather, api):
     api.delete("/api/v1/namespaces/vgpu-webhook/secrets", "vgpu-webhook-tls")
-    (result,) = results_of("serving-certificate", gather())
+    (result,) = check_results("serving-certificate", gather())
     assert result.status is Status.BROKEN
 
 

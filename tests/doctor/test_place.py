@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.doctor.test_checks import facts_for, results_of
+from tests.doctor.cluster import check_results
+from tests.doctor.test_checks import facts_for
 from webhook.doctor.check import Status
 from webhook.doctor.setup import service
 
@@ -24,7 +25,7 @@ def test_the_operators_choice_overrides_the_configurations(fields, expected):
 
 
 def test_configurations_that_call_another_service_are_broken():
-    result, *_ = results_of("webhook-service", replace(facts_for(USUAL), namespace="gpu-system"))
+    result, *_ = check_results("webhook-service", replace(facts_for(USUAL), namespace="gpu-system"))
     assert result.status is Status.BROKEN
     assert result.message == (
         "the webhook configurations call Service vgpu-webhook/vgpu-webhook, not gpu-system/vgpu-webhook"
