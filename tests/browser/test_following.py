@@ -13,6 +13,16 @@ from webhook.texts import visible
 NEWS = "[data-news]"
 NAMES = (*TEXTS, "a\nb\t\x1b[31m\u2028\U000e0041")
 HERE = "window.here = true"
+# The next response is that of a console that was restarted and has not read its log yet.
+RESTARTED = """
+    const real = window.fetch;
+    window.fetch = async (...request) => {
+        window.fetch = real;
+        const found = await (await real(...request)).json();
+        const journal = {...found.journal, caughtUp: false};
+        return new Response(JSON.stringify({...found, entries: [], newest: 0, journal}));
+    };
+"""
 
 
 def test_what_is_decided_appears_on_top_without_a_reload(user: User, console: Console):
@@ -136,3 +146,11 @@ def test_a_lost_console_is_reported_and_found_again(policy_user: User, policy_co
     append(console.audit, refused(name="afterwards"))
     user.until(lambda: user.texts(OBJECTS)[0] == "Pod/afterwards")
     user.complaints()  # of the console that did not answer
+
+
+def test_a_console_that_still_reads_its_log_is_waited_for(user: User, console: Console):
+    follow(user, console, "restarted")
+    user.js(RESTARTED)
+    user.sees("is reading the log", NEWS)
+    append(console.audit, refused(namespace="restarted", name="afterwards"))
+    user.until(lambda: user.texts(OBJECTS) == ["Pod/afterwards", "Pod/first"])

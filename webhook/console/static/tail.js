@@ -62,6 +62,10 @@ async function look() {
 }
 
 function take(found) {
+  if (found.newest < last && !found.journal.caughtUp) {
+    news.textContent = "The console was restarted, and is reading the log.";
+    return;
+  }
   if (found.newest < last) {
     news.textContent = "The console was restarted: reload the page.";
     stop();
