@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.deploy.asking import USUAL
+from tests.deploy.clusters import USUAL
 from webhook import names
 from webhook.rules.validate import host_access, isolation_mount
 

@@ -1,4 +1,4 @@
-"""The net agrees with the engine: it refuses what the engine refuses by the rules that the net holds, and nothing else."""
+"""The net agrees with the engine: it refuses exactly the pods that the engine refuses by the rules in the net."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cases import each_case
 from tests.deploy import drawing
-from tests.deploy.asking import RENAMED, USUAL, Cluster, answer, cluster, request
+from tests.deploy.clusters import RENAMED, USUAL, Cluster, cluster, outcome_of, request
 from tests.deploy.net import OTHER_WORDS, Net, Repairs, shown
 from tests.deploy.outside_net import NOT_IN_NET, OUTSIDE, REPAIRS
 from tests.reviewing import RECORDED
@@ -59,7 +59,7 @@ NAMESPACES = ["default", "team-a", "team-b", "team-c-free", "team-bx", "team-z",
 
 
 def canonical(pod: dict[str, Any] | None) -> None:
-    """Write a pod as the API server does, which refuses containers without a name and quantities that are none."""
+    """Write a pod as the API server does, which refuses containers without a name and malformed quantities."""
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in ((pod or {}).get("spec", {}).get(kind)) or []:
             container["name"] = container.get("name") or "main"
@@ -84,21 +84,23 @@ class Both:
         self._snapshot = SnapshotInputs(snapshot.config, policy, None).snapshot()
         self.net = Net(net, snapshot.config, policy)
 
-    def assert_agree(self, asked: dict[str, Any]) -> str:
-        """Compare what they say of a request as it came in, and as the webhook repairs it. Returns the last refusal."""
-        for pod in (asked["object"], asked["oldObject"]):
+    def assert_agree(self, admission_request: dict[str, Any]) -> str:
+        """Compare their verdicts on a request before and after the repair by the webhook. Returns the last refusal."""
+        for pod in (admission_request["object"], admission_request["oldObject"]):
             canonical(pod)
-        found = self._assert_agree(asked)
-        repaired = answer(mutate, asked, self._snapshot)
+        refusal = self._assert_agree(admission_request)
+        repaired = outcome_of(mutate, admission_request, self._snapshot)
         canonical(dict(repaired.object))
-        return self._assert_agree(asked | {"object": dict(repaired.object)}) if repaired.operations else found
+        if not repaired.operations:
+            return refusal
+        return self._assert_agree(admission_request | {"object": dict(repaired.object)})
 
-    def _assert_agree(self, asked: dict[str, Any]) -> str:
-        outcome = answer(validate, asked, self._snapshot)
+    def _assert_agree(self, admission_request: dict[str, Any]) -> str:
+        outcome = outcome_of(validate, admission_request, self._snapshot)
         denials = [] if outcome.allowed else outcome.denials
         held = [found for found in denials if found.rule in self._held]
         expected = {f"{found.rule}: {'' if found.rule in OTHER_WORDS else found.message}" for found in held}
-        refusal = self.net.refusal(asked)
+        refusal = self.net.refusal(admission_request)
         if NOT_READ in refusal:
             return refusal  # stricter on purpose
         assert bool(refusal) == bool(expected), f"net: {refusal!r}, engine: {expected}"
@@ -126,14 +128,14 @@ OF_PODS = [case for cases in rule_cases.ALL.values() for case in cases if "pod" 
 @each_case("case", OF_PODS, ids=lambda case: case["name"])
 def test_cases(case: dict[str, Any]):
     snapshot = rule_cases._snapshot(case)
-    asked = rule_cases._request(case)
+    admission_request = rule_cases._request(case)
     document = request(
-        asked.object,
-        asked.operation,
-        subResource=asked.sub_resource,
-        namespace=asked.namespace,
-        oldObject=asked.old_object,
-        userInfo={"username": asked.user},
+        admission_request.object,
+        admission_request.operation,
+        subResource=admission_request.sub_resource,
+        namespace=admission_request.namespace,
+        oldObject=admission_request.old_object,
+        userInfo={"username": admission_request.user},
     )
     policy = case.get("policy") or {}
     Both(snapshot, parse_policy(policy, "policy")).assert_agree(document)
@@ -145,17 +147,17 @@ def test_cases(case: dict[str, Any]):
 def test_examples(rule: str):
     example = next(row for row in rows() if row.id == rule).example()
     if example.request.kind == "Pod":
-        asked = request(example.request.object)
-        strictly().assert_agree(asked)
-        assert (f"{rule}: " in strictly().net.refusal(asked)) == (rule in NETS["static"])
+        admission_request = request(example.request.object)
+        strictly().assert_agree(admission_request)
+        assert (f"{rule}: " in strictly().net.refusal(admission_request)) == (rule in NETS["static"])
 
 
 @each_case("file", RECORDED, ids=lambda file: file.stem)
 @each_case("where", [strictly, defaults, elsewhere], ids=["strict", "default", "renamed"])
 def test_recorded_reviews(file: Any, where: Callable[[], Both]):
-    asked = json.loads(file.read_bytes())["request"]
-    if asked["kind"]["kind"] == "Pod":
-        where().assert_agree(asked)
+    admission_request = json.loads(file.read_bytes())["request"]
+    if admission_request["kind"]["kind"] == "Pod":
+        where().assert_agree(admission_request)
 
 
 @given(drawing.hazardous_pods(), st.sampled_from([strictly, strictly, elsewhere, defaults]))
@@ -175,7 +177,7 @@ def test_namespaces(pod: dict[str, Any], namespace: str):
 
 @given(drawing.hazardous_pods(), drawing.hazardous_pods(), st.sampled_from(["alice", DEFAULT_TRUSTED_USERS[0]]))
 def test_updates(old: dict[str, Any], new: dict[str, Any], user: str):
-    """Of annotations: the API server lets no such update add containers."""
+    """Only annotations change: the API server refuses updates that add containers."""
     new = new | {"spec": old["spec"]}
     for where in (strictly(), in_namespaces()):
         where.assert_agree(request(new, "UPDATE", oldObject=old, userInfo={"username": user}))
@@ -196,12 +198,12 @@ def test_ephemeral_containers(old: dict[str, Any], debugging: dict[str, Any]):
     ],
     ids=["entries", "characters"],
 )
-def test_what_is_too_large_is_refused_unread(container: dict[str, Any]):
+def test_a_pod_that_is_too_large_is_refused(container: dict[str, Any]):
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, **container)
     assert strictly().net.refusal(request(pod)).startswith("pod-too-large: ")
 
 
-def test_nothing_is_refused_where_no_rule_of_the_net_denies():
+def test_the_net_admits_a_pod_if_no_rule_denies():
     off = both({"rules": dict.fromkeys(DEFAULT_LEVELS, "warn")})
     pod = drawing.pod_with(resources={"limits": {names.VGPU_NUMBER: "1"}}, securityContext={"privileged": True})
     assert off.assert_agree(request(pod)) == ""
@@ -220,14 +222,14 @@ class Repairing:
         self._same = cluster(nvidia, parse_policy(same, "policy")).snapshot
         self._repairs = Repairs(self._all.config, everything)
 
-    def assert_agree(self, asked: dict[str, Any]) -> None:
-        canonical(asked["object"])
-        repaired = jsonpatch.apply_patch(asked["object"], self._repairs.patches(asked))
-        expected = answer(mutate, asked, self._same)
-        assert _filled(repaired) == _filled(expected.object if expected.changes else asked["object"])
+    def assert_agree(self, admission_request: dict[str, Any]) -> None:
+        canonical(admission_request["object"])
+        repaired = jsonpatch.apply_patch(admission_request["object"], self._repairs.patches(admission_request))
+        expected = outcome_of(mutate, admission_request, self._same)
+        assert _filled(repaired) == _filled(expected.object if expected.changes else admission_request["object"])
         alone, after = (
-            answer(mutate, request | {"object": pod}, self._all)
-            for pod, request in ((asked["object"], asked), (repaired, asked))
+            outcome_of(mutate, admission_request | {"object": pod}, self._all)
+            for pod in (admission_request["object"], repaired)
         )
         assert _filled(after.repaired) == _filled(alone.repaired)
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
-from tests.deploy.asking import (
+from tests.deploy.calling import called
+from tests.deploy.clusters import (
     CLUSTERS,
     DATA,
     HIDING,
@@ -17,11 +18,10 @@ from tests.deploy.asking import (
     USUAL,
     WITHOUT_CONFIG,
     Cluster,
-    assert_nothing_slips_by,
+    assert_sent,
     cluster,
     request,
 )
-from tests.deploy.calling import called
 from tests.deploy.drawing import ONE_THING, annotated, plain_pods, pods
 from tests.reviewing import RECORDED
 from tests.workloads import workload
@@ -42,7 +42,7 @@ NOT_SENT = NATIVE | {
 @each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_recorded_requests_with_findings_are_sent(file: Path):
     admission_request = json.loads(file.read_bytes())["request"]
-    assert_nothing_slips_by(admission_request, USUAL)
+    assert_sent(admission_request, USUAL)
     sent = called(USUAL.entries, admission_request, "/mutate") | called(USUAL.entries, admission_request, "/validate")
     assert bool(sent) == (file.stem not in NOT_SENT)
 
@@ -50,13 +50,13 @@ def test_recorded_requests_with_findings_are_sent(file: Path):
 @pytest.mark.parametrize("name", sorted(NATIVE))
 def test_recorded_pods_are_sent_if_the_count_has_the_name_of_their_resource(name: str):
     admission_request = json.loads((DATA / "reviews" / f"{name}.json").read_bytes())["request"]
-    assert_nothing_slips_by(admission_request, RENAMED)
+    assert_sent(admission_request, RENAMED)
     assert called(RENAMED.entries, admission_request, "/mutate") == {"repair"}
 
 
 @given(pods(), CLUSTERS)
 def test_each_new_pod_with_findings_is_sent(pod: dict[str, Any], where: Cluster):
-    assert_nothing_slips_by(request(pod), where)
+    assert_sent(request(pod), where)
 
 
 @given(plain_pods(), st.sampled_from([USUAL, RENAMED, WITHOUT_CONFIG]))
@@ -69,10 +69,10 @@ def test_a_plain_pod_is_never_sent(pod: dict[str, Any], where: Cluster):
 def test_a_pod_with_one_relevant_field_is_sent(pod: dict[str, Any]):
     """One field at a time: two could hide an error in the condition of one of them."""
     admission_request = request(pod)
-    assert_nothing_slips_by(admission_request, USUAL)
+    assert_sent(admission_request, USUAL)
     template = {"metadata": pod["metadata"], "spec": pod["spec"]}
     owner = request(workload(WORKLOAD_KINDS["apps", "Deployment"], [template]))
-    assert_nothing_slips_by(owner, USUAL)
+    assert_sent(owner, USUAL)
     assert called(USUAL.entries, admission_request, "/validate") == {"pods"}
     assert called(USUAL.entries, owner, "/validate") == {"workloads"}
 

@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import strategies
-from tests.deploy.asking import (
+from tests.deploy.calling import called
+from tests.deploy.clusters import (
     CLUSTERS,
     DATA,
     USUAL,
     Cluster,
-    answer,
-    assert_nothing_slips_by,
+    assert_sent,
     cluster,
+    has_outcome,
+    outcome_of,
     request,
-    says_something,
 )
-from tests.deploy.calling import called
 from tests.deploy.drawing import (
     SHOWN,
     annotated,
@@ -59,7 +59,7 @@ def test_an_update_is_sent_if_and_only_if_it_is_refused(
 ):
     before, now = (annotated(chosen, limits) for chosen in change)
     admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": user})
-    refused = bool(answer(validate, admission_request, USUAL.snapshot).violations)
+    refused = bool(outcome_of(validate, admission_request, USUAL.snapshot).violations)
     assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if refused else set())
     assert called(USUAL.entries, admission_request, "/mutate") == set()
 
@@ -68,7 +68,7 @@ def test_an_update_is_sent_if_and_only_if_it_is_refused(
 def test_an_injected_device_is_sent(resource: str):
     before, now = (annotated(chosen, {resource: "1"}) for chosen in (None, {"cdi.k8s.io/gpu": "nvidia.com/gpu=all"}))
     admission_request = request(now, "UPDATE", oldObject=before)
-    assert [found.rule for found in answer(validate, admission_request, USUAL.snapshot).violations] == [
+    assert [found.rule for found in outcome_of(validate, admission_request, USUAL.snapshot).violations] == [
         "isolation-mount"
     ]
     assert called(USUAL.entries, admission_request, "/validate") == {"assignments"}
@@ -90,14 +90,14 @@ def test_each_ephemeral_container_with_findings_is_sent(
         container | {"name": f"debug-{i}", "env": environment} for i, container in enumerate(containers)
     ]
     new["spec"].setdefault("ephemeralContainers", []).extend(added_containers)
-    assert_nothing_slips_by(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
+    assert_sent(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
 
 
 def test_an_ephemeral_container_that_shows_devices_is_sent():
     admission_request = request(
         pod_with("ephemeralContainers", **SHOWN), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
     )
-    assert says_something(answer(validate, admission_request, USUAL.snapshot))
+    assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
     assert called(USUAL.entries, admission_request, "/validate") == {"ephemeral-containers"}
 
 

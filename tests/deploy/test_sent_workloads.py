@@ -1,4 +1,4 @@
-"""Workloads: sent where the pods of a template that is new would be, else never."""
+"""Workloads are sent if a new pod template matters to the webhook, and never otherwise."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cases import each_case
-from tests.deploy.asking import (
+from tests.deploy.calling import called
+from tests.deploy.clusters import (
     CLUSTERS,
     USUAL,
     Cluster,
-    answer,
-    assert_nothing_slips_by,
+    assert_sent,
     cluster,
+    has_outcome,
+    outcome_of,
     request,
-    says_something,
 )
-from tests.deploy.calling import called
 from tests.deploy.drawing import ASSIGNMENTS, SHOWN, plain_pods, pod_with, pods
 from tests.examples import examples
 from tests.workloads import KINDS, WHOLE_KINDS, kind_id, kinds, workload
@@ -54,14 +54,14 @@ def test_each_template_with_findings_is_sent(
     kind: WorkloadKind, now: list[Json], before: list[Json] | None, where: Cluster
 ):
     old = None if before is None else workload(kind, before)
-    assert_nothing_slips_by(request(workload(kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
+    assert_sent(request(workload(kind, now), "CREATE" if old is None else "UPDATE", oldObject=old), where)
 
 
 @each_case("kind", KINDS, ids=kind_id)
 def test_every_kind_of_workload_is_sent(kind: WorkloadKind):
-    asked = request(workload(kind, [DEVICE]))
-    assert says_something(answer(validate, asked, USUAL.snapshot))
-    assert called(USUAL.entries, asked, "/validate") == {"workloads"}
+    admission_request = request(workload(kind, [DEVICE]))
+    assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
+    assert called(USUAL.entries, admission_request, "/validate") == {"workloads"}
 
 
 @each_case("kind", WHOLE_KINDS, ids=kind_id)
@@ -75,10 +75,10 @@ def test_every_kind_of_workload_is_sent(kind: WorkloadKind):
     ],
     ids=["annotation", "variable", "device", "misspelt device"],
 )
-def test_every_reason_is_enough(kind: WorkloadKind, pod: Json):
-    asked = request(workload(kind, [template_of(pod)]))
-    assert says_something(answer(validate, asked, USUAL.snapshot))
-    assert called(USUAL.entries, asked, "/validate") == {"workloads"}
+def test_a_workload_is_sent_for_each_reason(kind: WorkloadKind, pod: Json):
+    admission_request = request(workload(kind, [template_of(pod)]))
+    assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
+    assert called(USUAL.entries, admission_request, "/validate") == {"workloads"}
 
 
 @examples(50)
@@ -100,8 +100,8 @@ def test_a_workload_whose_templates_stay_is_never_sent(kind: WorkloadKind, same:
 @each_case("field", ["template", "tasks", "templates", "predictor", "driver", "trainer", "headGroupSpec"])
 def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, field: str):
     empty = [{"name": "t"}] if field in ("tasks", "templates") else {}
-    for half in ({}, {"spec": {}}, {"spec": {field: empty}}, {"template": {}}):
-        whole = {"apiVersion": f"{kind.group}/{kind.versions[0]}".removeprefix("/"), "kind": kind.kind, **half}
+    for part in ({}, {"spec": {}}, {"spec": {field: empty}}, {"template": {}}):
+        whole = {"apiVersion": f"{kind.group}/{kind.versions[0]}".removeprefix("/"), "kind": kind.kind, **part}
         assert called(USUAL.entries, request(whole), "/validate") == set()
 
 
@@ -115,12 +115,12 @@ def test_a_workload_without_a_template_breaks_no_condition(kind: WorkloadKind, f
 def test_kinds_of_the_policy_are_sent(spec: Json, path: str):
     where = cluster(policy=parse_policy(MORE_KINDS, "policy"))
     made = {"apiVersion": "example.org/v1", "kind": "Policy", "metadata": {"name": "w"}, "spec": spec}
-    asked = request(made)
-    asked["resource"]["resource"] = "policies"
-    assert [violation.path for violation in answer(validate, asked, where.snapshot).violations] == [
+    admission_request = request(made)
+    admission_request["resource"]["resource"] = "policies"
+    assert [violation.path for violation in outcome_of(validate, admission_request, where.snapshot).violations] == [
         f"{path}.spec.containers[1].resources.limits[{names.VGPU_NUMBER}]"
     ]
-    assert called(where.entries, asked, "/validate") == {"workloads"}
-    same = {**asked, "operation": "UPDATE", "oldObject": made | {"spec": {**spec, "other": 1}}}
+    assert called(where.entries, admission_request, "/validate") == {"workloads"}
+    same = {**admission_request, "operation": "UPDATE", "oldObject": made | {"spec": {**spec, "other": 1}}}
     assert called(where.entries, same, "/validate") == set()
-    assert called(USUAL.entries, asked, "/validate") == set()
+    assert called(USUAL.entries, admission_request, "/validate") == set()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.deploy.asking import DATA, answer, request
+from tests.deploy.clusters import DATA, outcome_of, request
 from tests.deploy.drawing import pod_with
 from tests.deploy.net import OTHER_WORDS, shown
 from tests.deploy.outside_net import NOT_IN_NET
@@ -96,10 +96,10 @@ def denials(manifest: Object) -> list[str]:
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
     policy = parse_policy(DENYING | {"repairs": dict.fromkeys(NOT_IN_NET, "off")}, "policy")
     snapshot = SnapshotInputs(config, policy, None).snapshot()
-    repaired = answer(mutate, request(manifest), snapshot).object
+    repaired = outcome_of(mutate, request(manifest), snapshot).object
     violations = [
         violation
-        for violation in answer(validate, request(dict(repaired)), snapshot).denials
+        for violation in outcome_of(validate, request(dict(repaired)), snapshot).denials
         if violation.rule in NETS["static"]
     ]
     return [

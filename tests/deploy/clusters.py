@@ -72,21 +72,22 @@ def request(obj: dict[str, Any], operation: str = "CREATE", **more: Any) -> dict
     }
 
 
-def answer(endpoint: Any, admission_request: dict[str, Any], snapshot: Snapshot) -> Outcome:
+def outcome_of(endpoint: Any, admission_request: dict[str, Any], snapshot: Snapshot) -> Outcome:
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": admission_request}
     return endpoint(decode(json.dumps(review).encode()), snapshot)
 
 
-def says_something(outcome: Outcome) -> bool:
+def has_outcome(outcome: Outcome) -> bool:
+    """Whether the webhook changes, warns of or refuses the request."""
     return bool(outcome.operations or outcome.notices or outcome.violations)
 
 
-def assert_nothing_slips_by(admission_request: dict[str, Any], where: Cluster) -> None:
-    """Fails if the API server does not send a request for which the webhook has an outcome, before or after the repair."""
-    repaired = answer(mutate, admission_request, where.snapshot)
-    if says_something(repaired):
+def assert_sent(admission_request: dict[str, Any], where: Cluster) -> None:
+    """Fails if the API server does not send a request that the webhook would change, warn of or refuse."""
+    repaired = outcome_of(mutate, admission_request, where.snapshot)
+    if has_outcome(repaired):
         assert called(where.entries, admission_request, "/mutate")
     if repaired.touched:
         admission_request = admission_request | {"object": dict(repaired.object)}
-    if says_something(answer(validate, admission_request, where.snapshot)):
+    if has_outcome(outcome_of(validate, admission_request, where.snapshot)):
         assert called(where.entries, admission_request, "/validate")
