@@ -1,6 +1,6 @@
 """For all tests: how many run at a time, and how many examples a property tries.
 
-Property tests are judged by their answers: on a busy machine an example may take its time.
+Property tests have no deadline: on a busy machine, an example may take long.
 
 HYPOTHESIS_PROFILE=nightly tries ten times as many examples as `ci`; see tests/examples.py.
 """

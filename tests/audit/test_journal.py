@@ -1,4 +1,4 @@
-"""The log in memory: nothing lost, nothing twice, whatever happens to the files; and what it is asked."""
+"""The log in memory holds each line once, whatever happens to the files, and gives correct results for queries."""
 
 import bz2
 import gzip
@@ -37,7 +37,7 @@ SAMPLE = [orjson.loads(each) for each in sample.lines()]
 
 
 def line(number: int, **changed: Any) -> bytes:
-    """A line of its own kind, one of sixteen."""
+    """A line with its number as id; its content is one of the sixteen samples."""
     return orjson.dumps({**SAMPLE[number % len(SAMPLE)], "id": f"{number}", **changed}) + b"\n"
 
 
@@ -85,7 +85,7 @@ JUNK = (b"\n", b"I1120 started\n", b"{}\n", b"\x00\xff\x1f\x8b\n", b'{"time":\n'
 
 
 class World:
-    """A log with its writer and its rotation, and what of it has to be found."""
+    """A log with its writer and its rotation, and the lines that must be found in it."""
 
     line = staticmethod(line)
 
@@ -93,9 +93,9 @@ class World:
         self.log = folder / "log"
         self.journal: Any = LogFollower(str(self.log))
         self.expected: list[int] = []
-        self.unread: list[int] = []  # of the file as it is
+        self.unread: list[int] = []  # lines of the current file that were not read yet
         self._next = 0
-        self._rest: tuple[int, bytes, Any] | None = None  # of a line, and the file that it belongs to
+        self._rest: tuple[int, bytes, Any] | None = None  # of a line whose beginning is written, and its file
 
     def finish(self, _: int = 0) -> None:
         if self._rest is not None:
@@ -173,13 +173,13 @@ STEPS = (World.write, World.write_in_part, World.rotate, World.compress, World.t
 
 @examples(50)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 6)), max_size=30))
-def test_nothing_is_lost_and_nothing_comes_twice(steps: list[tuple[Callable[[World, int], None], int]]):
+def test_every_line_is_found_exactly_once(steps: list[tuple[Callable[[World, int], None], int]]):
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder))
         try:
             for step, number in steps:
                 step(world, number)
-            world.write(1)  # a successor that is still to come is waited for
+            world.write(1)  # after a rotation, the journal waits for the next file
             world.look()
             assert ids(world.journal) == world.expected
             for number, decision in world.journal.store.page(limit=1000).entries:
@@ -188,7 +188,7 @@ def test_nothing_is_lost_and_nothing_comes_twice(steps: list[tuple[Callable[[Wor
             world.journal.stop()
 
 
-def test_what_the_webhook_writes_and_rotates_is_followed_while_others_ask(log: Path, open_journal: Any):
+def test_a_log_that_the_webhook_writes_and_rotates_is_followed_while_others_query_it(log: Path, open_journal: Any):
     written = 1500
     audit = AuditLogWriter(str(log), pytest.fail, max_bytes=30_000, keep=999)
     for number in range(500):
@@ -198,7 +198,7 @@ def test_what_the_webhook_writes_and_rotates_is_followed_while_others_ask(log: P
     wrong: list[Any] = []
     done = threading.Event()
 
-    def ask() -> None:
+    def query() -> None:
         seen = 0
         while not done.is_set():
             page = journal.store.page(limit=5000)
@@ -212,7 +212,7 @@ def test_what_the_webhook_writes_and_rotates_is_followed_while_others_ask(log: P
             seen = len(numbers)
             time.sleep(0.02)
 
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+    threads = [threading.Thread(target=query, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     for number in range(500, written):
@@ -229,7 +229,7 @@ def test_what_the_webhook_writes_and_rotates_is_followed_while_others_ask(log: P
     assert (journal.problem, journal.complaints, journal.skipped, journal.progress) == (None, (), Skipped(), 1.0)
 
 
-def test_a_file_truncated_and_filled_again_between_two_looks_is_read_anew(log: Path, open_journal: Any):
+def test_a_file_truncated_and_filled_again_between_two_reads_is_read_again(log: Path, open_journal: Any):
     journal = open_journal(log)
     log.write_bytes(lines(0))
     journal.look()
@@ -240,7 +240,7 @@ def test_a_file_truncated_and_filled_again_between_two_looks_is_read_anew(log: P
 
 def test_a_copy_beside_the_file_is_not_read_twice(log: Path, open_journal: Any):
     log.write_bytes(lines(2, 3))
-    Path(f"{log}.1").write_bytes(lines(2))  # being made, before the file is truncated
+    Path(f"{log}.1").write_bytes(lines(2))  # a copy that logrotate makes before it truncates the file
     Path(f"{log}.2").write_bytes(lines(0, 1))
     Path(f"{log}.3.gz").write_bytes(gzip.compress(lines(0, 1)))
     journal = open_journal(log)
@@ -270,13 +270,13 @@ def test_the_successors_of_a_deleted_file_are_read(log: Path, open_journal: Any)
     journal.look()
     log.unlink()
     journal.look()
-    assert journal.problem is None, "its successor is still to come"
+    assert journal.problem is None, "the successor of the file does not exist yet"
     log.write_bytes(lines(2))
     journal.look()
     assert ids(journal) == [0, 1, 2]
 
 
-def test_a_line_that_another_process_ends_after_the_rotation(log: Path, open_journal: Any):
+def test_a_line_that_is_completed_after_the_rotation_is_read(log: Path, open_journal: Any):
     journal = open_journal(log)
     with log.open("ab", buffering=0) as late:
         late.write(lines(0))
@@ -289,7 +289,7 @@ def test_a_line_that_another_process_ends_after_the_rotation(log: Path, open_jou
     assert ids(journal) == [0, 1, 2]
 
 
-def test_a_last_line_without_its_line_break(log: Path, open_journal: Any):
+def test_a_last_line_without_a_line_break_is_read_once_its_file_is_rotated(log: Path, open_journal: Any):
     Path(f"{log}.2").write_bytes(lines(0).rstrip())
     Path(f"{log}.1").write_bytes(lines(1) + lines(2)[:50])
     log.write_bytes(lines(3).rstrip())
@@ -306,7 +306,7 @@ def test_a_last_line_without_its_line_break(log: Path, open_journal: Any):
 # --- what cannot be read ----------------------------------------------------------------------------------------------
 
 
-def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
+def test_a_file_that_does_not_exist_yet_is_a_problem_until_it_does(log: Path, open_journal: Any):
     journal = open_journal(log)
     journal.look()
     assert journal.problem.startswith(f"{log} is not there yet")
@@ -323,7 +323,7 @@ def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
 
 
 @pytest.mark.parametrize(
-    "spoil, told",
+    "spoil, message",
     [
         (Path.mkdir, "is not a regular file"),
         (os.mkfifo, "is not a regular file"),
@@ -332,9 +332,11 @@ def test_a_file_that_is_not_there_yet(log: Path, open_journal: Any):
     ],
     ids=["directory", "pipe", "loop", "forbidden"],
 )
-def test_a_file_that_cannot_be_read_for_a_while(log: Path, open_journal: Any, spoil: Any, told: str, request: Any):
+def test_an_unreadable_file_is_a_problem_until_it_can_be_read(
+    log: Path, open_journal: Any, spoil: Any, message: str, request: Any
+):
     if "forbidden" in request.node.name and os.getuid() == 0:
-        pytest.skip("root may read everything")
+        pytest.skip("root can read every file")
     log.write_bytes(lines(0))
     journal = open_journal(log)
     journal.look()
@@ -342,14 +344,14 @@ def test_a_file_that_cannot_be_read_for_a_while(log: Path, open_journal: Any, sp
     spoil(log)
     for _ in range(2):
         journal.look()
-        assert told in journal.problem
+        assert message in journal.problem
     log.rmdir() if log.is_dir() else log.unlink()
     log.write_bytes(lines(1))
     journal.look()
     assert (journal.problem, ids(journal)) == (None, [0, 1])
 
 
-def test_damaged_archives_and_rubbish(log: Path, open_journal: Any, monkeypatch: pytest.MonkeyPatch):
+def test_damaged_archives_and_binary_lines_are_skipped(log: Path, open_journal: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader, "GIVE_UP", 6 << 20)
     Path(f"{log}.1").write_bytes(b"\x28\xb5\x2f\xfd rest")
     Path(f"{log}.2.gz").write_bytes(gzip.compress(lines(*range(40)))[:-9])
@@ -364,9 +366,9 @@ def test_damaged_archives_and_rubbish(log: Path, open_journal: Any, monkeypatch:
     assert journal.problem is None
 
 
-def test_a_file_of_nothing_but_rubbish_is_passed_over(log: Path, open_journal: Any):
+def test_a_file_without_any_decision_is_skipped(log: Path, open_journal: Any):
     log.write_bytes(b"x" * 1000 + b"\n")
-    os.truncate(log, 1 << 40)  # a terabyte, of holes
+    os.truncate(log, 1 << 40)  # a sparse file of one terabyte
     journal = open_journal(log)
     journal.look()
     assert (journal.store.extent().count, journal.caught_up, journal.problem) == (0, True, None)
@@ -380,7 +382,7 @@ def test_a_file_of_nothing_but_rubbish_is_passed_over(log: Path, open_journal: A
 
 
 @pytest.mark.parametrize("most", [1, 100, 1000])
-def test_the_latest_are_held(log: Path, open_journal: Any, most: int):
+def test_the_latest_decisions_are_kept(log: Path, open_journal: Any, most: int):
     journal = open_journal(log, Retention(most))
     for begin in range(0, 2000, 500):
         with log.open("ab") as file:
@@ -413,9 +415,9 @@ def test_memory_is_bounded_for_any_lines(log: Path, open_journal: Any):
     assert journal.store.size() <= 2 << 20
 
 
-def test_a_huge_log_is_read_from_where_its_latest_lines_begin(log: Path, open_journal: Any):
-    Path(f"{log}.2").write_bytes(b"never looked at\n")
-    Path(f"{log}.1").write_bytes(b"never looked at\n" * 100 + lines(*range(4000)))
+def test_of_a_huge_log_only_the_latest_lines_are_read(log: Path, open_journal: Any):
+    Path(f"{log}.2").write_bytes(b"never read\n")
+    Path(f"{log}.1").write_bytes(b"never read\n" * 100 + lines(*range(4000)))
     log.write_bytes(lines(*range(4000, 4500)))
     journal = open_journal(log, Retention(1000))
     journal.look()
@@ -429,7 +431,7 @@ def test_a_huge_log_is_read_from_where_its_latest_lines_begin(log: Path, open_jo
     assert ids(journal)[-2:] == [4499, 4500]
 
 
-def test_how_far_the_reading_is(log: Path, open_journal: Any):
+def test_the_progress_of_reading_increases(log: Path, open_journal: Any):
     log.write_bytes(lines(*range(2000)))
     Path(f"{log}.1.gz").write_bytes(gzip.compress(lines(*range(2000, 4000))))
     journal = open_journal(log)
@@ -443,7 +445,7 @@ def test_how_far_the_reading_is(log: Path, open_journal: Any):
     assert shares[-1] > 0.9
 
 
-def test_it_can_be_stopped_while_it_reads(log: Path, open_journal: Any):
+def test_reading_can_be_stopped(log: Path, open_journal: Any):
     log.write_bytes(lines(*range(20_000)))
     journal = open_journal(log)
     journal.start()
@@ -454,7 +456,7 @@ def test_it_can_be_stopped_while_it_reads(log: Path, open_journal: Any):
     assert ids(journal) == list(range(journal.store.extent().count))
 
 
-# --- asking -----------------------------------------------------------------------------------------------------------
+# --- queries ----------------------------------------------------------------------------------------------------------
 
 FILTERS = [
     Filter(),
@@ -464,7 +466,7 @@ FILTERS = [
     Filter(rules=("card-*",), namespaces=("team-v*",)),
     Filter(since=read(line(5)).time),
     Filter(until=read(line(5)).time),
-    Filter(users=("nobody",)),
+    Filter(users=("no-such-user",)),
 ]
 
 
@@ -478,7 +480,7 @@ def filled(log: Path, open_journal: Any) -> LogFollower:
 
 @pytest.fixture(scope="module")
 def thousand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LogFollower, list[Decision]]]:
-    """A log that is only asked, and its decisions."""
+    """A log that tests only query, and its decisions."""
     log = tmp_path_factory.mktemp("thousand") / "audit.jsonl"
     log.write_bytes(lines(*range(1000)))
     journal = LogFollower(str(log))
@@ -508,7 +510,7 @@ def test_pages_contain_every_match(thousand: Any, wanted: Filter, limit: int):
 
 @each_case("wanted", FILTERS)
 @each_case("after", [0, 1, 64, 500, 999, 1000, 5000])
-def test_a_tail_gets_the_newest_and_the_number_of_those_left_out(thousand: Any, wanted: Filter, after: int):
+def test_a_tail_gets_the_newest_decisions_and_the_number_left_out(thousand: Any, wanted: Filter, after: int):
     filled, decisions = thousand
     expected = [number for number in range(after, 1000) if wanted.admits(decisions[number])]
     page = filled.store.page(wanted, after=after, limit=10)
@@ -519,7 +521,7 @@ def test_a_tail_gets_the_newest_and_the_number_of_those_left_out(thousand: Any, 
     assert len(missed.entries if missed else ()) == page.left_out
 
 
-def test_sums_are_right_remembered_and_continued(log: Path, filled: LogFollower):
+def test_summaries_are_correct_cached_and_updated(log: Path, filled: LogFollower):
     firsts = [filled.store.summary(wanted) for wanted in FILTERS]
     before = deepcopy(firsts)
     assert all(filled.store.summary(wanted) is first for wanted, first in zip(FILTERS, firsts, strict=True))
@@ -532,26 +534,26 @@ def test_sums_are_right_remembered_and_continued(log: Path, filled: LogFollower)
         for decision in filter(wanted.admits, decisions):
             expected.add(decision)
         assert filled.store.summary(wanted) == expected
-    assert firsts == before, "who was given it may still be reading"
+    assert firsts == before, "another thread may still be reading it"
 
 
-def test_few_sums_are_remembered(filled: LogFollower):
+def test_few_summaries_are_cached(filled: LogFollower):
     for number in range(100):
         filled.store.summary(Filter(users=(f"{number}",)))
     assert len(filled.store._summaries) == store_module.MAX_SUMMARIES
 
 
-def test_globs_that_take_too_long_are_given_up(log: Path, monkeypatch: pytest.MonkeyPatch):
+def test_globs_that_take_too_long_are_an_error(log: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(database, "MAX_SECONDS", 0.05)
     log.write_bytes(b"".join([line(number, name="a" * 240 + str(number)) for number in range(1000)]))
     journal = LogFollower(str(log))
     journal.look()
     journal.stop()
     slow = Filter(names=tuple(["*" + "a" * 120 + f"z{number}" for number in range(20)]))
-    for ask in (journal.store.page, journal.store.summary, lambda wanted: list(journal.store.decisions(wanted))):
+    for query in (journal.store.page, journal.store.summary, lambda wanted: list(journal.store.decisions(wanted))):
         with pytest.raises(RequestError, match="shorter"):
-            ask(slow)
-        ask(Filter(names=("*z",)))
+            query(slow)
+        query(Filter(names=("*z",)))
     assert journal.store.summary().decisions == 1000
 
 
@@ -562,7 +564,7 @@ def test_entries_are_the_decisions_of_their_lines(filled: LogFollower):
     assert (extent.oldest, extent.newest) == (read(line(0)).time, read(line(999)).time)
 
 
-def test_a_decision_in_full_outlives_the_files(log: Path, filled: LogFollower):
+def test_decisions_stay_when_the_files_are_deleted(log: Path, filled: LogFollower):
     log.unlink()
     for number in (1, 64, 65, 999, 1000):
         assert filled.store.decision(number) == read(line(number - 1))
@@ -570,7 +572,7 @@ def test_a_decision_in_full_outlives_the_files(log: Path, filled: LogFollower):
         assert filled.store.decision(number) is None
 
 
-def test_long_lines_come_in_blocks_of_their_own(log: Path, open_journal: Any):
+def test_long_lines_are_stored_unchanged(log: Path, open_journal: Any):
     texts = [line(number, request={"pod": {"x": "y" * (number % 3 * BLOCK_BYTES)}}) for number in range(50)]
     log.write_bytes(b"".join(texts))
     journal = open_journal(log)
@@ -578,7 +580,7 @@ def test_long_lines_come_in_blocks_of_their_own(log: Path, open_journal: Any):
     assert [journal.store.decision(number + 1) for number in range(50)] == [read(text) for text in texts]
 
 
-def test_lines_out_of_order_are_found_by_their_time(log: Path, open_journal: Any):
+def test_lines_in_any_order_are_found_by_their_time(log: Path, open_journal: Any):
     begin = read(line(0)).time
     times = [begin + timedelta(hours=(number * 7919) % 200) for number in range(200)]
     log.write_bytes(b"".join([line(n, time=at.isoformat().replace("+00:00", "Z")) for n, at in enumerate(times)]))

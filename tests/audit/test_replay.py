@@ -1,4 +1,4 @@
-"""A replay with the old inputs gives the recorded decision; with others, what they would have given."""
+"""A replay with the original inputs reproduces the decision; with other inputs, it reports what would change."""
 
 import json
 from dataclasses import replace
@@ -46,15 +46,15 @@ def replay(decision: Any, base: Snapshot = OLD, tried: Snapshot | None = None) -
     return Replayer(base, tried or base).replay(decision)
 
 
-def reproduces(asked: Any, endpoint: str, used: Snapshot = OLD) -> None:
-    found = replay(recorded(asked, used, endpoint), used)
+def assert_reproduced(admission_request: Any, endpoint: str, used: Snapshot = OLD) -> None:
+    found = replay(recorded(admission_request, used, endpoint), used)
     assert found.verdict is ReplayVerdict.SAME, (found.direction, found.reason, found.decision.findings, found.outcome)
 
 
 @each_case("endpoint", ENDPOINT_REVIEWS)
 @each_case("file", RECORDED, ids=lambda file: file.stem)
 def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
-    reproduces(codec.decode(file.read_bytes()), endpoint)
+    assert_reproduced(codec.decode(file.read_bytes()), endpoint)
 
 
 @examples(60)
@@ -65,19 +65,19 @@ def test_recorded_reviews_are_reproduced(file: Path, endpoint: str):
     st.sampled_from(["default", "kube-system"]),
 )
 def test_any_new_pod_is_reproduced(pod: dict[str, Any], endpoint: str, used: Snapshot, namespace: str):
-    reproduces(request(pod, namespace=namespace), endpoint, used)
+    assert_reproduced(request(pod, namespace=namespace), endpoint, used)
 
 
 @examples(40)
 @given(rich_pods(), rich_pods(), st.sampled_from(["", "ephemeralcontainers", "status"]))
 def test_any_changed_pod_is_reproduced(old: dict[str, Any], new: dict[str, Any], part: str):
-    reproduces(request(new, old, sub_resource=part), "validate")
+    assert_reproduced(request(new, old, sub_resource=part), "validate")
 
 
 @examples(60)
 @given(st.lists(rich_pods(), min_size=1, max_size=2), kinds, ENDPOINTS, st.sampled_from([OLD, HIDING, AUDITING]))
 def test_any_workload_is_reproduced(pods: list[dict[str, Any]], kind: WorkloadKind, endpoint: str, used: Snapshot):
-    reproduces(request(workload(kind, pods)), endpoint, used)
+    assert_reproduced(request(workload(kind, pods)), endpoint, used)
 
 
 counts = st.integers(-1, 40) | st.sampled_from(["4", None, True])
@@ -113,21 +113,21 @@ def gangs(draw):
 @examples(100)
 @given(gangs(), st.sampled_from([OLD, HIDING]))
 def test_any_gang_is_reproduced(workload: dict[str, Any], used: Snapshot):
-    reproduces(request(workload), "validate", used)
+    assert_reproduced(request(workload), "validate", used)
 
 
 @examples(60)
 @given(st.lists(rich_pods(), min_size=2, max_size=2), strategies.pods() | st.none(), kinds)
 def test_any_changed_workload_is_reproduced(pods: list[dict[str, Any]], old: dict[str, Any] | None, kind: WorkloadKind):
     before = pods if old is None else [pods[0], old]
-    reproduces(request(workload(kind, pods), workload(kind, before)), "validate")
+    assert_reproduced(request(workload(kind, pods), workload(kind, before)), "validate")
 
 
 @each_case("kind", KINDS, ids=kind_id)
 def test_the_same_templates_are_reviewed(kind: WorkloadKind):
-    asked = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
-    new = changed_templates(kind, asked.object or {}, asked.old_object)
-    again = rebuild(recorded(asked, OLD))
+    admission_request = request(workload(kind, [pod(99), pod()]), workload(kind, [pod(), pod()]))
+    new = changed_templates(kind, admission_request.object or {}, admission_request.old_object)
+    again = rebuild(recorded(admission_request, OLD))
     kept = again.templates or ()
     assert [(one.path, one.whole, one.sources) for one in kept] == [(one.path, one.whole, one.sources) for one in new]
     assert (again.request.group, again.request.kind) == kind.key
@@ -137,13 +137,13 @@ def test_the_same_templates_are_reviewed(kind: WorkloadKind):
 @given(rich_pods(), st.sampled_from([None, "", "status"]))
 def test_other_operations_are_reproduced(pod: dict[str, Any], part: str | None):
     for operation in ("DELETE", "CONNECT"):
-        reproduces(request(pod, operation=operation, sub_resource=part or ""), "validate")
-    reproduces(request({**pod, "kind": "Service"}), "validate")
+        assert_reproduced(request(pod, operation=operation, sub_resource=part or ""), "validate")
+    assert_reproduced(request({**pod, "kind": "Service"}), "validate")
 
 
 @examples(60)
 @given(strategies.json_objects | strategies.mangled(strategies.pods()), strategies.json_values, ENDPOINTS)
-def test_nothing_that_a_line_holds_raises(kept: Any, patch: Any, endpoint: str):
+def test_no_content_of_a_line_raises(kept: Any, patch: Any, endpoint: str):
     kept, patch = orjson.loads(json.dumps([kept, patch]))
     usual = recorded(request(pod()), OLD, endpoint)
     for kind in ("Pod", "Job", "CronJob", "Service", ""):
@@ -176,7 +176,7 @@ def altered(decision: Decision, **fields: Any) -> Decision:
 
 
 def judged(raw: dict[str, Any], used: Snapshot = OLD) -> Decision:
-    """The decision about a pod that passed `mutate` before."""
+    """The decision of `validate` about a pod that `mutate` reviewed before."""
     return recorded(request(dict(mutate(request(raw), used).object)), used)
 
 
@@ -217,15 +217,17 @@ def test_other_mutations():
     assert replay(decision, OLD, OTHER_SCHEDULER).direction is Direction.MUTATED
 
 
-def test_a_pod_is_judged_as_the_new_inputs_would_have_repaired_it():
+def test_a_pod_is_validated_as_the_new_inputs_would_repair_it():
     replayer = Replayer(OLD, OTHER_SCHEDULER)
-    assert replayer.replay(judged(pod())).direction is Direction.DENIED, "nothing is known of its past"
+    assert replayer.replay(judged(pod())).direction is Direction.DENIED, (
+        "the replayer has not seen its review by mutate"
+    )
     assert replayer.replay(recorded(request(pod()), OLD, "mutate")).direction is Direction.MUTATED
     assert replayer.replay(judged(pod())).verdict is ReplayVerdict.SAME
 
 
 @pytest.mark.parametrize("used", [AUDITING, known(enforcement="warn")])
-def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
+def test_enforcing_refuses_pods_that_were_only_recorded(used: Snapshot):
     replayer = Replayer(used, OLD)
     repaired = replayer.replay(recorded(request(pod()), used, "mutate"))
     assert repaired.direction is Direction.MUTATED
@@ -240,7 +242,7 @@ def test_enforcing_would_refuse_what_was_only_recorded(used: Snapshot):
     assert (levels[0][0], levels[0][2]) == ("card-count", Level.DENY)
 
 
-def test_enforcing_no_longer_lets_pods_pass():
+def test_auditing_admits_pods_that_were_refused():
     replayer = Replayer(OLD, AUDITING)
     assert replayer.replay(recorded(request(pod(99)), OLD, "mutate")).direction is Direction.MUTATED
     assert replayer.replay(judged(pod(99))).direction is Direction.ALLOWED
@@ -250,7 +252,7 @@ def test_enforcing_no_longer_lets_pods_pass():
 def test_another_policy_changes_what_would_be_refused():
     tried = known(enforcement="audit", rules={"card-count": "warn"})
     found = replay(judged(pod(99), AUDITING), AUDITING, tried)
-    assert found.direction is Direction.FOUND, "the author reads nothing"
+    assert found.direction is Direction.FOUND, "the author of the pod sees no difference"
     assert (found.gained, found.lost) == ((), ())
     assert [(b.rule, b.level, a.level) for b, a in found.level_changes] == [("card-count", Level.DENY, Level.WARN)]
     tried = known(enforcement="audit", repairs={"toleration": False})
@@ -271,15 +273,17 @@ def test_another_fleet():
     assert found.other == ("config", "fleet")
 
 
-def test_what_the_same_inputs_do_not_give_is_not_explained():
+def test_a_decision_that_the_same_inputs_do_not_reproduce_is_unexplained():
     decision = altered(judged(pod()), allowed=False)
     assert replay(decision).verdict is ReplayVerdict.UNEXPLAINED
-    assert replay(decision, OLD, known(**TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, "what is tried out is not why"
+    assert replay(decision, OLD, known(**TRUSTED)).verdict is ReplayVerdict.UNEXPLAINED, (
+        "the other inputs are not the cause"
+    )
     other = altered(decision, digests={**decision.digests, "fleet": "another"})
     assert replay(other).verdict is ReplayVerdict.CHANGED
 
 
-# --- what the line does not hold ------------------------------------------------------------------------------------
+# --- lines without the reviewed object ------------------------------------------------------------------------------
 
 
 def test_a_line_that_was_too_long():

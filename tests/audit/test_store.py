@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import event, select, text
 
 from tests.audit import sample
-from tests.console.audit_lines import browse
+from tests.console.audit_lines import console_client
 from tests.examples import examples
 from tests.postgres import Postgres
 from webhook.audit.database import Database
@@ -214,7 +214,7 @@ def test_a_frozen_database_is_reported_in_time(postgres: Postgres, monkeypatch: 
     store = DecisionStore(database=database)
     database.make_tables()
     store.add([(LINES[0], SAMPLE[0])])
-    client = browse(DecisionSource(store))
+    client = console_client(DecisionSource(store))
     with pytest.raises(StoreError, match="it has not responded for 1 s"), database.reading() as db, postgres.frozen():
         db.scalar(select(1))
     assert store.extent().count == 1  # and open, for the next

@@ -19,10 +19,10 @@ from pathlib import Path
 import yaml
 
 from tests.bench.processes import family, proportional
-from tests.server.client import JSON, Connection, context, spell
+from tests.server.client import JSON, Connection, context, encode_request
 from tests.server.conftest import SETTINGS
 from tests.server.program import Authority, Program
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 STALLED = 4096  # connections with a stalled body, and as many with a half-open handshake
 SENT_BYTES = 64 << 10  # of each stalled body, whose Content-Length is 8 MB
@@ -32,7 +32,7 @@ THREADS = 4
 GROUPS = Path("/sys/fs/cgroup/memory")  # version 1
 GROUPS_2 = Path("/sys/fs/cgroup")
 ROOT = Path(__file__).parents[2]
-STALL = spell("POST", "/validate", headers=JSON | {"Content-Length": "8000000"}) + b" " * SENT_BYTES
+STALL = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "8000000"}) + b" " * SENT_BYTES
 HELLO_BEGINNING = b"\x16\x03\x01\x02\x00\x01"
 
 
@@ -115,7 +115,7 @@ def _send_reviews(program: Program, tls: ssl.SSLContext, holders: list[Future[in
         while not all(holder.done() for holder in holders):
             started = time.monotonic()
             try:
-                answer(connection.post("/validate", review()))
+                admission_response(connection.post("/validate", review()))
             except (OSError, AssertionError):
                 reviews.failed += 1
                 return

@@ -21,7 +21,7 @@ from tests.certs.apiserver import AUTHORITY, MUTATING, TLS, VALIDATING, CertsApi
 from tests.certs.conftest import Certs, wait_for
 from tests.server.client import Connection
 from tests.server.program import Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 HOST = "vgpu-webhook.vgpu-webhook.svc"
 PUBLISH_LAG, SERVE_LAG = 4, 8  # seconds; the webhook polls its files every second
@@ -93,10 +93,10 @@ class Load:
         with Connection(self._port, self._servers.any_context(), HOST) as kept:
             while not stop.is_set():
                 try:
-                    answer(kept.post("/mutate", review()))
+                    admission_response(kept.post("/mutate", review()))
                     self.responses["kept"] += 1
                     with Connection(self._port, self._servers.any_context(), HOST) as fresh:
-                        answer(fresh.post("/validate", review()))
+                        admission_response(fresh.post("/validate", review()))
                         self.leaves.add(fresh.certificate)
                     self.responses["new"] += 1
                 except (OSError, AssertionError) as error:

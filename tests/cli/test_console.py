@@ -30,7 +30,7 @@ class Running:
             body: bytes = answer.read()
             return body
 
-    def answers(self) -> bool:
+    def is_ready(self) -> bool:
         try:
             return self.get("/static/icon.svg") != b""
         except OSError:
@@ -50,7 +50,7 @@ def start() -> Iterator[Start]:
         command = [str(COMMAND), "console", "--bind", f"{bind}:{port}", *options]
         found = Running(port, subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         running.append(found)
-        until(found.answers)
+        until(found.is_ready)
         return found
 
     yield run
@@ -67,7 +67,7 @@ def test_it_comes_back_when_its_worker_is_killed(start: Start, tmp_path: Path):
     children = Path(f"/proc/{console.process.pid}/task/{console.process.pid}/children").read_text().split()
     for child in children:
         os.kill(int(child), signal.SIGKILL)
-    until(lambda: console.answers() and console.count() == 16)
+    until(lambda: console.is_ready() and console.count() == 16)
 
 
 def test_a_log_that_comes_later_is_followed(start: Start, tmp_path: Path):
@@ -94,17 +94,17 @@ def test_a_bad_file_ends_it_only_at_the_start(start: Start, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         (["--policy", "/no/such/file"], "/no/such/file: No such file or directory"),
         (["--bind", "127.0.0.1"], "give --bind HOST:PORT"),
         (["--cluster", "--kubeconfig", "/no/such/file"], "no credentials for the API server"),
     ],
 )
-def test_unusable_options_are_errors(options: list[str], told: str, capsys: pytest.CaptureFixture[str]):
+def test_unusable_options_are_errors(options: list[str], message: str, capsys: pytest.CaptureFixture[str]):
     assert main(["console", *options]) == 2
     errors = capsys.readouterr().err
-    assert told in errors
+    assert message in errors
     assert "Traceback" not in errors
 
 
@@ -123,7 +123,7 @@ def ends(console: Running, number: signal.Signals) -> str:
     _, errors = console.process.communicate(timeout=30)
     assert console.process.returncode == 0
     assert "Traceback" not in errors
-    assert not console.answers()
+    assert not console.is_ready()
     return errors
 
 

@@ -93,7 +93,7 @@ def test_three_pods_are_shown_and_the_webhook_serves_until_interrupted(demo):
         assert ran.returncode in (0, 1), ran.stderr
         assert ran.stdout
     children = [child(demo, "serve"), child(demo, "console")]
-    for _ in range(3):  # by somebody impatient
+    for _ in range(3):  # as a user does who presses Ctrl-C again and again
         demo.send_signal(signal.SIGINT)
         time.sleep(0.05)
     assert demo.wait(60) == 0

@@ -31,13 +31,13 @@ def read(file: Path) -> LogFollower:
     return journal
 
 
-def browse(journal: LogFollower | None) -> Any:
+def console_client(journal: LogFollower | None) -> Any:
     """A test client of a console that shows this log."""
     return create_app(ConsoleState(Fixed(sample_parts()), journal)).test_client()
 
 
-def ask(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
-    """Get decisions from the API."""
+def get_decisions(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
+    """Get JSON from the API of decisions."""
     response = client.get(f"{API}{query}")
     assert response.status_code == status, response.text
     return response.json
@@ -45,10 +45,10 @@ def ask(client: Any, query: str = "", status: int = 200) -> dict[str, Any]:
 
 def numbers(client: Any, query: str) -> list[int]:
     """The numbers of the decisions that match a query."""
-    return [entry["number"] for entry in ask(client, query)["entries"]]
+    return [entry["number"] for entry in get_decisions(client, query)["entries"]]
 
 
-def look(client: Any, address: str, status: int = 200) -> Page:
+def get_page(client: Any, address: str, status: int = 200) -> Page:
     """Get a page, and parse it."""
     response = client.get(address)
     assert response.status_code == status, response.text[:2000]

@@ -20,7 +20,7 @@ from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import SettingStatus, SourceStatus
 
 OPEN: list[LogFollower] = []  # logs of a test, closed behind it
-READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings are said to have been read
+READ = datetime(2026, 7, 1, 8, 30, tzinfo=UTC)  # when the settings were read, for the page
 
 
 class CompiledTemplates(BytecodeCache):

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tests.console.audit_lines import LINES, ask, browse, numbers, write
+from tests.console.audit_lines import LINES, console_client, get_decisions, numbers, write
 
 
 @pytest.fixture
 def client(tmp_path: Path):
-    return browse(write(tmp_path / "audit.jsonl", LINES))
+    return console_client(write(tmp_path / "audit.jsonl", LINES))
 
 
 def test_decisions_come_newest_first(client: Any):
-    found = ask(client)
+    found = get_decisions(client)
     assert [entry["number"] for entry in found["entries"]] == list(range(16, 0, -1))
     assert found["entries"][-1] == {
         "number": 1,
@@ -40,7 +40,7 @@ def test_decisions_come_newest_first(client: Any):
 
 
 def test_a_poll_names_the_repair_of_the_response_before(client: Any):
-    (found,) = ask(client, "?after=15")["entries"]
+    (found,) = get_decisions(client, "?after=15")["entries"]
     assert (found["number"], found["repair"]) == (16, 15)
 
 
@@ -83,15 +83,15 @@ def test_filters_select_decisions(client: Any, query: str, found: list[int]):
     ],
 )
 def test_an_invalid_query_is_refused_with_the_reason(client: Any, query: str, message: str):
-    assert message in ask(client, query, 400)["message"]
+    assert message in get_decisions(client, query, 400)["message"]
 
 
 def test_a_page_links_the_older_and_the_newer_page(client: Any):
-    middle = ask(client, "?denied=true&limit=1&before=10")
+    middle = get_decisions(client, "?denied=true&limit=1&before=10")
     assert [entry["number"] for entry in middle["entries"]] == [8]
-    assert ask(client, f"?denied=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
-    assert ask(client, f"?denied=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
-    assert ask(client, "?denied=true&limit=2&before=10")["newer"] == 0
+    assert get_decisions(client, f"?denied=true&limit=1&before={middle['older']}")["entries"][0]["number"] == 2
+    assert get_decisions(client, f"?denied=true&limit=1&before={middle['newer']}")["entries"][0]["number"] == 10
+    assert get_decisions(client, "?denied=true&limit=2&before=10")["newer"] == 0
 
 
 def test_since_may_be_an_age(client: Any, tmp_path: Path):
@@ -99,19 +99,19 @@ def test_since_may_be_an_age(client: Any, tmp_path: Path):
         {**LINES[0], "time": (datetime.now(UTC) - timedelta(minutes=at)).isoformat().replace("+00:00", "Z")}
         for at in (200, 30)
     ]
-    recent = browse(write(tmp_path / "recent.jsonl", lines))
+    recent = console_client(write(tmp_path / "recent.jsonl", lines))
     assert numbers(recent, "?since=2h") == [2]
 
 
 def test_a_poll_counts_the_decisions_that_it_leaves_out(client: Any):
-    found = ask(client, "?after=4&limit=3&outcome=denied")
+    found = get_decisions(client, "?after=4&limit=3&outcome=denied")
     assert ([entry["number"] for entry in found["entries"]], found["leftOut"], found["newest"]) == ([12, 10, 8], 0, 16)
-    assert ask(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1
-    assert ask(client, "?after=16")["entries"] == []
+    assert get_decisions(client, "?after=1&limit=3&outcome=denied")["leftOut"] == 1
+    assert get_decisions(client, "?after=16")["entries"] == []
 
 
 def test_the_summary_counts_decisions(client: Any):
-    found = ask(client, "/summary")
+    found = get_decisions(client, "/summary")
     assert found["outcomes"] == {"mutated": 8, "denied": 4, "allowed": 3, "warned": 1}
     assert found["rules"][0] == {
         "name": "card-count",
@@ -126,28 +126,28 @@ def test_the_summary_counts_decisions(client: Any):
     assert sum(found["denialsByRule"]["counts"]["card-count"]) == 4
     assert sum(found["denialsByNamespace"]["counts"]["team-vision"]) == 4
     assert found["denialsByRule"]["from"] == "2026-11-20T08:04:00Z"
-    assert ask(client, "/summary?user=chris*")["decisions"] == 2
+    assert get_decisions(client, "/summary?user=chris*")["decisions"] == 2
 
 
 def test_the_summary_lists_at_most_a_hundred_names(tmp_path: Path):
-    client = browse(write(tmp_path / "log", [{**LINES[1], "namespace": f"n{at}"} for at in range(150)]))
-    found = ask(client, "/summary")
+    client = console_client(write(tmp_path / "log", [{**LINES[1], "namespace": f"n{at}"} for at in range(150)]))
+    found = get_decisions(client, "/summary")
     assert len(found["namespaces"]) == len(found["refused"]) == 100
     assert found["leftOut"] == {"rules": 0, "namespaces": 50, "users": 0, "refused": 500}
 
 
 def test_one_decision_has_every_field_of_its_line(client: Any):
-    found = ask(client, "/2")
+    found = get_decisions(client, "/2")
     added = {key: found.pop(key) for key in ("number", "outcome", "current", "pair")}
     assert found == LINES[1]
     assert added["number"] == 2
     assert added["outcome"] == "denied"
     assert added["current"] == LINES[1]["digests"]
-    assert ask(client, "/17", 404)["message"].startswith("there is no decision 17")
+    assert get_decisions(client, "/17", 404)["message"].startswith("there is no decision 17")
 
 
 def test_a_repair_and_its_validation_are_a_pair(client: Any):
-    assert [ask(client, f"/{number}")["pair"] for number in range(1, 17)] == [
+    assert [get_decisions(client, f"/{number}")["pair"] for number in range(1, 17)] == [
         number + 1 if number % 2 else number - 1 for number in range(1, 17)
     ]
 
@@ -155,15 +155,17 @@ def test_a_repair_and_its_validation_are_a_pair(client: Any):
 def test_decisions_that_differ_are_no_pair(tmp_path: Path):
     late = {**LINES[1], "time": "2026-11-20T08:06:00Z"}
     other = {**LINES[1], "user": "mallory"}
-    client = browse(write(tmp_path / "log", [LINES[0], late, other, LINES[3]]))
-    assert [ask(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [None] * 4
+    client = console_client(write(tmp_path / "log", [LINES[0], late, other, LINES[3]]))
+    assert [get_decisions(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [None] * 4
 
 
 def test_pods_of_one_minute_are_distinguished(tmp_path: Path):
     who = {key: LINES[0][key] for key in ("user", "namespace")}
     other = {**LINES[4], **who, "time": "2026-11-20T08:04:00.001000Z"}
-    client = browse(write(tmp_path / "log", [LINES[0], other, LINES[1], {**LINES[5], **who, "time": LINES[1]["time"]}]))
-    assert [ask(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [3, 4, 1, 2]
+    client = console_client(
+        write(tmp_path / "log", [LINES[0], other, LINES[1], {**LINES[5], **who, "time": LINES[1]["time"]}])
+    )
+    assert [get_decisions(client, f"/{number}")["pair"] for number in (1, 2, 3, 4)] == [3, 4, 1, 2]
 
 
 @pytest.mark.parametrize(("length", "pairs"), [(300, [2, 1]), (301, [None, None])])
@@ -178,5 +180,5 @@ def test_a_decision_with_a_too_long_user_has_no_pair(tmp_path: Path, length: int
         "patch": [],
         "findings": [],
     }
-    client = browse(write(tmp_path / "log", [{**both, "endpoint": each} for each in ("mutate", "validate")]))
-    assert [ask(client, f"/{number}")["pair"] for number in (1, 2)] == pairs
+    client = console_client(write(tmp_path / "log", [{**both, "endpoint": each} for each in ("mutate", "validate")]))
+    assert [get_decisions(client, f"/{number}")["pair"] for number in (1, 2)] == pairs

@@ -1,4 +1,4 @@
-"""Logs of hostile text, of rubbish, and such as change while they are read."""
+"""Logs with hostile text, with binary data, and logs that change while they are read."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.audit_lines import HOSTILE, LINES, ask, browse, look, numbers, read, write
+from tests.console.audit_lines import HOSTILE, LINES, console_client, get_decisions, get_page, numbers, read, write
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]")
 
@@ -44,8 +44,8 @@ def _hostile(text: str) -> list[Any]:
     ],
 )
 def test_hostile_text_is_only_text(tmp_path: Path, text: str):
-    tame = browse(write(tmp_path / "tame", _hostile("tame")))
-    client = browse(write(tmp_path / "log", _hostile(text)))
+    tame = console_client(write(tmp_path / "tame", _hostile("tame")))
+    client = console_client(write(tmp_path / "log", _hostile(text)))
     for address in (
         "/decisions",
         "/decisions/1",
@@ -53,26 +53,26 @@ def test_hostile_text_is_only_text(tmp_path: Path, text: str):
         "/decisions/3",
         "/decisions/1?settings=rules.card-count%3Dwarn",
     ):
-        answer = client.get(address)
-        assert answer.status_code == 200
-        assert CONTROL.search(answer.text) is None
-        assert look(client, address).shape <= look(tame, address).shape
-        assert len(answer.text) < 1_000_000
-    page = look(client, "/decisions")
+        response = client.get(address)
+        assert response.status_code == 200
+        assert CONTROL.search(response.text) is None
+        assert get_page(client, address).shape <= get_page(tame, address).shape
+        assert len(response.text) < 1_000_000
+    page = get_page(client, "/decisions")
     for link in page.links("/decisions"):
         assert client.get(link).status_code in (200, 404)
-    assert ask(client, "/1")["name"] == text
+    assert get_decisions(client, "/1")["name"] == text
 
 
 def test_links_filter_by_the_exact_name(tmp_path: Path):
     lines = [{**LINES[1], "namespace": name} for name in ("team[a]*", "team[a]x", "teama")]
-    client = browse(write(tmp_path / "log", lines))
+    client = console_client(write(tmp_path / "log", lines))
     assert numbers(
-        client, look(client, "/decisions/1").links("/decisions?namespace")[0].removeprefix("/decisions")
+        client, get_page(client, "/decisions/1").links("/decisions?namespace")[0].removeprefix("/decisions")
     ) == [1]
 
 
-def test_deep_and_large_requests(tmp_path: Path):
+def test_deep_and_large_requests_are_shortened(tmp_path: Path):
     deep: Any = "end"
     for _ in range(240):
         deep = {"a": deep}
@@ -81,33 +81,33 @@ def test_deep_and_large_requests(tmp_path: Path):
         {**LINES[0], "request": {"pod": {"spec": "x" * 400_000}}},
         {**LINES[0], "durationUs": 2**63},
     ]
-    client = browse(write(tmp_path / "log", lines))
-    assert "…" in look(client, "/decisions/1").text
-    assert "more characters" in look(client, "/decisions/2").text
-    look(client, "/decisions/3")
-    assert ask(client, "/1")["number"] == 1
+    client = console_client(write(tmp_path / "log", lines))
+    assert "…" in get_page(client, "/decisions/1").text
+    assert "more characters" in get_page(client, "/decisions/2").text
+    get_page(client, "/decisions/3")
+    assert get_decisions(client, "/1")["number"] == 1
 
 
 @pytest.mark.parametrize("time", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
-def test_times_at_the_end_of_all_times(tmp_path: Path, time: str):
-    client = browse(write(tmp_path / "log", [*LINES, {**LINES[1], "time": time}]))
-    page = look(client, "/decisions")
+def test_the_earliest_and_the_latest_times_are_shown(tmp_path: Path, time: str):
+    client = console_client(write(tmp_path / "log", [*LINES, {**LINES[1], "time": time}]))
+    page = get_page(client, "/decisions")
     assert "17 decisions" in page.text
-    assert all(look(client, link) for link in page.links("/decisions?since"))
-    look(client, "/decisions/17")
+    assert all(get_page(client, link) for link in page.links("/decisions?since"))
+    get_page(client, "/decisions/17")
 
 
-def test_a_binary_log(tmp_path: Path):
+def test_a_binary_log_has_no_decisions(tmp_path: Path):
     (tmp_path / "log").write_bytes(os.urandom(200_000))
     journal = read(tmp_path / "log")
-    page = look(browse(journal), "/decisions")
+    page = get_page(console_client(journal), "/decisions")
     assert "are not decisions and left out" in page.text
     assert "No decision is recorded yet" in page.text
 
 
-def test_a_log_that_is_not_there(tmp_path: Path):
+def test_a_missing_log_is_reported(tmp_path: Path):
     journal = read(tmp_path / "<b>log")
-    page = look(browse(journal), "/decisions")
+    page = get_page(console_client(journal), "/decisions")
     assert "<b>log is not there yet" in page.text
     assert ("b", "") not in page.shape
 
@@ -115,7 +115,7 @@ def test_a_log_that_is_not_there(tmp_path: Path):
 def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path):
     file = tmp_path / "log"
     journal = write(file, LINES[:4])
-    client = browse(journal)
+    client = console_client(journal)
     file.write_bytes(orjson.dumps(LINES[4]) + b"\n")  # truncated, and written anew
     journal.look()
     assert numbers(client, "?after=4") == [5]
@@ -124,4 +124,4 @@ def test_the_tail_continues_when_the_log_is_truncated_or_rotated(tmp_path: Path)
     journal.look()
     journal.look()
     assert numbers(client, "?after=5") == [6]
-    assert ask(client, "/6")["id"] == LINES[5]["id"]
+    assert get_decisions(client, "/6")["id"] == LINES[5]["id"]

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.console.audit_lines import API, LINES, ask, browse, look, numbers, write
+from tests.console.audit_lines import API, LINES, console_client, get_decisions, get_page, numbers, write
 from tests.timing import within
 from webhook.audit.follower import LogFollower
 from webhook.console.decisions import DecisionsRequest
@@ -16,11 +16,11 @@ from webhook.console.decisions import DecisionsRequest
 
 @pytest.fixture
 def client(tmp_path: Path):
-    return browse(write(tmp_path / "audit.jsonl", LINES))
+    return console_client(write(tmp_path / "audit.jsonl", LINES))
 
 
 def test_the_list(client: Any):
-    page = look(client, "/decisions")
+    page = get_page(client, "/decisions")
     by_id = [f"/decisions/{line['id']}" for line in reversed(LINES[1::2])]  # one row for the two lines of a pod
     assert page.links("/decisions/") == [*by_id, "/decisions/0"]
     assert "16 decisions" in page.text
@@ -28,7 +28,7 @@ def test_the_list(client: Any):
     assert "/decisions?rule=card-count" in page.links("/decisions?")
     assert "2026-11-20 09:05 to 2026-11-20 09:10 UTC: 3 denied, 3 mutated" in page.text
     others = set(page.links("/decisions")) - {*by_id, "/decisions/0"}
-    assert all(look(client, link).text for link in others)
+    assert all(get_page(client, link).text for link in others)
     assert [client.get(link).location for link in by_id] == [f"/decisions/{number}" for number in range(16, 0, -2)]
     assert page.links("/api/v1/decisions")[0] == API
 
@@ -45,13 +45,13 @@ def test_a_pod_is_one_row_with_its_repair_and_its_verdict(client: Any):
 
 
 def test_filters_are_kept_by_links_and_forms(client: Any):
-    page = look(client, "/decisions?user=anna*&user=b*&since=2026-11-20&dryRun=false&limit=2&before=16")
+    page = get_page(client, "/decisions?user=anna*&user=b*&since=2026-11-20&dryRun=false&limit=2&before=16")
     older = next(link for link in page.links("/decisions?") if "before=" in link)
     assert [f in older for f in ("user=anna*&user=b*", "since=2026-11-20", "dryRun=false")] == [True] * 3
     users = [each["value"] for each in page.all("input") if each.get("name") == "user"]
     assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is requested
     assert not any("data-first" in each for each in page.elements)  # an older page is not followed
-    assert any("data-first" in each for each in look(client, "/decisions?user=anna*").elements)
+    assert any("data-first" in each for each in get_page(client, "/decisions?user=anna*").elements)
 
 
 @pytest.mark.parametrize("name", [field.alias or name for name, field in DecisionsRequest.model_fields.items()])
@@ -59,7 +59,7 @@ def test_a_page_with_any_filter_is_shown_with_its_links(client: Any, name: str):
     values = {"endpoint": "validate", "outcome": "denied", "before": "16", "after": "2", "limit": "2", "denied": "true"}
     values |= {"dryRun": "false", "since": "2026-11-20", "until": "2026-11-21", "rule": "card-count"}
     query = f"{name}={values.get(name, 'x')}"
-    page = look(client, f"/decisions?{query}")
+    page = get_page(client, f"/decisions?{query}")
     if name not in ("before", "after", "limit"):
         assert any(query in link for link in page.links("/decisions?")), page.links("/decisions?")
 
@@ -68,16 +68,16 @@ def test_a_decision_by_its_id(client: Any, tmp_path: Path):
     link = f"/decisions/{LINES[1]['id']}"
     answer = client.get(link)
     assert (answer.status_code, answer.location) == (302, "/decisions/2")
-    assert link in look(client, "/decisions/2").links("/decisions/")
+    assert link in get_page(client, "/decisions/2").links("/decisions/")
     missing = client.get("/decisions/000000000000")
     assert missing.status_code == 404
     assert "there is no decision 000000000000" in missing.text
-    decimal = browse(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
+    decimal = console_client(write(tmp_path / "decimal", [{**LINES[0], "id": "001234567890"}]))
     assert decimal.get("/decisions/001234567890").location == "/decisions/1"
 
 
 def test_a_decision_in_full(client: Any):
-    page = look(client, "/decisions/2")
+    page = get_page(client, "/decisions/2")
     assert '"HAMi-core", which equals no node\'s mode' in page.text
     assert page.links("/rules/")[:2] == ["/rules/cores-range?kind=validation", "/rules/mode-invalid?kind=validation"]
     assert "/decisions/1" in page.links("/decisions/")
@@ -86,22 +86,24 @@ def test_a_decision_in_full(client: Any):
         orjson.loads(page.text[page.text.index('{"time"') : page.text.index("}\n", page.text.index('{"time"')) + 1])
         == LINES[1]
     )
-    assert "spec.schedulerName" in look(client, "/decisions/1").text
-    look(client, "/decisions/99", 404)
-    look(client, "/decisions/-1", 404)
+    assert "spec.schedulerName" in get_page(client, "/decisions/1").text
+    get_page(client, "/decisions/99", 404)
+    get_page(client, "/decisions/-1", 404)
 
 
 def test_without_an_audit_log():
-    client = browse(None)
-    assert "--audit-log FILE" in look(client, "/decisions").text
-    assert "--audit-log FILE" in look(client, "/decisions/1", 404).text
-    assert ask(client)["journal"]["given"] is False
-    assert ask(client, "/summary")["decisions"] == 0
+    client = console_client(None)
+    assert "--audit-log FILE" in get_page(client, "/decisions").text
+    assert "--audit-log FILE" in get_page(client, "/decisions/1", 404).text
+    assert get_decisions(client)["journal"]["given"] is False
+    assert get_decisions(client, "/summary")["decisions"] == 0
 
 
 def test_while_the_log_is_still_read(tmp_path: Path):
     (tmp_path / "log").write_bytes(orjson.dumps(LINES[0]) + b"\n")
-    assert "Still reading the log: 0%" in look(browse(LogFollower(str(tmp_path / "log"))), "/decisions").text
+    assert (
+        "Still reading the log: 0%" in get_page(console_client(LogFollower(str(tmp_path / "log"))), "/decisions").text
+    )
 
 
 def test_thirty_thousand_decisions(tmp_path: Path):
@@ -118,7 +120,7 @@ def test_thirty_thousand_decisions(tmp_path: Path):
             "request": {},
         }
 
-    client = browse(write(tmp_path / "log", [line(number) for number in range(30_000)]))
+    client = console_client(write(tmp_path / "log", [line(number) for number in range(30_000)]))
     for address, seconds in (
         ("/decisions", 2.0),
         ("/decisions", 0.5),

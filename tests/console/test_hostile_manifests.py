@@ -60,7 +60,7 @@ def repeating() -> str:
     return "{" + ",".join(f'"{key}":1' for key in [*keys, keys[-1]]) + "}"
 
 
-# What is sent, and of the page that answers it: its status, and what it says.
+# Manifests, each with the status of the response and a text on its page.
 CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(ROOM // 9)), 200, "not a Kubernetes object"),
     "a million keys": (lambda: "\n".join(f"{n:x}: 1" for n in range(300_000)), 413, "larger than 256 KiB"),
@@ -115,7 +115,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
     "reversed writing": (lambda: f'{HEAD}  annotations:\n    a: "{chr(92)}u202e"\n{SPEC}', 200, "\\u202E"),
 }
 
-# Which are sent to an operation of the API, too. The others take as long to parse there as for the page.
+# Manifests that are sent to an operation of the API, too. The others take as long to parse there as for the page.
 AS_JSON = dict.fromkeys(("a million keys", "containers"), "review")
 AS_JSON |= dict.fromkeys(("deep JSON", "aliases", "containers with NPUs", "containers of another kind"), "explain")
 AS_JSON |= dict.fromkeys(("2,000 containers", "cards to try", "tasks", "one long line"), "explain")
@@ -129,13 +129,13 @@ def form(client: Any, text: str) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_answered_clearly_and_soon(client, name):
-    make, status, said = CASES[name]
+def test_a_hostile_manifest_gets_a_clear_and_fast_response(client, name):
+    make, status, message = CASES[name]
     text = make()
     page = within(SECONDS, lambda: form(client, text))
     assert page.status_code == status
-    told = page.text.partition('id="result"')[2]
-    assert said in re.sub(r"&(lt|gt|amp);", lambda found: {"lt": "<", "gt": ">", "amp": "&"}[found[1]], told)
+    result = page.text.partition('id="result"')[2]
+    assert message in re.sub(r"&(lt|gt|amp);", lambda found: {"lt": "<", "gt": ">", "amp": "&"}[found[1]], result)
     if name in AS_JSON:
         operation = AS_JSON[name]
         path = f"/api/v1/{operation}"

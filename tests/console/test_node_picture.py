@@ -130,7 +130,7 @@ def blocks(tree):
 
 def test_blocks_are_as_high_as_their_memory():
     tree, words = read(drawn(*TWO))
-    assert [said for said, _ in blocks(tree)] == [
+    assert [title for title, _ in blocks(tree)] == [
         "train: 4000 MiB, 30 % of the cores",
         "train: 4000 MiB, 30 % of the cores",
         "serve: 12000 MiB, 20 % of the cores",

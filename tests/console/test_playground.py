@@ -150,7 +150,7 @@ def test_an_empty_file_field_is_ignored(client):
 
 
 @pytest.mark.parametrize(
-    "data,status,complaint",
+    "data,status,message",
     [
         ({"manifest": "a: ["}, 422, "not YAML or JSON that can be read"),
         ({"manifest": ""}, 422, "no document in it"),
@@ -160,17 +160,17 @@ def test_an_empty_file_field_is_ignored(client):
         ({"manifest": "x" * 300_000}, 413, "larger than 256 KiB"),
     ],
 )
-def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, complaint):
+def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, message):
     answer = client.post("/", data=data)
     assert answer.status_code == status
     page = shown(answer)
-    assert complaint in words(page.one("section", "verdict bad"))
+    assert message in words(page.one("section", "verdict bad"))
     (editor,) = [each["text"] for each in page.all("textarea") if each["name"] == "manifest"]
     assert editor.strip() == data.get("manifest", "").strip()
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "complaint"),
+    ("fields", "field", "message"),
     [
         ({"settings": "rules.nothing=deny"}, "settings", "no rule is called 'nothing'"),
         ({"policy": "enforcement: sometimes"}, "policy", "enforcement"),
@@ -179,10 +179,10 @@ def test_a_mistake_keeps_the_editor_and_shows_what_to_do(client, data, status, c
         ({"namespace": "n" * 254}, "namespace", "253"),
     ],
 )
-def test_a_mistake_is_shown_beside_its_field(client, fields, field, complaint):
+def test_a_mistake_is_shown_beside_its_field(client, fields, field, message):
     page = shown(client.post("/", data={"manifest": POD, **fields}))
     notes = {each["id"].removeprefix("mistake-"): words(each) for each in page.all("p", "mistake")}
-    assert complaint in notes.pop(field)
+    assert message in notes.pop(field)
     assert set(notes.values()) == {""}
     invalid = [each["name"] for each in page.elements if each.get("aria-invalid") == "true"]
     assert invalid == [field]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.audit_lines import HOSTILE, LINES, browse, look, write
+from tests.console.audit_lines import HOSTILE, LINES, console_client, get_page, write
 from tests.console.conftest import Fixed, sample_parts
 from tests.console.pages import Page
 from webhook.audit.decision import read_decision
@@ -31,7 +31,7 @@ PARTS = sample_parts()
 
 @pytest.fixture
 def client(tmp_path: Path):
-    return browse(write(tmp_path / "audit.jsonl", LINES))
+    return console_client(write(tmp_path / "audit.jsonl", LINES))
 
 
 def post(client: Any, status: int = 200, **body: Any) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _shuffled_pairs(count: int) -> list[Any]:
 @pytest.mark.parametrize("settings", [[], ["rules.card-count=warn"], OTHER_SCHEDULER])
 def test_a_replay_of_one_decision_equals_its_part_of_a_replay_of_the_log(tmp_path: Path, settings: list[str]):
     lines = _shuffled_pairs(60)
-    client = browse(write(tmp_path / "log", lines))
+    client = console_client(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, settings, None).snapshot())
     for number, line in enumerate(lines, 1):
         whole = replayer.replay(read_decision(line))
@@ -153,7 +153,7 @@ def test_a_replay_of_a_validation_repairs_the_pod_first(client: Any):
 @pytest.mark.parametrize("query", [{"endpoint": "validate"}, {"rule": ["*"]}, {"outcome": ["allowed"]}])
 def test_a_filter_does_not_hide_the_repair_of_a_pod(tmp_path: Path, query: Any):
     lines = _shuffled_pairs(60)
-    client = browse(write(tmp_path / "log", lines))
+    client = console_client(write(tmp_path / "log", lines))
     replayer = Replayer(PARTS.snapshot(), try_out(PARTS, OTHER_SCHEDULER, None).snapshot())
     whole = [replayer.replay(read_decision(line)) for line in lines]
     replay_filter = ReplayRequest.model_validate(query).filter()
@@ -198,7 +198,7 @@ def test_an_invalid_request_is_refused_with_the_reason(client: Any, body: Any, s
 
 
 def test_without_an_audit_log_there_is_nothing_to_replay():
-    client = browse(None)
+    client = console_client(None)
     assert post(client)["many"]["replayed"] == 0
     assert "--audit-log FILE" in post(client, 404, number=1)["message"]
 
@@ -207,17 +207,17 @@ def test_without_an_audit_log_there_is_nothing_to_replay():
 
 
 def test_the_page_of_a_decision_replays_it(client: Any):
-    assert "Reviews the request again" in look(client, "/decisions/8").text
-    assert "The same" in look(client, "/decisions/8?settings=").text
-    page = look(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
+    assert "Reviews the request again" in get_page(client, "/decisions/8").text
+    assert "The same" in get_page(client, "/decisions/8?settings=").text
+    page = get_page(client, "/decisions/8?settings=rules.card-count%3Dwarn%0D%0A%0D%0Arules.host-access%3Ddeny&split=")
     assert "denied → allowed" in page.text
     assert "/decisions/7" in page.links("/decisions/")
     assert "rules.card-count=warn\nrules.host-access=deny" in page.text  # the form keeps it
-    assert "write KEY=VALUE" in look(client, "/decisions/8?settings=x", 422).text
+    assert "write KEY=VALUE" in get_page(client, "/decisions/8?settings=x", 422).text
 
 
 def test_the_page_of_decisions_replays_those_that_match_its_filters(client: Any):
-    listed = look(client, "/decisions?namespace=team-v*&outcome=denied&outcome=allowed&dryRun=false")
+    listed = get_page(client, "/decisions?namespace=team-v*&outcome=denied&outcome=allowed&dryRun=false")
     hidden = [(each["name"], each["value"]) for each in listed.all("input") if each.get("type") == "hidden"]
     form = [pair for pair in hidden if pair != ("outcome", "allowed")] + [("outcome", "allowed")]
     assert sorted(form) == [
@@ -237,7 +237,7 @@ def test_the_page_of_decisions_replays_those_that_match_its_filters(client: Any)
     assert response.status_code == 200
     assert "denied → allowed" in page.text
     (link,) = [link for link in page.links("/decisions/") if link.startswith("/decisions/8?")]
-    assert "denied → allowed" in look(client, link).text
+    assert "denied → allowed" in get_page(client, link).text
     assert client.get("/decisions/replay").status_code == 405
 
 
@@ -251,11 +251,11 @@ def test_the_form_keeps_invalid_input_and_shows_the_problem(client: Any):
     assert "rules.card-cuont=warn" in page.text[: page.text.index("Cannot be replayed.")]
     fields = {each["name"]: each.get("value") for each in page.all("input")}
     assert (fields["split"], fields["namespace"]) == ("4", "team-v*")
-    page = look(client, "/decisions/8?settings=rules.card-cuont%3Dwarn&split=4", 422)
+    page = get_page(client, "/decisions/8?settings=rules.card-cuont%3Dwarn&split=4", 422)
     assert "Cannot be replayed." in page.text
     assert "rules.card-cuont=warn" in page.text
     assert {each["name"]: each.get("value") for each in page.all("input")}["split"] == "4"
-    assert "no such key" in look(client, "/decisions/8?setings=x", 400).text
+    assert "no such key" in get_page(client, "/decisions/8?setings=x", 400).text
 
 
 def test_the_page_for_many_decisions_refuses_the_number_of_one(client: Any):
@@ -270,13 +270,15 @@ def test_hostile_text_does_not_change_the_elements_of_a_page(tmp_path: Path):
         finding = {"rule": text, "level": "warn", "path": text, "message": text}
         patch = [{"op": "add", "path": f"/{text}", "value": text}]
         lines = [{**LINES[1], **names, "findings": [finding], "patch": patch}, {**LINES[0], **names, "patch": patch}]
-        client = browse(write(tmp_path / "log", [*lines, {**LINES[0], **names, "request": {"pod": {"spec": text}}}]))
-        answers = [
+        client = console_client(
+            write(tmp_path / "log", [*lines, {**LINES[0], **names, "request": {"pod": {"spec": text}}}])
+        )
+        responses = [
             client.post("/decisions/replay", data={"user": "*"}),
             *[client.get(f"/decisions/{n}?split=4") for n in (1, 2, 3)],
         ]
-        assert [response.status_code for response in answers] == [200] * 4
-        page = Page("".join([response.text for response in answers]))
+        assert [response.status_code for response in responses] == [200] * 4
+        page = Page("".join([response.text for response in responses]))
         assert "\u202e" not in page.text
         assert "\x1b" not in page.text
         return page

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.audit import sample
-from tests.console.audit_lines import ask, browse, look
+from tests.console.audit_lines import console_client, get_decisions, get_page
 from webhook.audit.database import Database
 from webhook.audit.decision import parse_decision
 from webhook.audit.follower import DecisionSource
@@ -14,28 +14,28 @@ LINES = [(line, decision) for line in sample.lines() if (decision := parse_decis
 
 def test_decisions_that_are_added_later_are_shown_and_kept(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/decisions.db"
-    client = browse(DecisionSource(DecisionStore(database=Database.at(url))))
-    assert "makes the tables when it starts" in ask(client, status=503)["message"]
+    client = console_client(DecisionSource(DecisionStore(database=Database.at(url))))
+    assert "makes the tables when it starts" in get_decisions(client, status=503)["message"]
     database = Database.at(url)
     database.make_tables()
     store = DecisionStore(database=database)
     for done in range(0, len(LINES), 4):
         store.add(LINES[done : done + 4])
-        assert ask(client)["newest"] == min(done + 4, len(LINES))
+        assert get_decisions(client)["newest"] == min(done + 4, len(LINES))
     store.close()
-    again = browse(DecisionSource(DecisionStore(database=Database.at(url))))
-    assert ask(again)["entries"] == ask(client)["entries"]
-    assert ask(again, "/summary")["decisions"] == len(LINES)
-    assert ask(again, "/1")["id"] == LINES[0][1].id
+    again = console_client(DecisionSource(DecisionStore(database=Database.at(url))))
+    assert get_decisions(again)["entries"] == get_decisions(client)["entries"]
+    assert get_decisions(again, "/summary")["decisions"] == len(LINES)
+    assert get_decisions(again, "/1")["id"] == LINES[0][1].id
 
 
 def test_an_unreachable_database_is_named_without_its_password():
     database = Database.at("postgresql://shipper:s3cret@127.0.0.1:1/decisions")
-    client = browse(DecisionSource(DecisionStore(database=database)))
-    message = ask(client, status=503)["message"]
+    client = console_client(DecisionSource(DecisionStore(database=database)))
+    message = get_decisions(client, status=503)["message"]
     assert message.startswith("the store 127.0.0.1:1/decisions: ")
     assert "Connection refused" in message
-    page = look(client, "/health")
+    page = get_page(client, "/health")
     assert "the store 127.0.0.1:1/decisions" in page.text
-    for text in (message, page.text, look(client, "/decisions", 503).text):
+    for text in (message, page.text, get_page(client, "/decisions", 503).text):
         assert "s3cret" not in text

@@ -94,7 +94,7 @@ def test_pods_and_totals_match_the_bound_pods(client: Any, pods: Pods):
         ({"sort": "fullest", "limit": 1, "offset": 1}, ["gpu-a"]),
         ({"type": "*a100*", "sort": "emptiest"}, ["gpu-mig", "gpu-b"]),
         ({"findings": "true"}, ["gpu-a"]),
-        ({"name": "nobody"}, []),
+        ({"name": "no-such-pod"}, []),
     ],
 )
 def test_nodes_are_filtered_and_sorted(client: Any, query: dict[str, object], expected: list[str]):

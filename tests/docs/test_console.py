@@ -55,7 +55,7 @@ def test_quoted_messages_are_those_of_the_console(console: int, tmp_path: Path):
         "a page of another site must not send requests to this console": get(
             console, "/api/v1/fleet", Origin="http://elsewhere.example"
         ),
-        "No decision matches": get(console, "/decisions?name=nobody"),
+        "No decision matches": get(console, "/decisions?name=no-such-pod"),
         "not checked": get(console, "/health?wait=20"),
     }
     with started() as port:

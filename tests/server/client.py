@@ -88,7 +88,7 @@ class Connection:
 
     def request(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Response:
         """Send one whole request and read its response."""
-        self.send(spell(method, path, body, headers))
+        self.send(encode_request(method, path, body, headers))
         return self.receive(head_only=method == "HEAD")
 
     def post(self, path: str, document: Any) -> Response:
@@ -112,7 +112,7 @@ class Connection:
         self._read += data
 
 
-def spell(method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> bytes:
+def encode_request(method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> bytes:
     """The bytes of a request; `headers` override the default ones."""
     fields = {"Host": "localhost"} | ({"Content-Length": str(len(body))} if body else {}) | (headers or {})
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())

@@ -7,7 +7,7 @@ from typing import Any
 from tests.kube.apiserver import NODES, ApiServer, config_map, config_maps
 from tests.server.conftest import Start
 from tests.server.program import Program
-from tests.server.reviews import answer, denying_rules, pod_spec_of, review
+from tests.server.reviews import admission_response, denying_rules, pod_spec_of, review
 
 # As in production, with shorter delays.
 QUICK = {
@@ -60,7 +60,7 @@ class Live:
     def refused(self, cards: int, number: str = "volcano.sh/vgpu-number") -> list[str]:
         """The rules that refuse a pod with this number of cards."""
         spec = pod_spec_of({number: str(cards)}) | {"schedulerName": "volcano"}
-        return denying_rules(answer(self.program.post("/validate", review(spec=spec))))
+        return denying_rules(admission_response(self.program.post("/validate", review(spec=spec))))
 
     def page(self) -> str:
         return self.program.readyz()

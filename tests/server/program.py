@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from certs import pki
-from certs import pki as store
 from tests.server.client import SECONDS, Connection, Response, context
 
 DATA = Path(__file__).parents[1] / "data"
@@ -54,7 +53,7 @@ def free_port() -> int:
 
 
 class Authority:
-    """A CA and what it signs, in a directory that a program serves from."""
+    """A CA and a pair that it signed, in a directory that a program serves from."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -62,22 +61,22 @@ class Authority:
         self.renew()
 
     def leaf(self) -> pki.Pair:
-        """A pair that is newer than all before."""
+        """A new pair."""
         return pki.make_leaf(self.ca, ["localhost", "127.0.0.1"], datetime.now(UTC) - timedelta(seconds=1))
 
     def renew(self) -> pki.Pair:
         """Put a new pair in place."""
         leaf = self.leaf()
-        store.write(self.directory, leaf, self.ca.certificate)
+        pki.write(self.directory, leaf, self.ca.certificate)
         return leaf
 
     @property
     def certificate(self) -> Path:
-        return self.directory / store.CERTIFICATE
+        return self.directory / pki.CERTIFICATE
 
     @property
     def key(self) -> Path:
-        return self.directory / store.KEY
+        return self.directory / pki.KEY
 
     @property
     def options(self) -> list[str]:
@@ -118,11 +117,11 @@ class Program:
             )
 
     def wait_ready(self) -> None:
-        """Wait for the first ready answer."""
-        until(self.answers, START_SECONDS)
+        """Wait until it reports that it is ready."""
+        until(self.is_ready, START_SECONDS)
 
-    def answers(self) -> bool:
-        """Whether it says that it is ready; False if it says nothing."""
+    def is_ready(self) -> bool:
+        """Whether it reports that it is ready; False if it does not respond."""
         assert self.process.poll() is None, self.log()
         try:
             return self.get("/readyz").status == 200
@@ -190,7 +189,7 @@ class Program:
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def close(self) -> bytes:
-        """End it; returns what stands in its standard output, if that is a pipe to us."""
+        """End it; returns the rest of its standard output if that is a pipe."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -205,7 +204,7 @@ class Program:
 
 
 def altered(command: str, constants: Mapping[str, object]) -> list[str]:
-    """The command line of the same program with other constants."""
+    """A command that runs the program with other constants."""
     lines = ["import importlib, sys"]
     for name, value in constants.items():
         module, _, constant = name.rpartition(".")

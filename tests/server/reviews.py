@@ -36,7 +36,7 @@ def pod_spec_of(amounts: dict[str, str], **container: Any) -> dict[str, Any]:
 DENIED = pod_spec_of({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-cores": "101"})
 
 
-def answer(response: Response) -> dict[str, Any]:
+def admission_response(response: Response) -> dict[str, Any]:
     """The `response` of a review; fails unless the server reviewed the request."""
     assert response.status == 200, response.body
     assert response.headers["content-type"] == "application/json"

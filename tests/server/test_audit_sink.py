@@ -1,4 +1,4 @@
-"""Where audit lines go: a file, a pipe, a full disk, a reader who is stuck. Admissions never wait for it."""
+"""Audit lines go to a file or a pipe; a full disk or a reader that stops does not delay admissions."""
 
 import contextlib
 import fcntl
@@ -11,23 +11,23 @@ from typing import Any
 from tests.server.client import Connection
 from tests.server.conftest import Start
 from tests.server.program import Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 PIPE_BYTES = 64 << 10
 
 
-def ask(connection: Connection, count: int, name: str) -> list[str]:
-    """Have some reviews answered; returns their uids."""
+def send_reviews(connection: Connection, count: int, name: str) -> list[str]:
+    """Send some reviews; returns their uids."""
     uids = [f"{name}-{number}" for number in range(count)]
     for uid in uids:
-        assert answer(connection.post("/mutate", review(uid)))["uid"] == uid
+        assert admission_response(connection.post("/mutate", review(uid)))["uid"] == uid
     return uids
 
 
 def test_standard_output_is_the_default(start: Start):
     program = start(stdout=subprocess.PIPE)
     with program.connect() as connection:
-        uids = ask(connection, 5, "out")
+        uids = send_reviews(connection, 5, "out")
     assert program.process.stdout is not None
     assert [json.loads(program.process.stdout.readline())["uid"] for _ in uids] == uids
 
@@ -38,54 +38,54 @@ def test_a_file_is_appended_to(start: Start, tmp_path: Path):
     fresh = tmp_path / "fresh.jsonl"
     program = start("--audit-log", str(file))
     with program.connect() as connection:
-        uids = ask(connection, 3, "file")
+        uids = send_reviews(connection, 3, "file")
     until(lambda: [json.loads(line)["uid"] for line in file.read_text().splitlines()] == ["before", *uids])
     start("--audit-log", str(fresh))
-    assert fresh.stat().st_mode & 0o007 == 0, "who uses which GPU is nobody else's business"
+    assert fresh.stat().st_mode & 0o007 == 0, "other users must not read who uses which GPU"
 
 
 def test_a_file_and_standard_output_get_every_line(start: Start, tmp_path: Path):
     file = tmp_path / "audit.jsonl"
     program = start("--audit-log", "-", "--audit-log", str(file), stdout=subprocess.PIPE)
     with program.connect() as connection:
-        uids = ask(connection, 3, "both")
+        uids = send_reviews(connection, 3, "both")
     written = file.read_bytes()
     assert [json.loads(line)["uid"] for line in written.splitlines()] == uids
     assert program.close() == written
 
 
-def test_a_full_disk_keeps_no_line_from_standard_output(start: Start):
+def test_standard_output_gets_every_line_when_the_disk_is_full(start: Start):
     program = start("--audit-log", "/dev/full", "--audit-log", "-", stdout=subprocess.PIPE)
     with program.connect() as connection:
-        uids = ask(connection, 3, "full")
+        uids = send_reviews(connection, 3, "full")
     assert program.metric("audit_write_failures_total") == 3
     assert [json.loads(line)["uid"] for line in program.close().splitlines()] == uids
 
 
-def test_none_is_written_on_request(start: Start):
+def test_an_empty_option_disables_the_audit_log(start: Start):
     program = start("--audit-log", "", stdout=subprocess.PIPE)
     with program.connect() as connection:
-        ask(connection, 3, "none")
+        send_reviews(connection, 3, "none")
     assert program.close() == b""
 
 
 def test_a_full_disk_is_counted_and_logged_once(start: Start):
     program = start("--audit-log", "/dev/full")
     with program.connect() as connection:
-        ask(connection, 30, "full")
+        send_reviews(connection, 30, "full")
     assert program.metric("audit_write_failures_total") == 30
     assert program.log().count("audit log /dev/full: No space left on device") == 1
     assert "admissions go on" in program.log()
 
 
 def _stuck(program: Program, reader: int) -> list[dict[str, Any]]:
-    """Fill a pipe, see that admissions go on, then read it: whole lines only, those lost are counted."""
+    """Fill a pipe, check that admissions continue, then read it: it has only whole lines, and lost lines are counted."""
     with program.connect() as connection:
-        uids = ask(connection, 300, "stuck")
+        uids = send_reviews(connection, 300, "stuck")
         lost = until(lambda: program.metric("audit_write_failures_total"))
-        uids += ask(connection, 20, "more")
+        uids += send_reviews(connection, 20, "more")
         read = bytearray(_drain(reader))
-        uids += ask(connection, 5, "after")
+        uids += send_reviews(connection, 5, "after")
         read += _drain(reader)
     lines = [json.loads(line) for line in read.decode().splitlines()]
     assert read.endswith(b"\n")
@@ -107,13 +107,13 @@ def _drain(reader: int) -> bytes:
     return bytes(read)
 
 
-def test_a_stuck_reader_blocks_nothing(start: Start):
+def test_a_reader_that_stops_does_not_block_admissions(start: Start):
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     try:
         program = start(stdout=writer)
         _stuck(program, reader)
-        assert os.get_blocking(writer), "a pipe shared with others keeps its flags"
+        assert os.get_blocking(writer), "other processes share the pipe and its flags"
         assert program.log().count("ERROR") == 1
         assert "audit log standard output: the reader does not keep up" in program.log()
     finally:
@@ -121,7 +121,7 @@ def test_a_stuck_reader_blocks_nothing(start: Start):
         os.close(writer)
 
 
-def test_not_even_when_the_log_goes_there_too(start: Start):
+def test_a_full_pipe_for_both_logs_does_not_block_admissions(start: Start):
     reader, writer = os.pipe()
     full = os.open(f"/proc/self/fd/{writer}", os.O_WRONLY | os.O_NONBLOCK)
     try:
@@ -130,7 +130,7 @@ def test_not_even_when_the_log_goes_there_too(start: Start):
             while os.write(full, b"\n"):
                 pass
         with program.connect() as connection:
-            ask(connection, 5, "both")
+            send_reviews(connection, 5, "both")
         assert program.metric("audit_write_failures_total") == 5
     finally:
         for descriptor in (reader, writer, full):
@@ -148,24 +148,24 @@ def test_a_named_pipe_is_written_without_waiting(start: Start, tmp_path: Path):
         os.close(reader)
 
 
-def test_a_reader_who_leaves_ends_nothing(start: Start):
+def test_admissions_continue_when_the_reader_closes_the_pipe(start: Start):
     reader, writer = os.pipe()
     program = start(stdout=writer)
     os.close(writer)
     os.close(reader)
     with program.connect() as connection:
-        ask(connection, 5, "gone")
+        send_reviews(connection, 5, "gone")
     assert program.metric("audit_write_failures_total") == 5
     assert "audit log standard output: Broken pipe" in program.log()
 
 
-def test_a_file_is_rotated_by_size_and_none_is_lost(start: Start, tmp_path: Path):
+def test_a_file_is_rotated_by_size_without_losing_a_line(start: Start, tmp_path: Path):
     file = tmp_path / "audit.jsonl"
     program = start("--audit-log", str(file), "--audit-max-bytes", "32Ki", "--audit-keep", "99")
     with program.connect() as connection:
-        uids = ask(connection, 150, "first")
+        uids = send_reviews(connection, 150, "first")
         file.rename(tmp_path / "elsewhere.jsonl")  # as logrotate does
-        uids += ask(connection, 150, "second")
+        uids += send_reviews(connection, 150, "second")
     files = list(tmp_path.iterdir())
     assert len(files) > 3
     found = [json.loads(line)["uid"] for one in files for line in one.read_text().splitlines()]

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from tests.cases import each_case
-from tests.server.client import JSON, Connection, spell
+from tests.server.client import JSON, Connection, encode_request
 from tests.server.program import Program
-from tests.server.reviews import answer, refusal, review
+from tests.server.reviews import admission_response, refusal, review
 
 GOOD = json.dumps(review()).encode()
 REST = b',"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}'
@@ -57,7 +57,7 @@ def test_a_malformed_body_is_refused_with_a_status(connection: Connection, path:
     assert body != GOOD
     message = refusal(connection.post(path, body), 400)
     assert len(message) < 400
-    assert answer(connection.post(path, review()))["uid"] == "u-1", "the same connection still serves"
+    assert admission_response(connection.post(path, review()))["uid"] == "u-1", "the same connection still serves"
 
 
 @pytest.mark.parametrize("media_type", [None, "text/plain", "application/jsonx", "text/json", "", "application/yaml"])
@@ -71,7 +71,7 @@ def test_another_media_type_is_refused(program: Program, media_type: str | None)
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(program: Program):
     with program.connect() as connection:
         declared = JSON | {"Content-Length": str(8 * MIB + 1)}
-        connection.send(spell("POST", "/validate", headers=declared))
+        connection.send(encode_request("POST", "/validate", headers=declared))
         refusal(connection.receive(), 413)
 
 
@@ -80,10 +80,10 @@ def test_a_client_that_sends_too_much_still_gets_the_response(program: Program, 
     size = 9 * MIB
     with program.connect() as connection:
         if declared:
-            connection.send(spell("POST", "/mutate", b"x" * size, JSON))
+            connection.send(encode_request("POST", "/mutate", b"x" * size, JSON))
         else:
             piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
-            connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+            connection.send(encode_request("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
             connection.send(piece * 9 + b"0\r\n\r\n")
         response = connection.receive()
         refusal(response, 413)
@@ -94,7 +94,7 @@ def test_a_client_that_sends_too_much_still_gets_the_response(program: Program, 
 def test_endless_chunks_are_cut_off(program: Program):
     piece = b"%x\r\n%s\r\n" % (MIB, b"x" * MIB)
     with program.connect() as connection:
-        connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+        connection.send(encode_request("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
         deadline = time.monotonic() + 20
         pieces = iter(lambda: connection.send(piece) or time.monotonic() > deadline, True)
         with pytest.raises((ConnectionError, ssl.SSLError)):
@@ -103,7 +103,7 @@ def test_endless_chunks_are_cut_off(program: Program):
 
 def test_a_body_of_eight_mebibytes_is_reviewed(program: Program):
     body = GOOD + b" " * (8 * MIB - len(GOOD))
-    assert answer(program.post("/validate", body))["uid"] == "u-1"
+    assert admission_response(program.post("/validate", body))["uid"] == "u-1"
     refusal(program.post("/validate", body + b" "), 413)
 
 

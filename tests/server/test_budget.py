@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.client import JSON, Connection, context, spell
+from tests.server.client import JSON, Connection, context, encode_request
 from tests.server.conftest import Start
 from tests.server.program import PYTHON_PARSER, Program, until
-from tests.server.reviews import answer, refusal, review
+from tests.server.reviews import admission_response, refusal, review
 from webhook.server import budget
 from webhook.server.budget import CONNECTION_BYTES, LIMIT_BYTES, ConnectionUsage, MemoryBudget
 
 MIB = 1 << 20
-HEAD = spell("POST", "/validate", headers=JSON | {"Content-Length": "8000000"})
-CHUNKED = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
+HEAD = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "8000000"})
+CHUNKED = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
 
 class FakeConnection:
@@ -151,7 +151,7 @@ def small(request: pytest.FixtureRequest, start: Start) -> Program:
 def kept(small: Program) -> Iterator[Connection]:
     """A connection that was answered reviews."""
     with small.connect() as made:
-        answer(made.post("/validate", review()))
+        admission_response(made.post("/validate", review()))
         yield made
 
 
@@ -164,11 +164,11 @@ def test_stalled_bodies_are_evicted(small: Program, kept: Connection):
             connection.send(HEAD + b" " * (384 << 10))
             stalled.append(connection)
             if len(stalled) % 10 == 0:
-                answer(small.post("/validate", review()))
+                admission_response(small.post("/validate", review()))
         assert small.memory() - before < 48 * MIB
         assert "without pauses" in refusal(stalled[0].receive(), 429)
         assert small.metric("bad_requests_total", endpoint="validate", code="429") > 50
-        assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
+        assert admission_response(kept.post("/validate", review("kept")))["uid"] == "kept"
 
 
 def test_small_pieces_count_for_what_they_cost(small: Program, kept: Connection):
@@ -180,7 +180,7 @@ def test_small_pieces_count_for_what_they_cost(small: Program, kept: Connection)
             with contextlib.suppress(ConnectionError, ssl.SSLError):
                 connection.send(CHUNKED + pieces)
         assert small.memory() - before < 48 * MIB
-        assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
+        assert admission_response(kept.post("/validate", review("kept")))["uid"] == "kept"
 
 
 def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
@@ -189,9 +189,9 @@ def test_half_open_handshakes_are_evicted(small: Program, kept: Connection):
             mute = held.enter_context(socket.create_connection(("127.0.0.1", small.port), timeout=5))
             mute.sendall(b"\x16\x03\x01\x02\x00\x01")
             if count % 50 == 0:
-                answer(small.post("/validate", review()))
+                admission_response(small.post("/validate", review()))
         until(lambda: small.open_files() < SMALL_CONNECTIONS + 50)
-        assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
+        assert admission_response(kept.post("/validate", review("kept")))["uid"] == "kept"
 
 
 def test_a_handshake_without_end_is_cut(small: Program):
@@ -211,9 +211,9 @@ def test_unread_responses_are_evicted(small: Program, kept: Connection):
         for _ in range(60):
             deaf = held.enter_context(Connection(small.port, tls))
             with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
-                deaf.send(spell("GET", "/metrics") * 400)
+                deaf.send(encode_request("GET", "/metrics") * 400)
         assert small.memory() - before < 48 * MIB
-        assert answer(kept.post("/validate", review("kept")))["uid"] == "kept"
+        assert admission_response(kept.post("/validate", review("kept")))["uid"] == "kept"
 
 
 def test_the_figures_fit_together():

@@ -13,11 +13,11 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from certs import pki
 from certs.pki import Pair, replace
-from tests.server.client import JSON, Connection, Response, context, spell
+from tests.server.client import JSON, Connection, Response, context, encode_request
 from tests.server.client_certificates import client_pair, write_pair
 from tests.server.conftest import Start
 from tests.server.program import START_SECONDS, Program, until
-from tests.server.reviews import answer, refusal, review
+from tests.server.reviews import admission_response, refusal, review
 
 QUICK = {"settings.file_watcher.POLL_SECONDS": 0.1}
 LARGE = {"metadata": {"annotations": {"notes": "x" * 200_000}}}
@@ -103,7 +103,7 @@ def test_a_review_without_a_certificate_is_refused(
 
 def test_a_request_without_a_certificate_is_refused_before_its_body(server: Program):
     with server.connect() as connection:
-        connection.send(spell("POST", "/mutate", b"", {**JSON, "Content-Length": "1000000"}))
+        connection.send(encode_request("POST", "/mutate", b"", {**JSON, "Content-Length": "1000000"}))
         refusal(connection.receive(), 403)
 
 
@@ -118,7 +118,7 @@ def test_with_a_certificate_reviews_are_answered(
     connect: Connect, clients: Clients, audit_file: Path, path: str, size: dict[str, object]
 ):
     with connect(clients.pair()) as connection:
-        answer(post_review(connection, path, size))
+        admission_response(post_review(connection, path, size))
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is True
 
 
@@ -126,7 +126,7 @@ def test_without_client_ca_the_audit_line_reports_an_unverified_client(
     program: Program, audit_file: Path, clients: Clients, tmp_path: Path
 ):
     with connect_with(program, clients.pair(), tmp_path) as connection:
-        answer(connection.post("/mutate", review()))
+        admission_response(connection.post("/mutate", review()))
     assert json.loads(audit_file.read_text().splitlines()[-1])["clientVerified"] is False
 
 
@@ -139,14 +139,14 @@ def test_other_certificates_are_refused(connect: Connect, clients: Clients):
 
 def test_a_connection_is_closed_when_its_certificate_expires(connect: Connect, clients: Clients):
     with connect(clients.pair(days=4 / 86_400)) as connection:
-        answer(connection.post("/validate", review()))
+        admission_response(connection.post("/validate", review()))
         assert connection.ended()
 
 
 def test_a_new_ca_replaces_the_old_one(server: Program, connect: Connect, clients: Clients):
     old = clients.pair()
     with connect(old) as kept:
-        answer(kept.post("/validate", review()))
+        admission_response(kept.post("/validate", review()))
         clients.trust(pki.make_ca("another client CA"))
         assert kept.ended(), "its CA is no longer trusted"
     assert not is_admitted(connect, old)
@@ -167,7 +167,7 @@ def test_writing_the_same_ca_again_closes_no_connection(server: Program, connect
         clients.trust(clients.ca)
         until(lambda: server.metric("config_reloads_total", source="client-ca") > before)
         time.sleep(0.6)
-        assert answer(kept.post("/validate", review()))
+        assert admission_response(kept.post("/validate", review()))
 
 
 @pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\nnonsense\n", b"\xff\xfe"])
@@ -191,7 +191,7 @@ def test_no_session_is_resumed(server: Program, clients: Clients, tmp_path: Path
     tls = context(server.ca)
     tls.load_cert_chain(*write_pair(clients.pair(), tmp_path))
     with Connection(server.port, tls) as first:
-        answer(first.post("/validate", review()))
+        admission_response(first.post("/validate", review()))
         assert first.socket.version() == "TLSv1.3"
         assert first.socket.session is None or not first.socket.session.has_ticket
 

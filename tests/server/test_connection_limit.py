@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from certs.pki import Pair
-from tests.server.client import JSON, Connection, spell
+from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 from tests.server.test_tls_reload import wait_for_certificate
 
 LIMIT = 64
-BODY = spell("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
+BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +36,23 @@ def connect(program: Program, held: contextlib.ExitStack, count: int) -> list[Co
 def test_silent_connections_are_closed_first_the_oldest_before_others(small: Program, held: contextlib.ExitStack):
     used = connect(small, held, LIMIT - 20)
     for connection in used:
-        answer(connection.post("/validate", review()))
+        admission_response(connection.post("/validate", review()))
     silent = connect(small, held, 20)
     new_connections = connect(small, held, 15)
     for connection in [*new_connections, *used]:
-        assert answer(connection.post("/validate", review("again")))["uid"] == "again"
+        assert admission_response(connection.post("/validate", review("again")))["uid"] == "again"
     for connection in silent[:15]:
         assert connection.ended()
     for connection in silent[15:]:
-        answer(connection.post("/validate", review()))
+        admission_response(connection.post("/validate", review()))
 
 
 def test_idle_connections_are_closed_after_silent_ones(small: Program, held: contextlib.ExitStack):
     for connection in connect(small, held, LIMIT):
-        answer(connection.post("/validate", review()))
+        admission_response(connection.post("/validate", review()))
     for _ in range(10):
         (new,) = connect(small, held, 1)
-        answer(new.post("/validate", review()))
+        admission_response(new.post("/validate", review()))
 
 
 def test_connections_without_a_body_are_closed_last(small: Program, held: contextlib.ExitStack):
@@ -60,7 +60,7 @@ def test_connections_without_a_body_are_closed_last(small: Program, held: contex
         connection.send(BODY)
     for _ in range(10):
         (new,) = connect(small, held, 1)
-        answer(new.post("/validate", review()))
+        admission_response(new.post("/validate", review()))
 
 
 def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority: Authority):
@@ -74,7 +74,7 @@ def test_the_server_recovers_when_no_file_can_be_opened(start: Start, authority:
             held.enter_context(socket.create_connection(("127.0.0.1", program.port), timeout=5))
         fresh: Pair = authority.renew()
         until(lambda: "Too many open files" in program.log())
-        until(program.answers)
+        until(program.is_ready)
         wait_for_certificate(program, fresh)
     assert len(program.log()) < 20_000, "the log is not flooded"
     assert "last good" not in program.readyz()

@@ -6,11 +6,11 @@ import json
 import pytest
 
 from tests.server.client import Connection
-from tests.server.reviews import DENIED, answer, patch, review
+from tests.server.reviews import DENIED, admission_response, patch, review
 
 
 def test_a_pod_is_repaired_by_a_patch(connection: Connection):
-    verdict = answer(connection.post("/mutate", review("u-7")))
+    verdict = admission_response(connection.post("/mutate", review("u-7")))
     assert (verdict["uid"], verdict["allowed"], verdict["patchType"]) == ("u-7", True, "JSONPatch")
     assert {"op": "add", "path": "/spec/schedulerName", "value": "volcano"} in patch(verdict)
     assert set(verdict["auditAnnotations"]) == {"decision-id", "outcome", "rules"}
@@ -18,17 +18,17 @@ def test_a_pod_is_repaired_by_a_patch(connection: Connection):
 
 
 def test_a_pod_that_needs_nothing_gets_no_patch(connection: Connection):
-    first = answer(connection.post("/mutate", review()))
+    first = admission_response(connection.post("/mutate", review()))
     assert first["patchType"]
     again = review()
     again["request"]["object"] = _patched(again["request"]["object"], patch(first))
-    verdict = answer(connection.post("/mutate", again))
+    verdict = admission_response(connection.post("/mutate", again))
     assert verdict["allowed"]
     assert not {"patch", "patchType", "status", "warnings"} & set(verdict)
 
 
 def test_a_denial_has_causes(connection: Connection):
-    verdict = answer(connection.post("/validate", review("u-8", spec=DENIED)))
+    verdict = admission_response(connection.post("/validate", review("u-8", spec=DENIED)))
     assert (verdict["uid"], verdict["allowed"]) == ("u-8", False)
     assert "patch" not in verdict
     status = verdict["status"]
@@ -45,7 +45,7 @@ def test_warnings_are_single_short_lines(connection: Connection):
     many = [container for _ in range(40) for container in DENIED["containers"]]
     deployment = {"metadata": {"name": "d"}, "spec": {"template": {"spec": {"containers": many}}}}
     kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
-    verdict = answer(connection.post("/validate", review(kind=kind, object=deployment)))
+    verdict = admission_response(connection.post("/validate", review(kind=kind, object=deployment)))
     assert verdict["allowed"]
     assert len(verdict["warnings"]) > 1
     for warning in verdict["warnings"]:
@@ -57,7 +57,7 @@ def test_warnings_are_single_short_lines(connection: Connection):
 def test_the_response_has_the_version_of_the_request(connection: Connection, path: str):
     for version in ("v1beta1", "v1"):
         response = connection.post(path, review(version=version))
-        assert answer(response)["uid"] == "u-1"
+        assert admission_response(response)["uid"] == "u-1"
         assert response.json()["apiVersion"] == f"admission.k8s.io/{version}"
 
 
@@ -75,7 +75,7 @@ OTHERS = {
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 @pytest.mark.parametrize("request_", OTHERS.values(), ids=OTHERS)
 def test_requests_for_other_kinds_are_allowed_unchanged(connection: Connection, path: str, request_: dict):
-    verdict = answer(connection.post(path, review(spec=DENIED, **copy.deepcopy(request_))))
+    verdict = admission_response(connection.post(path, review(spec=DENIED, **copy.deepcopy(request_))))
     assert verdict == {"uid": "u-1", "allowed": True}
 
 
@@ -85,7 +85,7 @@ def test_requests_for_other_kinds_are_allowed_unchanged(connection: Connection, 
 )
 def test_the_media_type_may_have_parameters(connection: Connection, media_type: str):
     body = json.dumps(review()).encode()
-    assert answer(connection.request("POST", "/validate", body, {"Content-Type": media_type}))
+    assert admission_response(connection.request("POST", "/validate", body, {"Content-Type": media_type}))
 
 
 def _patched(pod: dict, operations: list[dict]) -> dict:

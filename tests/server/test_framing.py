@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from tests.server.client import JSON, Connection, spell
+from tests.server.client import JSON, Connection, encode_request
 from tests.server.program import Program
-from tests.server.reviews import answer, refusal, review
+from tests.server.reviews import admission_response, refusal, review
 from webhook.server.body import READ_SECONDS
 
 GOOD = json.dumps(review()).encode()
@@ -49,28 +49,28 @@ def test_other_paths_are_not_found(program: Program, path: str):
 def test_a_chunked_body_is_read(connection: Connection):
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (GOOD[:7], GOOD[7:100], GOOD[100:]))
     for _ in range(2):
-        connection.send(spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+        connection.send(encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}))
         connection.send(chunks + b"0\r\n\r\n")
-        assert answer(connection.receive())["uid"] == "u-1"
+        assert admission_response(connection.receive())["uid"] == "u-1"
 
 
 def test_a_request_may_arrive_byte_by_byte(connection: Connection):
-    for byte in spell("POST", "/validate", GOOD, JSON):
+    for byte in encode_request("POST", "/validate", GOOD, JSON):
         connection.send(bytes([byte]))
-    assert answer(connection.receive())["uid"] == "u-1"
+    assert admission_response(connection.receive())["uid"] == "u-1"
 
 
 def test_a_client_may_wait_for_100(connection: Connection):
     expecting = JSON | {"Expect": "100-continue"}
-    connection.send(spell("POST", "/validate", headers=expecting | {"Content-Length": str(len(GOOD))}))
+    connection.send(encode_request("POST", "/validate", headers=expecting | {"Content-Length": str(len(GOOD))}))
     assert connection.receive().status == 100
     connection.send(GOOD)
-    assert answer(connection.receive())["uid"] == "u-1"
+    assert admission_response(connection.receive())["uid"] == "u-1"
 
 
 def test_a_large_request_that_expects_100_is_refused_before_its_body(connection: Connection):
     too_much = {"Expect": "100-continue", "Content-Length": str(9 << 20)}
-    connection.send(spell("POST", "/validate", headers=JSON | too_much))
+    connection.send(encode_request("POST", "/validate", headers=JSON | too_much))
     refusal(connection.receive(), 413)
 
 
@@ -78,7 +78,7 @@ def test_the_connection_is_closed_after_an_http_1_0_request(program: Program):
     with program.connect() as connection:
         head = f"POST /validate HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(GOOD)}\r\n\r\n"
         connection.send(head.encode() + GOOD)
-        assert answer(connection.receive())["uid"] == "u-1"
+        assert admission_response(connection.receive())["uid"] == "u-1"
         assert connection.ended()
 
 
@@ -90,7 +90,7 @@ def test_a_request_without_a_length_has_an_empty_body(connection: Connection):
 def test_bytes_after_the_declared_length_are_another_request(program: Program):
     with program.connect() as connection:
         connection.send(f"{POST}Content-Length: {len(GOOD)}\r\n\r\n".encode() + GOOD + b"tail\r\n\r\n")
-        assert answer(connection.receive())["uid"] == "u-1"
+        assert admission_response(connection.receive())["uid"] == "u-1"
         assert connection.receive().status == 400
         assert connection.ended()
 
@@ -112,7 +112,7 @@ def test_a_missing_body_gets_408_within_the_timeout_of_the_request(program: Prog
     ["timeout=", "timeout=x", "timeout=-1s", "timeout=1", "timeout=1e9s", "timeout=9999999s", "timeout=0s", "%"],
 )
 def test_an_invalid_timeout_is_ignored(connection: Connection, query: str):
-    assert answer(connection.post(f"/validate?{query}", review()))["uid"] == "u-1"
+    assert admission_response(connection.post(f"/validate?{query}", review()))["uid"] == "u-1"
 
 
 SMUGGLED = b"POST /mutate HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -150,7 +150,9 @@ def test_an_ambiguous_request_is_refused_and_the_next_one_is_not_served(program:
 
 def test_an_invalid_chunk_size_is_refused(program: Program):
     with program.connect() as connection:
-        connection.send(spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}) + b"zz\r\n")
+        connection.send(
+            encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"}) + b"zz\r\n"
+        )
         assert connection.receive().status == 400
 
 

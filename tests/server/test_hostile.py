@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.client import JSON, SECONDS, Connection, context, spell
+from tests.server.client import JSON, SECONDS, Connection, context, encode_request
 from tests.server.conftest import Start
 from tests.server.program import Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 IMPATIENT, PATIENT = 2.0, 120.0  # seconds until a server closes connections that make no progress
 REACTION = SECONDS  # a request that takes longer waits for another connection. `make bench` measures the time
 MIB = 1 << 20
-HEAD = spell("POST", "/validate", headers=JSON)[:-2]
-CHUNKED = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
+HEAD = encode_request("POST", "/validate", headers=JSON)[:-2]
+CHUNKED = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
 
 
 def constants(seconds: float) -> dict[str, float]:
@@ -40,7 +40,7 @@ def impatient(start: Start) -> Program:
 
 def warm(program: Program) -> Program:
     for _ in range(20):
-        answer(program.post("/validate", review()))
+        admission_response(program.post("/validate", review()))
     return program
 
 
@@ -115,7 +115,7 @@ def held() -> Iterator[HeldConnections]:
 def check_serves(program: Program) -> None:
     """Fails if a request on a new connection, with its handshake, waits for other connections."""
     for _ in range(3):
-        answer(program.post("/validate", review()))
+        admission_response(program.post("/validate", review()))
 
 
 def test_a_thousand_connections_without_a_handshake_delay_no_review(patient: Program, held: HeldConnections):
@@ -190,12 +190,12 @@ def test_clients_that_do_not_read_use_little_memory_and_are_closed(
     """They send requests and never read: the server must not buffer all responses or keep the connection."""
     before = patient.memory()
     for client in held.silent(patient, 5):
-        client.sendall(spell("GET", "/metrics") * 1200)
+        client.sendall(encode_request("GET", "/metrics") * 1200)
     check_serves(patient)
     assert patient.memory() - before < 32 * MIB
     files = impatient.settled_files()
     (client,) = held.silent(impatient, 1)
-    client.sendall(spell("GET", "/metrics") * 1200)
+    client.sendall(encode_request("GET", "/metrics") * 1200)
     until(lambda: impatient.open_files() <= files)
 
 
@@ -204,7 +204,7 @@ def test_the_memory_of_a_pipeline_is_limited(impatient: Program, held: HeldConne
     (client,) = held.silent(impatient, 1)
     with contextlib.suppress(ConnectionError, ssl.SSLError, TimeoutError):
         for _ in range(500):
-            client.sendall(spell("POST", "/validate", b"{", JSON) * 1000)
+            client.sendall(encode_request("POST", "/validate", b"{", JSON) * 1000)
     assert impatient.memory() - before < 32 * MIB
     until(lambda: impatient.open_files() <= files)
 

@@ -1,4 +1,4 @@
-"""No body holds the event loop, and none is slow; every answer says what to do."""
+"""No body blocks the event loop or takes long to review; refused bodies get a message."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ async def post(admission: Admission, path: str, body: bytes) -> tuple[int, Any]:
 
 @pytest.fixture(scope="module", autouse=True)
 def settled() -> Any:
-    """As in the server, the garbage collector keeps away from what stays."""
+    """As in the server, the garbage collector skips objects that stay."""
     before = gc.get_threshold()
     settle_memory()
     yield
@@ -70,31 +70,31 @@ def settled() -> Any:
 
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in BODIES])
-def test_no_body_is_slow_or_holds_the_event_loop(admission: Admission, make: Body):
+def test_no_body_is_slow_or_blocks_the_event_loop(admission: Admission, make: Body):
     """Work is counted, not time: others may use the processor. `make bench` measures time and the longest stall."""
     body = make()
 
-    def asked(path: str) -> tuple[int, Any]:
+    def post_in_time(path: str) -> tuple[int, Any]:
         return within(NOISE * LONGEST, lambda: asyncio.run(post(admission, path, body)), time.thread_time)
 
     for path in ("/mutate", "/validate"):
-        status, answer = within(NOISE * SLOWEST, partial(asked, path))
+        status, response = within(NOISE * SLOWEST, partial(post_in_time, path))
         assert status in (200, 400, 413)
         if status != 200:
-            assert answer["message"].startswith("vgpu-webhook: ")
+            assert response["message"].startswith("vgpu-webhook: ")
 
 
 @pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in BODIES])
-def test_no_step_that_nothing_can_interrupt_is_long(make: Body):
-    """What is written in C lets nothing else run: counting, parsing, spelling, comparing key by key."""
+def test_no_step_that_holds_the_interpreter_lock_is_long(make: Body):
+    """Functions written in C hold the interpreter lock: counting, parsing, encoding, comparing keys."""
     body = make()
     limit = NOISE * LONGEST
     most = within(limit, lambda: sum(map(body.count, codec._MARKS)))
     if most > codec.MAX_MARKS:
         return
     document = within(limit, lambda: orjson.loads(body))
-    spelled = within(limit, lambda: orjson.dumps(document))
-    if most <= codec.MAX_MARKS_IN_DOUBT and spelled != body:
+    encoded = within(limit, lambda: orjson.dumps(document))
+    if most <= codec.MAX_MARKS_IN_DOUBT and encoded != body:
         within(limit, lambda: json.loads(body))
 
 
@@ -122,8 +122,8 @@ def test_large_and_small_reviews_are_recorded_once_each(admission: Admission, tm
     reviews = [pod(*containers(size, {names.VGPU_NUMBER: "1"})) for size in sizes]
 
     async def all_of_them() -> None:
-        answers = await asyncio.gather(*[post(admission, "/mutate", body) for body in reviews])
-        assert {status for status, _ in answers} == {200}
+        responses = await asyncio.gather(*[post(admission, "/mutate", body) for body in reviews])
+        assert {status for status, _ in responses} == {200}
 
     asyncio.run(all_of_them())
     lines = [orjson.loads(line) for line in (tmp_path / "audit.jsonl").read_bytes().splitlines()]
@@ -138,8 +138,8 @@ def test_too_many_large_reviews_wait_outside(admission: Admission):
     large = pod(*containers(900, {names.VGPU_NUMBER: "1"}))
 
     async def all_of_them() -> None:
-        answers = await asyncio.gather(*[post(admission, "/mutate", large) for _ in range(MAX_WAITING + 2)])
-        assert sorted(status for status, _ in answers) == [200] * MAX_WAITING + [429] * 2
+        responses = await asyncio.gather(*[post(admission, "/mutate", large) for _ in range(MAX_WAITING + 2)])
+        assert sorted(status for status, _ in responses) == [200] * MAX_WAITING + [429] * 2
 
     asyncio.run(all_of_them())
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.server import counting
-from tests.server.client import JSON, Connection, spell
+from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import SETTINGS, Start
 from tests.server.program import PYTHON_PARSER, Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 CONNECTIONS = 12
 QUICK = {
@@ -25,7 +25,7 @@ QUICK = {
     "gunicorn.SWEEP_SECONDS": 0.05,
     "connection.HEAD_SECONDS": 1.0,
 }
-HALF_A_BODY = spell("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
+HALF_A_BODY = encode_request("POST", "/validate", headers=JSON | {"Content-Length": "100"}) + b"{"
 CLOSE = {"Connection": "close"}
 WEB_SOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
@@ -66,14 +66,14 @@ def close_announced(connection: Connection) -> None:
 
 def reviews(connection: Connection) -> None:
     for _ in range(3):
-        answer(connection.post("/mutate", review()))
+        admission_response(connection.post("/mutate", review()))
 
 
 def chunked_review(connection: Connection) -> None:
     body = json.dumps(review()).encode()
-    connection.send(spell("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
+    connection.send(encode_request("POST", "/mutate", headers=JSON | {"Transfer-Encoding": "chunked"}))
     connection.send(b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body))
-    answer(connection.receive())
+    admission_response(connection.receive())
 
 
 def half_a_head(connection: Connection) -> None:
@@ -108,13 +108,13 @@ def web_socket(connection: Connection) -> None:
 
 
 def pipeline(connection: Connection) -> None:
-    connection.send(spell("GET", "/healthz") * 30)
+    connection.send(encode_request("GET", "/healthz") * 30)
     for _ in range(30):
         connection.receive()
 
 
 def never_reading(connection: Connection) -> None:
-    connection.send(spell("GET", "/metrics") * 200)
+    connection.send(encode_request("GET", "/metrics") * 200)
 
 
 def reset(connection: Connection) -> None:

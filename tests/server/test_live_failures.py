@@ -1,4 +1,4 @@
-"""An API server that is dead, dies, refuses or throttles: reviews go on, and nobody is refused for what is not known."""
+"""While the API server is down, refuses or throttles, reviews continue, and no pod is refused for unknown nodes."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ def api(authority: Authority) -> Iterator[ApiServer]:
         yield server
 
 
-def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api: ApiServer, tmp_path: Path):
+def test_the_webhook_starts_without_waiting_for_the_api_server(start: Start, api: ApiServer, tmp_path: Path):
     api.stop()
     live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"gunicorn.CATCH_UP_SECONDS": 60})
     assert live.refused(5) == []
@@ -40,11 +40,11 @@ def test_a_server_that_is_dead_at_the_start_is_not_waited_for(start: Start, api:
 
 def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_path: Path):
     put_policy(api, "fleet: {staleAfterSeconds: 6}")
-    # Only changes within the fleet may wait for their turn.
+    # A fleet that gets stale takes effect at once; only changes of nodes wait for the pause.
     live = Live(start, api, tmp_path / "kubeconfig", constants=QUICK | {"settings.watcher.PAUSE_SECONDS": 60})
     until(lambda: live.refused(5) == ["card-count"])
     time.sleep(7)
-    assert live.refused(5) == ["card-count"], "a quiet cluster is no stale one: the watches end in good order"
+    assert live.refused(5) == ["card-count"], "a fleet without changes is not stale: the watches end without an error"
     api.stop()
     died = time.monotonic()
     until(lambda: live.refused(5) == [])
@@ -61,7 +61,7 @@ def test_a_fleet_gets_stale_and_comes_back(start: Start, api: ApiServer, tmp_pat
 
 
 def test_nodes_wait_for_the_device_config(start: Start, api: ApiServer, tmp_path: Path):
-    """Nobody knows what to keep of nodes before it is known what their devices are called."""
+    """The device config has the names of the resources to read from nodes."""
     forbidden = status(403, message='configmaps "volcano-vgpu-device-config" is forbidden')
     api.fail("/api/v1/namespaces/kube-system/configmaps", forbidden)
     live = Live(start, api, tmp_path / "kubeconfig")
@@ -73,12 +73,12 @@ def test_nodes_wait_for_the_device_config(start: Start, api: ApiServer, tmp_path
     until(lambda: live.refused(5) == ["card-count"])
 
 
-def test_a_failing_server_is_not_pestered(start: Start, api: ApiServer, tmp_path: Path):
+def test_requests_to_a_failing_server_back_off(start: Start, api: ApiServer, tmp_path: Path):
     api.fail(".*", drop)
     live = Live(start, api, tmp_path / "kubeconfig")
     until(lambda: len(api.requests) >= 40)
-    asked = [seen.at for seen in api.requests[:40]]
-    assert asked[-1] - asked[0] > 0.15 * 3, (
+    times = [seen.at for seen in api.requests[:40]]
+    assert times[-1] - times[0] > 0.15 * 3, (
         "four ConfigMaps and the queues, at most every 0.15 s each after some failures"
     )
     assert live.refused(5) == []
@@ -98,30 +98,30 @@ def test_sigterm_ends_it_at_once(start: Start, api: ApiServer, tmp_path: Path):
     assert "Traceback" not in live.program.log()
 
 
-def test_sigterm_ends_all_threads_that_follow(start: Start, api: ApiServer, tmp_path: Path):
+def test_sigterm_ends_the_threads_that_watch(start: Start, api: ApiServer, tmp_path: Path):
     live = Live(start, api, tmp_path / "kubeconfig", "--drain-seconds", "20")
     until(lambda: live.refused(5) == ["card-count"] and len(api.requests_for(NODES, watch=True)) == 1)
     threads = Path(f"/proc/{live.program.worker}/task")
     before = len(list(threads.iterdir()))
     live.program.process.terminate()
     until(lambda: len(list(threads.iterdir())) <= before - 4)  # of three ConfigMaps and the nodes
-    assert live.refused(5) == ["card-count"], "pods are reviewed as before while it drains"
+    assert live.refused(5) == ["card-count"], "pods are still reviewed while it drains"
     live.program.process.kill()
 
 
-def test_a_worker_that_was_killed_is_replaced_by_one_that_follows(start: Start, api: ApiServer, tmp_path: Path):
+def test_a_killed_worker_is_replaced_by_one_that_watches(start: Start, api: ApiServer, tmp_path: Path):
     live = Live(start, api, tmp_path / "kubeconfig")
     until(lambda: live.refused(5) == ["card-count"])
     killed = live.program.worker
     os.kill(killed, signal.SIGKILL)
-    until(lambda: live.program.children and live.program.worker != killed and live.program.answers())
+    until(lambda: live.program.children and live.program.worker != killed and live.program.is_ready())
     until(lambda: live.refused(5) == ["card-count"])
     api.put(NODES, gpu_node("a", 8))
     until(lambda: live.refused(5) == [])
 
 
 @pytest.mark.parametrize(
-    ("options", "complaint"),
+    ("options", "message"),
     [
         (["--cluster", "--kubeconfig", "/nowhere"], "/nowhere: no credentials for the API server: "),
         (["--cluster"], "name a kubeconfig with --kubeconfig FILE"),
@@ -129,13 +129,13 @@ def test_a_worker_that_was_killed_is_replaced_by_one_that_follows(start: Start, 
         (["--cluster", "--policy-map", "a/b/c"], "'a/b/c'"),
     ],
 )
-def test_what_cannot_work_is_said_at_the_start(
+def test_unusable_options_are_errors_at_the_start(
     authority: Authority,
     options: list[str],
-    complaint: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ):
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     assert main(["serve", "--bind", "127.0.0.1:0", *authority.options, *options]) == 2
-    assert complaint in capsys.readouterr().err
+    assert message in capsys.readouterr().err

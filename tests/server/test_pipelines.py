@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.server.client import JSON, spell
+from tests.server.client import JSON, encode_request
 from tests.server.conftest import Start
 from tests.server.program import PYTHON_PARSER, Program
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 CONNECTIONS = 4  # fewer than large reviews may wait
 TIMES = 25
@@ -31,8 +31,8 @@ def request_bytes(uid: str, size: int, *, chunked: bool = False) -> bytes:
     """A review of a pod with an annotation of this size, in bytes."""
     body = json.dumps(review(uid, object={"metadata": {"annotations": {"a": "x" * size}}, "spec": {}})).encode()
     if not chunked:
-        return spell("POST", "/validate", body, JSON)
-    head = spell("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
+        return encode_request("POST", "/validate", body, JSON)
+    head = encode_request("POST", "/validate", headers=JSON | {"Transfer-Encoding": "chunked"})
     return head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
 
 
@@ -43,7 +43,7 @@ def test_large_bodies_back_to_back_are_all_answered(server: Program):
         with server.connect() as connection:
             for time in range(TIMES):
                 connection.send(request_bytes(f"u-{number}-{time}", LARGE))
-                assert answer(connection.receive())["uid"] == f"u-{number}-{time}"
+                assert admission_response(connection.receive())["uid"] == f"u-{number}-{time}"
 
     with ThreadPoolExecutor(CONNECTIONS) as threads:
         list(threads.map(send_all, range(CONNECTIONS)))
@@ -54,5 +54,7 @@ def test_large_bodies_back_to_back_are_all_answered(server: Program):
 def test_pipelined_requests_of_any_size_are_answered_in_order(server: Program, sizes: list[int], chunked: bool):
     with server.connect() as connection:
         connection.send(b"".join(request_bytes(f"u-{at}", size, chunked=chunked) for at, size in enumerate(sizes)))
-        assert [answer(connection.receive())["uid"] for _ in sizes] == [f"u-{at}" for at in range(len(sizes))]
-        assert answer(connection.post("/validate", review("last")))["uid"] == "last"
+        assert [admission_response(connection.receive())["uid"] for _ in sizes] == [
+            f"u-{at}" for at in range(len(sizes))
+        ]
+        assert admission_response(connection.post("/validate", review("last")))["uid"] == "last"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.server.program import Program, until
-from tests.server.reviews import RECORDED, answer, denying_rules, review
+from tests.server.reviews import RECORDED, admission_response, denying_rules, review
 
 KEYS = {"time", "id", "uid", "endpoint", "operation", "dryRun", "user", "namespace", "kind", "name", "allowed"}
 KEYS |= {"findings", "patch", "request", "digests", "durationUs", "clientVerified", "enforcement"}
@@ -19,7 +19,7 @@ def test_each_recorded_review_has_one_audit_line(program: Program, audit_file: P
         for path in ("/mutate", "/validate"):
             for file in RECORDED:
                 body = file.read_bytes()
-                verdict = answer(connection.post(path, body))
+                verdict = admission_response(connection.post(path, body))
                 request = json.loads(body)["request"]
                 assert verdict["uid"] == request["uid"]
                 reviewed.append((path, request, verdict))
@@ -48,7 +48,7 @@ def test_the_logs_contain_no_secret(program: Program, audit_file: Path):
     document["request"]["object"]["metadata"] |= {"annotations": {"team/x": SECRETS[0]}, "labels": {"l": SECRETS[4]}}
     with program.connect() as connection:
         for path in ("/mutate", "/validate"):
-            answer(connection.post(path, document))
+            admission_response(connection.post(path, document))
     until(lambda: _lines(audit_file, before + 2))
     text = audit_file.read_text() + program.log()
     assert '"uid":"secret"' in text

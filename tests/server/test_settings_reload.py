@@ -7,7 +7,7 @@ import pytest
 from certs.pki import replace
 from tests.server.conftest import Start
 from tests.server.program import DATA, Program, until
-from tests.server.reviews import DENIED, answer, denying_rules, patch, review
+from tests.server.reviews import DENIED, admission_response, denying_rules, patch, review
 
 
 def write(path: Path, text: str) -> None:
@@ -31,7 +31,7 @@ class Served:
 
     def denied(self) -> list[str]:
         """The rules that refuse a pod with too many cores."""
-        return denying_rules(answer(self.program.post("/validate", review(spec=DENIED))))
+        return denying_rules(admission_response(self.program.post("/validate", review(spec=DENIED))))
 
     def healthy(self) -> bool:
         return "last good" not in self.program.readyz()
@@ -83,5 +83,5 @@ def test_a_broken_file_is_reported_and_not_used(served: Served, name: str, broke
 
 
 def _scheduler(served: Served) -> str:
-    operations = patch(answer(served.program.post("/mutate", review())))
+    operations = patch(admission_response(served.program.post("/mutate", review())))
     return next((op["value"] for op in operations if op["path"] == "/spec/schedulerName"), "")

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.server.client import JSON, Connection, spell
+from tests.server.client import JSON, Connection, encode_request
 from tests.server.conftest import Start
 from tests.server.program import EXIT_SECONDS, Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 from tests.server.test_bad_bytes import GOOD
 
 StartServer = Callable[..., Program]
@@ -28,7 +28,7 @@ def exit_code(program: Program) -> int:
 def send_most_of_a_review(connection: Connection) -> None:
     """Send a review without its end, after the server has begun to read it."""
     declared = JSON | {"Content-Length": str(len(GOOD)), "Expect": "100-continue"}
-    connection.send(spell("POST", "/validate?timeout=20s", headers=declared))
+    connection.send(encode_request("POST", "/validate?timeout=20s", headers=declared))
     assert connection.receive().status == 100
     connection.send(GOOD[:-10])
 
@@ -36,7 +36,7 @@ def send_most_of_a_review(connection: Connection) -> None:
 def test_sigterm_finishes_reviews_in_progress(start_server: StartServer):
     program = start_server()
     with program.connect() as idle, program.connect() as used, program.connect() as busy:
-        answer(used.post("/validate", review()))
+        admission_response(used.post("/validate", review()))
         send_most_of_a_review(busy)
         program.process.terminate()
         assert idle.ended()
@@ -45,7 +45,7 @@ def test_sigterm_finishes_reviews_in_progress(start_server: StartServer):
         assert program.process.poll() is None, "the server waits for the review in progress"
         busy.send(GOOD[-10:])
         response = busy.receive()
-        assert answer(response)["uid"] == "u-1"
+        assert admission_response(response)["uid"] == "u-1"
         assert response.headers["connection"] == "close"
         assert busy.ended()
         assert exit_code(program) == 0
@@ -66,18 +66,18 @@ def test_idle_connections_do_not_delay_the_exit(start_server: StartServer):
 def test_a_draining_server_is_not_ready_and_still_serves(start_server: StartServer):
     program = start_server("--drain-seconds", "20")
     with program.connect() as old:
-        answer(old.post("/validate", review()))
+        admission_response(old.post("/validate", review()))
         program.process.terminate()
         page = until(lambda: (response := program.get("/readyz")).status == 503 and response)
         assert page.body.startswith(b"not ready: shutting down\n")
         assert page.headers["connection"] == "close"
         with program.connect() as new:
             response = new.post("/mutate", review("new"))
-            assert answer(response)["uid"] == "new"
+            assert admission_response(response)["uid"] == "new"
             assert response.headers["connection"] == "close"
             assert new.ended()
         response = old.post("/mutate", review("old"))
-        assert answer(response)["uid"] == "old"
+        assert admission_response(response)["uid"] == "old"
         assert response.headers["connection"] == "close"
         assert old.ended()
         assert program.get("/healthz").status == 200, "the server is alive although it is not ready"
@@ -107,8 +107,8 @@ def test_a_killed_worker_is_replaced(start_server: StartServer):
     program = start_server()
     killed = program.worker
     os.kill(killed, signal.SIGKILL)
-    until(lambda: program.children and program.worker != killed and program.answers())
-    assert answer(program.post("/validate", review()))["uid"] == "u-1"
+    until(lambda: program.children and program.worker != killed and program.is_ready())
+    assert admission_response(program.post("/validate", review()))["uid"] == "u-1"
 
 
 def test_a_worker_does_not_outlive_its_master(start_server: StartServer):

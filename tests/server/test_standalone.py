@@ -9,7 +9,7 @@ import pytest
 
 from tests.server.client import Connection, context
 from tests.server.program import Program, samples, until
-from tests.server.reviews import DENIED, answer, review
+from tests.server.reviews import DENIED, admission_response, review
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def test_standalone_needs_no_other_option(tmp_path: Path):
     try:
         program.ca = Path(re.search(r"--cacert (\S+)", _wait_for(program, "--cacert"))[1])  # type: ignore[index]
         program.wait_ready()
-        assert answer(program.post("/validate", review(spec=DENIED)))["allowed"] is False
+        assert admission_response(program.post("/validate", review(spec=DENIED)))["allowed"] is False
     finally:
         program.close()
     assert not program.ca.parent.exists(), "its files are deleted at its end"
@@ -49,9 +49,9 @@ def test_readyz_reports_the_fleet_and_the_certificate(standalone: Program):
 def test_metrics_count_reviews(standalone: Program):
     with standalone.connect() as connection:
         before = _counted(connection)
-        answer(connection.post("/mutate", review()))
-        answer(connection.post("/validate", review(spec=DENIED, dryRun=True)))
-        answer(connection.post("/validate", review(operation="DELETE")))
+        admission_response(connection.post("/mutate", review()))
+        admission_response(connection.post("/validate", review(spec=DENIED, dryRun=True)))
+        admission_response(connection.post("/validate", review(operation="DELETE")))
         after = _counted(connection)
         page = connection.request("GET", "/metrics")
     assert {key: after[key] - before.get(key, 0) for key in after if after[key] != before.get(key, 0)} == {

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from certs.pki import Pair, replace
 from tests.server.conftest import Start
 from tests.server.program import Authority, Program, until
-from tests.server.reviews import answer, review
+from tests.server.reviews import admission_response, review
 
 CONNECTIONS = 3
 
@@ -45,11 +45,11 @@ def served_certificate(program: Program) -> bytes:
 def test_a_new_pair_is_served_while_old_connections_work(reloading: Program, authority: Authority):
     before = reloading.metric("config_reloads_total", source="certificate", result="success")
     with reloading.connect() as old:
-        answer(old.post("/mutate", review("before")))
+        admission_response(old.post("/mutate", review("before")))
         old_certificate = old.certificate
         fresh = authority.renew()
         wait_for_certificate(reloading, fresh)
-        assert answer(old.post("/mutate", review("after")))["uid"] == "after"
+        assert admission_response(old.post("/mutate", review("after")))["uid"] == "after"
         assert old.certificate == old_certificate != served_certificate(reloading)
     assert reloading.metric("config_reloads_total", source="certificate", result="success") > before
     expires = x509.load_pem_x509_certificate(fresh.certificate).not_valid_after_utc
@@ -111,7 +111,7 @@ def test_a_bad_pair_is_reported_and_not_used(
     assert authority.directory.name in line
     assert text.startswith("ready\n"), "a bad file does not make the server unready"
     assert served_certificate(reloading) == last_good
-    assert answer(reloading.post("/mutate", review()))
+    assert admission_response(reloading.post("/mutate", review()))
     assert reloading.metric("config_reloads_total", source="certificate", result="failure") > failures
     assert reloading.log().count("ERROR certificate changed, but cannot be used") > logged
     if authority.key.is_dir():
@@ -146,8 +146,8 @@ def test_no_request_fails_while_pairs_change(reloading: Program, authority: Auth
         try:
             with reloading.connect() as kept:
                 while not stop.is_set():
-                    answer(kept.post("/mutate", review()))
-                    answer(reloading.post("/validate", review()))
+                    admission_response(kept.post("/mutate", review()))
+                    admission_response(reloading.post("/validate", review()))
                     counts[index] += 1
                     time.sleep(0.005)
         except BaseException as error:  # noqa: BLE001
