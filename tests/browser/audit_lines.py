@@ -1,4 +1,4 @@
-"""Audit lines: the sample ones again, at other times, for others."""
+"""Audit lines: the samples, with other times, ids and namespaces."""
 
 import itertools
 import random
@@ -12,7 +12,7 @@ import orjson
 from tests.browser.console import SAMPLES
 
 LINES = [orjson.loads(line) for line in (SAMPLES / "audit.jsonl").read_bytes().splitlines()]
-PAIRS = list(zip(LINES[::2], LINES[1::2], strict=True))  # what mutate said of a pod, and validate after it
+PAIRS = list(zip(LINES[::2], LINES[1::2], strict=True))  # the decisions of mutate and validate about each pod
 _IDS = itertools.count(1)
 
 DAY = datetime(2026, 7, 1, tzinfo=UTC)
@@ -22,18 +22,18 @@ FREQUENT = (2, 9, 7, 2, 1, 1, 2, 6)  # the pairs
 
 
 def append(log: Path, *lines: dict[str, Any]) -> None:
-    """As `serve` does: whole lines, at the end."""
+    """Append whole lines, as `serve` does."""
     with log.open("ab") as file:
         file.write(b"".join([orjson.dumps(line) + b"\n" for line in lines]))
 
 
 def refused(**others: Any) -> dict[str, Any]:
-    """A decision against somebody's pod, with an id of its own."""
+    """A decision that denies a pod, with a new id."""
     return LINES[1] | {"id": f"{next(_IDS):012x}"} | others
 
 
 def history(days: int, a_day: int) -> Iterator[dict[str, Any]]:
-    """Some days of a cluster's life, always the same.
+    """The decisions of some days in a cluster, always the same.
 
     Args:
         days: how many.

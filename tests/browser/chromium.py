@@ -1,4 +1,4 @@
-"""Debian's Chromium, headless, that knows no host but this one."""
+"""Debian's Chromium, headless, which can reach this machine only."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
 REQUIRED = "VGPU_WEBHOOK_BROWSER"  # with the value `required`, tests without a browser fail
-REBOUND = "rebound.test"  # a name of somebody else's that resolves to this machine
+REBOUND = "rebound.test"  # a foreign name that resolves to this machine
 WIDTH, HEIGHT = 1240, 900
 PAGE_SECONDS = 30
 
@@ -33,7 +33,7 @@ ARGUMENTS = (
 
 
 def missing() -> str:
-    """What is wanting for a browser, and how to get it; nothing if all is there."""
+    """Which programs are missing, and how to install them; empty if all are installed."""
     lacking = [name for name in ("chromium", "chromedriver") if not shutil.which(name)]
     if not lacking:
         return ""
@@ -42,17 +42,17 @@ def missing() -> str:
 
 @contextmanager
 def chromium(home: Path) -> Iterator[Chrome]:
-    """Start it; it ends with the context.
+    """Start Chromium; it ends with the context.
 
     Args:
-        home: an empty directory for all that it writes.
+        home: an empty directory for its files.
     """
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for argument in (*ARGUMENTS, f"--user-data-dir={home / 'profile'}"):
         options.add_argument(argument)
     if os.geteuid() == 0:
-        options.add_argument("--no-sandbox")  # which root cannot have
+        options.add_argument("--no-sandbox")  # Chromium as root has no sandbox
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     mine = {"HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), "XDG_CACHE_HOME": str(home / "cache")}
     with patch.dict(os.environ, NO_PROXY="localhost,127.0.0.1", no_proxy="localhost,127.0.0.1"):

@@ -1,4 +1,4 @@
-"""One console and one browser for all tests; each test ends with a look at what the browser complained of."""
+"""One console and one browser for all tests; each test fails if the browser logs an error that it does not expect."""
 
 import os
 import shutil
@@ -15,9 +15,9 @@ from tests.server.program import Authority
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Tell without being asked what was not tested, and how to change that."""
+    """Report why these tests were skipped, and how to run them."""
     if lacking := missing():
-        terminalreporter.write_line(f"the console was not looked at in a browser: {lacking}", yellow=True)
+        terminalreporter.write_line(f"the console was not tested in a browser: {lacking}", yellow=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,7 +50,7 @@ def console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iter
 
 @pytest.fixture(scope="session")
 def policy_console(tmp_path_factory: pytest.TempPathFactory, certificate: Path) -> Iterator[Console]:
-    """Another console, with the sample policy. A test may close it, and starts it again."""
+    """Another console, with the sample policy. A test that stops it starts it again."""
     yield from sample(tmp_path_factory.mktemp("policy"), certificate, "--policy", str(SAMPLES / "policy.yaml"))
 
 
@@ -66,12 +66,12 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 def use(console: Console, driver: Chrome) -> Iterator[User]:
-    """A user of a console, which must not load anything from other hosts, and must not show a broken page."""
+    """A user of a console. Fails if the browser logs an error or the console loads anything from another host."""
     user = User(driver, console.address)
-    user.begin()
+    user.reset()
     yield user
-    assert user.complaints() == []
-    assert user.strangers() == []
+    assert user.browser_errors() == []
+    assert user.foreign_requests() == []
 
 
 @pytest.fixture
@@ -81,6 +81,6 @@ def user(console: Console, driver: Chrome) -> Iterator[User]:
 
 @pytest.fixture
 def policy_user(policy_console: Console, driver: Chrome) -> Iterator[User]:
-    driver.get("about:blank")  # the page of the test before may still ask the other console
+    driver.get("about:blank")  # the page of the test before may still send requests to the other console
     yield from use(policy_console, driver)
     driver.get("about:blank")

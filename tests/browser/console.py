@@ -20,13 +20,13 @@ class Console:
     """A console, started; ends with `close`."""
 
     def __init__(self, audit: Path, certificate: Path, log: Path, options: Sequence[str] = SAMPLE) -> None:
-        """Start it, and wait until it answers.
+        """Start it, and wait until it responds.
 
         Args:
             audit: the audit log that it follows.
-            certificate: that of the webhook.
+            certificate: the certificate of the webhook.
             log: where standard error goes.
-            options: what else it shows.
+            options: more options of `console`.
         """
         self.audit = audit
         self.host = f"127.0.0.1:{free_port()}"
@@ -37,26 +37,26 @@ class Console:
         self.start()
 
     def start(self) -> None:
-        """Start it, also again after `close`, and wait until it answers."""
+        """Start it, or start it again after `close`, and wait until it responds."""
         with self.log.open("wb") as stderr:
             self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=stderr, cwd=ROOT)
         try:
-            until(self.answers, START_SECONDS)
+            until(self.is_ready, START_SECONDS)
         except AssertionError:
             self.close()
             raise
 
-    def answers(self) -> bool:
-        """Whether it is there, and has read its log."""
+    def is_ready(self) -> bool:
+        """Whether it responds, and has read its log."""
         assert self.process.poll() is None, self.log.read_text()
         try:
-            with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1", timeout=5) as answer:
-                return json.load(answer)["journal"]["caughtUp"]
+            with DIRECT.open(f"{self.address}/api/v1/decisions?limit=1", timeout=5) as response:
+                return json.load(response)["journal"]["caughtUp"]
         except (OSError, HTTPException):
             return False
 
     def close(self) -> None:
-        """End it at once: the connections that a browser keeps would be waited for."""
+        """End it at once, since a graceful end would wait for the connections that the browser keeps open."""
         self.process.send_signal(signal.SIGQUIT)
         try:
             self.process.wait(10)

@@ -17,7 +17,7 @@ PICTURES = Path(__file__).parents[2] / "docs" / "images"
 WIDTH = 1200  # pixels
 QUALITY = 75  # percent
 MARGIN = 6  # pixels around what is shown
-# As somebody in a clone would name them: what is shown then is the same for everybody.
+# Relative to the repository, so that the pages show the same paths on every machine.
 SAMPLES = Path("webhook/samples")
 SETTINGS = (
     "--fleet",
@@ -35,13 +35,13 @@ return [first.top + scrollY, last.bottom + scrollY];
 
 
 class Picture(NamedTuple):
-    """What one shows, in the whole width.
+    """A part of a page, in its whole width.
 
     Attributes:
         path: of the page.
-        first: where it begins.
-        last: where it ends.
-        click: what is clicked before.
+        first: the element where it begins.
+        last: the element where it ends.
+        click: an element to click first.
         scheme: light or dark.
     """
 
@@ -80,7 +80,7 @@ def take(user: User, picture: Picture) -> bytes:
 
 
 def main() -> int:
-    """Take all."""
+    """Take all pictures."""
     if lacking := missing():
         sys.stderr.write(f"{lacking}\n")
         return 1

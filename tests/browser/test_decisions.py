@@ -1,4 +1,4 @@
-"""The audit log in the console: filters, charts, one decision in full, its replay, the way through many."""
+"""The page of decisions: filters, charts, a single decision, its replay, and pagination."""
 
 from datetime import datetime, timedelta
 
@@ -14,7 +14,7 @@ NAMESPACES = f"{ROWS} td:nth-child(3)"
 OBJECTS = f"{ROWS} td:nth-child(4)"
 
 
-def test_typing_into_a_filter_leaves_what_matches(user: User):
+def test_typing_into_a_filter_shows_the_decisions_that_match(user: User):
     user.open("/decisions")
     assert {"team-vision", "team-speech"} <= set(user.texts(NAMESPACES))
     user.write("input[name=namespace]", "team-sp*")
@@ -24,7 +24,7 @@ def test_typing_into_a_filter_leaves_what_matches(user: User):
     user.until(lambda: set(user.texts(f"{ROWS} .outcome")) == {"warned"})
     assert "host-access" in user.texts(ROWS)[0]
     assert "that match" in user.text("#list")
-    assert "namespace=team-sp" in user.path  # to be handed on, and to come back to
+    assert "namespace=team-sp" in user.path  # so that the address can be shared
     user.driver.refresh()
     assert set(user.texts(f"{ROWS} .outcome")) == {"warned"}
     user.write("input[name=namespace]", "no-such-team")
@@ -39,7 +39,7 @@ def test_a_malformed_time_is_reported_and_the_form_stays(user: User):
     user.sees("yesterdayish")
     user.write("input[name=since]", "2000-01-01")
     user.until(lambda: len(user.all(ROWS)) > 5)
-    user.forgive(400, 422)
+    user.allow_error_statuses(400, 422)
 
 
 def test_bars_have_titles_and_lead_to_their_time(user: User):
@@ -60,7 +60,7 @@ def test_bars_have_titles_and_lead_to_their_time(user: User):
     assert "denied" in user.texts(f"{ROWS} .outcome")
 
 
-def test_times_are_local_if_one_wants_them_so(user: User):
+def test_times_are_local_after_a_click_on_the_switch(user: User):
     user.cdp("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
     try:
         user.open("/decisions")
@@ -107,7 +107,7 @@ def test_what_if_for_all_that_match(user: User):
     assert "card-count" in user.text("#result table")
 
 
-def test_many_decisions_have_pages_and_the_way_back_leads_back(user: User, console: Console):
+def test_many_decisions_have_pages_and_back_returns_to_the_same_page(user: User, console: Console):
     names = [f"many-{number}" for number in range(230)]
     append(console.audit, *[refused(name=name, namespace="many") for name in names])
     user.open("/decisions?namespace=many")
@@ -132,7 +132,7 @@ def test_many_decisions_have_pages_and_the_way_back_leads_back(user: User, conso
 def test_without_javascript_filters_and_replay_work_by_their_buttons(user: User):
     user.scripts(run=False)
     user.open("/decisions")
-    assert not user.find("[data-follow]").is_displayed()  # it could do nothing
+    assert not user.find("[data-follow]").is_displayed()  # it needs JavaScript
     user.write("input[name=namespace]", "team-speech")
     Select(user.find("select[name=outcome]")).select_by_visible_text("warned")
     user.press(Keys.ENTER)

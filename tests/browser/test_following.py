@@ -1,4 +1,4 @@
-"""Following the log: new decisions appear by themselves, whatever their names; rows wait for the user; a lost console."""
+"""Following the log: new decisions appear without a reload, and a console that stops is reported."""
 
 from selenium.webdriver import Keys
 
@@ -25,7 +25,7 @@ RESTARTED = """
 """
 
 
-def test_what_is_decided_appears_on_top_without_a_reload(user: User, console: Console):
+def test_new_decisions_appear_on_top_without_a_reload(user: User, console: Console):
     user.open("/decisions")
     user.js(HERE)
     user.click("[data-follow]")
@@ -39,7 +39,7 @@ def test_what_is_decided_appears_on_top_without_a_reload(user: User, console: Co
     user.driver.back()
 
 
-def test_only_what_matches_the_filter_appears(user: User, console: Console):
+def test_only_decisions_that_match_the_filter_appear(user: User, console: Console):
     user.open("/decisions?namespace=followed")
     user.sees("No decision matches")
     user.click("[data-follow]")
@@ -78,7 +78,7 @@ def test_hostile_names_appear_as_text(user: User, console: Console):
 
 
 def follow(user: User, console: Console, namespace: str) -> None:
-    """Follow what is decided in a namespace, of which one decision is there."""
+    """Follow the decisions in a namespace that has one decision."""
     append(console.audit, refused(namespace=namespace, name="first"))
 
     def shown() -> bool:
@@ -129,7 +129,7 @@ def test_another_filter_is_followed_from_there(user: User, console: Console):
     user.until(lambda: user.texts(OBJECTS) == ["Pod/nine"])
 
 
-def test_a_lost_console_is_reported_and_found_again(policy_user: User, policy_console: Console):
+def test_a_stopped_console_is_reported_and_followed_again_later(policy_user: User, policy_console: Console):
     user, console = policy_user, policy_console
     user.open("/decisions")
     user.click("[data-follow]")
@@ -145,10 +145,10 @@ def test_a_lost_console_is_reported_and_found_again(policy_user: User, policy_co
         console.start()
     append(console.audit, refused(name="afterwards"))
     user.until(lambda: user.texts(OBJECTS)[0] == "Pod/afterwards")
-    user.complaints()  # of the console that did not answer
+    user.browser_errors()  # requests that failed while the console was stopped
 
 
-def test_a_console_that_still_reads_its_log_is_waited_for(user: User, console: Console):
+def test_following_continues_once_a_restarted_console_has_read_its_log(user: User, console: Console):
     follow(user, console, "restarted")
     user.js(RESTARTED)
     user.sees("is reading the log", NEWS)

@@ -1,4 +1,4 @@
-"""Manifests that would rather be a script, or too much for anybody."""
+"""Manifests and addresses with scripts are shown as text; manifests that are too large are refused."""
 
 from itertools import product
 
@@ -26,7 +26,7 @@ const editor = document.getElementById("manifest");
 editor.value = arguments[0];
 editor.dispatchEvent(new Event("input", { bubbles: true }));
 """
-# Elements and attributes that the manifest could have brought; the page itself has none of them in the answer.
+# Elements and attributes that a manifest could inject; the page itself has none of them in a result.
 BROUGHT = """
 const found = [...document.querySelectorAll("#result *")].filter((each) =>
   ["SCRIPT", "IMG", "IFRAME", "OBJECT", "STYLE"].includes(each.tagName) ||
@@ -37,7 +37,7 @@ return [window.hacked ?? null, document.querySelectorAll("script").length, found
 
 
 def hostile(text: str) -> str:
-    """A pod that has a text wherever one can be, and whose faults make the webhook quote it."""
+    """A pod with a text in each field, and with mistakes for which the webhook quotes the text."""
     quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
     return f"""\
 apiVersion: v1
@@ -61,7 +61,7 @@ spec:
 def test_hostile_text_is_text(user: User, subtests: pytest.Subtests):
     user.open("/")
     scripts = user.js(BROUGHT)[1]
-    for text, send in product(TEXTS, (FILL, SENT_AS_A_PAGE)):  # by the script of the page, and as a page of its own
+    for text, send in product(TEXTS, (FILL, SENT_AS_A_PAGE)):  # by the page's script, and as a form
         with subtests.test(text, as_a_page=send == SENT_AS_A_PAGE):
             manifest = hostile(text)
             user.js(send, manifest)
@@ -74,15 +74,15 @@ def test_hostile_text_is_text(user: User, subtests: pytest.Subtests):
             assert editor(user) == manifest
 
 
-def test_a_hostile_address_is_text_too(user: User):
+def test_hostile_text_in_an_address_is_text(user: User):
     for path in ("/?example=", "/rules/", "/rules?namespace=", "/fleet?name=", "/decisions?user=", "/decisions?since="):
         user.open(path + "%3Cimg%20src=x%20onerror=window.hacked=1%3E%22%20autofocus%20onfocus=%22window.hacked=1")
         assert user.js("return window.hacked ?? null") is None
         assert user.all("main img") == []
-    user.forgive(400, 404)
+    user.allow_error_statuses(400, 404)
 
 
-def test_too_much_is_refused_in_words_and_the_page_still_works(user: User):
+def test_too_large_manifests_are_refused_and_the_page_still_works(user: User):
     user.open("/")
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30)]
@@ -93,4 +93,4 @@ def test_too_much_is_refused_in_words_and_the_page_still_works(user: User):
         user.sees(refusal)
         user.js(FILL, TOO_MANY)
         user.sees("Refused", VERDICT)
-    user.forgive(413, 422)
+    user.allow_error_statuses(413, 422)

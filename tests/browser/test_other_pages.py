@@ -1,4 +1,4 @@
-"""Fleet, rules and health, as somebody uses them."""
+"""The pages of the fleet, the rules and the health."""
 
 from selenium.webdriver import Keys
 
@@ -34,7 +34,7 @@ def test_the_fleet_shows_who_holds_what_by_mouse_and_by_keyboard(user: User):
     user.press(Keys.ENTER)
     assert "team-b/train-1" in node.text
     identity = node.get_attribute("id")
-    user.js("document.getElementById('result').dataset.version = 'another'")  # what pods hold has changed
+    user.js("document.getElementById('result').dataset.version = 'another'")  # as if the pods on the nodes had changed
     user.until(lambda: user.find("#result").get_attribute("data-version") != "another")
     assert user.find(f"#{identity}").get_attribute("open")
     assert user.js("return document.activeElement.closest('details')?.id") == identity

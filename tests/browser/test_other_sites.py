@@ -1,4 +1,4 @@
-"""A page of somebody else's, in the same browser: it gets nothing out of the console, and shows nothing of it."""
+"""A page of another site in the same browser cannot read the console, and cannot show it in a frame."""
 
 import threading
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import pytest
 from tests.browser.chromium import REBOUND
 from tests.browser.user import User
 
-# Tries everything, and writes down what comes of it; the same on its own server first, to see that it would notice.
+# Tries each way to read the console. A test runs it against its own server first, to prove that the script works.
 ATTACK = """
 const [victim, finish] = arguments;
-const answer = {};
+const results = {};
 const readable = async (options) => {
   try {
     const got = await fetch(victim + (options.method ? "/api/v1/review" : "/api/v1/fleet"), options);
@@ -21,43 +21,43 @@ const readable = async (options) => {
     return "nothing";
   }
 };
-const loaded = (element, address) => new Promise((tell) => {
-  element.onload = () => tell("loaded");
-  element.onerror = () => tell("nothing");
+const loaded = (element, address) => new Promise((resolve) => {
+  element.onload = () => resolve("loaded");
+  element.onerror = () => resolve("nothing");
   element.rel = "stylesheet";
   element[element.tagName === "LINK" ? "href" : "src"] = victim + address;
   document.body.append(element);
 });
-const framed = () => new Promise((tell) => {
+const framed = () => new Promise((resolve) => {
   const frame = document.createElement("iframe");
   frame.onload = () => {
     try {
-      tell(frame.contentDocument ? "read" : "nothing");
+      resolve(frame.contentDocument ? "read" : "nothing");
     } catch {
-      tell("nothing");
+      resolve("nothing");
     }
   };
   frame.src = victim + "/fleet";
   document.body.append(frame);
 });
-answer.get = await readable({});
-answer.blind = await readable({ mode: "no-cors" });
-answer.withCookies = await readable({ credentials: "include" });
-answer.post = await readable({ method: "POST", body: "{}" });
-answer.json = await readable({ method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
-answer.script = await loaded(document.createElement("script"), "/static/theme.js");
-answer.image = await loaded(document.createElement("img"), "/static/icon.svg");
-answer.style = await loaded(document.createElement("link"), "/static/console.css");
-answer.frame = await framed();
-finish(answer);
+results.get = await readable({});
+results.blind = await readable({ mode: "no-cors" });
+results.withCookies = await readable({ credentials: "include" });
+results.post = await readable({ method: "POST", body: "{}" });
+results.json = await readable({ method: "POST", body: "{}", headers: { "Content-Type": "application/json" } });
+results.script = await loaded(document.createElement("script"), "/static/theme.js");
+results.image = await loaded(document.createElement("img"), "/static/icon.svg");
+results.style = await loaded(document.createElement("link"), "/static/console.css");
+results.frame = await framed();
+finish(results);
 """
 NOTHING = dict.fromkeys(["get", "blind", "withCookies", "post", "json", "script", "image", "style", "frame"], "nothing")
 FILES = {".js": "text/javascript", ".svg": "image/svg+xml", ".css": "text/css"}
 ICON = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"></svg>'
 
 
-class Stranger(BaseHTTPRequestHandler):
-    """A page of its own at every address."""
+class OtherSite(BaseHTTPRequestHandler):
+    """A server with a page at every address."""
 
     def do_GET(self) -> None:
         suffix = "." + self.path.rpartition(".")[2]
@@ -77,9 +77,9 @@ class Stranger(BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def stranger() -> Iterator[str]:
+def other_site() -> Iterator[str]:
     """Another origin on this machine."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), Stranger) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OtherSite) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -88,12 +88,12 @@ def stranger() -> Iterator[str]:
 
 
 @pytest.fixture
-def visitor(user: User, stranger: str) -> Iterator[User]:
-    """Somebody on a stranger's page; the browser may complain of it."""
-    user.driver.get(stranger)
+def visitor(user: User, other_site: str) -> Iterator[User]:
+    """A user on the page of another site; errors that the browser logs there are expected."""
+    user.driver.get(other_site)
     yield user
     user.driver.get("about:blank")
-    user.complaints()
+    user.browser_errors()
     user.requests()
 
 
@@ -101,16 +101,16 @@ def attack(user: User, victim: str) -> dict[str, str]:
     return user.driver.execute_async_script(f"(async (...arguments) => {{{ATTACK}}})(...arguments)", victim)
 
 
-def test_another_site_gets_no_response(visitor: User, stranger: str):
-    own = attack(visitor, stranger)
+def test_another_site_gets_no_response(visitor: User, other_site: str):
+    own = attack(visitor, other_site)
     assert own["get"].startswith("read 200")
     assert [own[key] for key in ("script", "image", "style", "frame")] == ["loaded", "loaded", "loaded", "read"]
-    visitor.driver.get(stranger)
+    visitor.driver.get(other_site)
     assert attack(visitor, visitor.address) == NOTHING
 
 
-def test_a_name_that_resolves_to_this_machine_gets_nothing(visitor: User, stranger: str):
-    """The browser takes page and console for one origin, then: what is left is the name that is asked for."""
+def test_a_name_that_resolves_to_this_machine_gets_nothing(visitor: User):
+    """The browser treats both as one origin, so the console must check the Host header."""
     port = visitor.address.rpartition(":")[2]
     visitor.driver.get(f"http://{REBOUND}:{port}/fleet")
     assert "this console answers only as localhost" in visitor.text()
@@ -138,11 +138,11 @@ def test_a_form_of_another_site_is_refused(visitor: User):
     assert "a page of another site must not send requests to this console" in visitor.text()
 
 
-def test_a_link_to_the_console_may_be_followed_but_not_watched(visitor: User):
+def test_another_site_may_link_to_the_console_but_not_watch_it(visitor: User):
     visitor.js("window.opened = open(arguments[0] + '/fleet')", visitor.address)
     tabs = visitor.until(lambda: len(visitor.driver.window_handles) == 2 and visitor.driver.window_handles)
     watched = "try { return window.opened.closed || window.opened.document.title } catch { return 'nothing' }"
-    visitor.until(lambda: visitor.js(watched) is True)  # the console has cut itself off
+    visitor.until(lambda: visitor.js(watched) is True)  # Cross-Origin-Opener-Policy separates the two
     visitor.driver.switch_to.window(tabs[1])
     try:
         visitor.until(lambda: visitor.text("h1") == "Fleet")

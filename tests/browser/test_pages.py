@@ -1,4 +1,4 @@
-"""Each page of the console, opened once for all checks; and the way from page to page."""
+"""Each page of the console, opened once for all checks; and the navigation between pages."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ PHONE, DESKTOP = 390, 1440  # pixels
 BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(251, 251, 253)", "rgb(20, 22, 27)"
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
-LEAST = 4.5  # to one, as WCAG AA asks
+LEAST = 4.5  # to one, as WCAG AA requires
 UNFOLD = "for (const each of document.querySelectorAll('details')) each.open = true"
 
 AXE = (Path(axe_core_python.__file__).parent / "axe.min.js").read_text()
@@ -52,7 +52,7 @@ axe.run(document, { resultTypes: ["violations"], preload: false, ...options }).t
 """
 
 STOPS = 45  # of the Tab key on a page, at most
-# Notes where each Tab leads, and whether one sees it.
+# Records each element that Tab focuses, and whether it is visible.
 NOTE_STOPS = """
 const visited = new Set();
 window.stops = [];
@@ -70,7 +70,7 @@ addEventListener("keyup", (event) => {
 });
 """
 
-# The smallest text of the drawings in pixels of the screen, and whether all of a drawing is in sight.
+# The smallest text of the drawings in pixels of the screen, and whether the whole drawing is visible.
 DRAWN = """
 return [...document.querySelectorAll("svg.drawing")].map((svg) => {
   const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
@@ -80,7 +80,7 @@ return [...document.querySelectorAll("svg.drawing")].map((svg) => {
 """
 
 
-def drawings_are_legible_and_in_sight(user: User) -> None:
+def drawings_are_legible_and_visible(user: User) -> None:
     for width in (PHONE, DESKTOP):
         user.size(width, 900)
         found = user.js(DRAWN)
@@ -106,7 +106,7 @@ def words_of_a_rule_are_not_broken(user: User) -> None:
 
 
 def a_phone_shows_whole_rows(user: User) -> None:
-    """Each row of the list has its object, user and rules in sight."""
+    """Each row of the list shows its object, user and rules."""
     user.size(PHONE, 844)
     cells = "return [...document.querySelectorAll('[data-rows] td')]"
     assert user.js(f"{cells}.filter((each) => each.getBoundingClientRect().right > innerWidth).length") == 0
@@ -123,7 +123,7 @@ def a_phone_needs_no_scrolling_sideways(user: User) -> None:
     assert user.js("return document.documentElement.scrollWidth") <= PHONE
 
 
-def the_focus_is_always_seen_and_never_caught(user: User) -> None:
+def the_focus_is_always_visible_and_never_trapped(user: User) -> None:
     user.size()
     user.js(NOTE_STOPS)
     user.press(*[Keys.ESCAPE, Keys.TAB] * STOPS)  # the editor keeps Tab for itself until Escape
@@ -134,7 +134,7 @@ def the_focus_is_always_seen_and_never_caught(user: User) -> None:
     for at in stops[:end]:
         assert at["ring"] >= 2, at
         assert at["seen"], at
-        assert not at["again"], at  # nothing sends it back
+        assert not at["again"], at  # the focus does not return to an earlier element
 
 
 def the_first_link_skips_to_the_content(user: User) -> None:
@@ -147,7 +147,7 @@ def the_first_link_skips_to_the_content(user: User) -> None:
 
 
 def it_is_legible_and_axe_finds_nothing_serious(user: User) -> None:
-    """Wide and narrow, light and dark, everything unfolded."""
+    """Check wide and narrow, light and dark, with all details open."""
     user.js(UNFOLD)
     user.js(AXE)
     faults: list[str] = []
@@ -172,11 +172,11 @@ def the_same_is_linked_as_json(user: User) -> None:
     assert found is not None
 
 
-EVERYWHERE = (a_phone_needs_no_scrolling_sideways, the_focus_is_always_seen_and_never_caught)
-SOMEWHERE: dict[str, tuple[Callable[[User], None], ...]] = {
-    "/": (the_first_link_skips_to_the_content, drawings_are_legible_and_in_sight),
+ON_EVERY_PAGE = (a_phone_needs_no_scrolling_sideways, the_focus_is_always_visible_and_never_trapped)
+ON_SOME_PAGES: dict[str, tuple[Callable[[User], None], ...]] = {
+    "/": (the_first_link_skips_to_the_content, drawings_are_legible_and_visible),
     "/fleet": (the_same_is_linked_as_json,),
-    "/fleet?view=empty": (drawings_are_legible_and_in_sight, nodes_are_drawn_above_their_table),
+    "/fleet?view=empty": (drawings_are_legible_and_visible, nodes_are_drawn_above_their_table),
     "/decisions": (the_first_link_skips_to_the_content, a_phone_shows_whole_rows, the_same_is_linked_as_json),
     "/decisions/2": (the_same_is_linked_as_json,),
     "/rules": (words_of_a_rule_are_not_broken, the_same_is_linked_as_json),
@@ -189,17 +189,17 @@ SOMEWHERE: dict[str, tuple[Callable[[User], None], ...]] = {
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page(user: User, path: str, subtests: pytest.Subtests):
     user.open(path)
-    for check in (*EVERYWHERE, *SOMEWHERE.get(path, ()), it_is_legible_and_axe_finds_nothing_serious):
+    for check in (*ON_EVERY_PAGE, *ON_SOME_PAGES.get(path, ()), it_is_legible_and_axe_finds_nothing_serious):
         with subtests.test(check.__name__):
             check(user)
-    user.forgive(*[404] * (path == NOWHERE))
+    user.allow_error_statuses(*[404] * (path == NOWHERE))
 
 
 @pytest.mark.parametrize("path", ["/decisions/999999999", "/rules/nothing", "/decisions?since=yesterdayish"])
-def test_an_error_page_says_what_is_wrong_and_has_links(user: User, path: str):
+def test_an_error_page_explains_the_error_and_has_links(user: User, path: str):
     user.open(path)
     an_error_is_explained(user)
-    user.forgive(400, 404)
+    user.allow_error_statuses(400, 404)
 
 
 def test_a_click_shows_a_page_as_json(user: User):
@@ -207,7 +207,7 @@ def test_a_click_shows_a_page_as_json(user: User):
     user.follow("This page as JSON")
     assert user.js("return document.contentType") == "application/json"
     user.open("/fleet")
-    user.forgive(404)  # of an icon for what is no page
+    user.allow_error_statuses(404)  # of the icon, which a JSON document does not name
 
 
 def test_a_click_on_the_menu_opens_each_page(user: User):
@@ -230,7 +230,7 @@ def test_the_keyboard_opens_each_page(user: User):
         assert user.path == path
 
 
-def test_the_theme_is_that_of_the_system_until_one_is_chosen(user: User):
+def test_the_theme_follows_the_system_until_the_user_chooses_one(user: User):
     user.prefers("dark")
     user.open("/health")
     assert user.js(BACKGROUND) == DARK
@@ -238,7 +238,7 @@ def test_the_theme_is_that_of_the_system_until_one_is_chosen(user: User):
     user.click("[data-theme-switch]")
     assert user.js(BACKGROUND) == LIGHT
     user.driver.refresh()
-    assert user.js(BACKGROUND) == LIGHT  # the choice goes before the system
+    assert user.js(BACKGROUND) == LIGHT  # the choice overrides the system
     user.prefers("light")
     user.click("[data-theme-switch]")
     user.follow("Fleet")

@@ -1,4 +1,4 @@
-"""Somebody before a browser: opens pages, reads, clicks, types; and sees what the browser complains of."""
+"""A user of the console in a browser: opens pages, reads, clicks and types; and the errors that the browser logs."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.browser.chromium import HEIGHT, WIDTH
 from tests.server.program import until
 
-OWN = ("about", "blob", "chrome", "chrome-error", "data")  # schemes that ask nobody
+OWN = ("about", "blob", "chrome", "chrome-error", "data")  # schemes of addresses without a host
 
 
 class User:
@@ -25,16 +25,16 @@ class User:
         self.address = address
         self.host = urlsplit(address).netloc
 
-    def begin(self) -> None:
-        """Forget what was before. The page stays: after an empty one, Chromium would start a process for the next page."""
+    def reset(self) -> None:
+        """Undo what earlier tests changed. The page stays: after an empty one, Chromium would start a process for the next."""
         self.scripts()
         self.cdp("Storage.clearDataForOrigin", origin=self.address, storageTypes="all")
         self.size()
         self.prefers("light")
-        self.complaints()
+        self.browser_errors()
         self.requests()
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- reading --------------------------------------------------------------------------------------------------
 
     def open(self, path: str) -> None:
         self.driver.get(self.address + path)
@@ -46,11 +46,11 @@ class User:
         return self.driver.find_elements(By.CSS_SELECTOR, css)
 
     def texts(self, css: str) -> list[str]:
-        """What is seen of some elements."""
+        """The visible text of each element that matches."""
         return self.js("return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", css)
 
     def text(self, css: str = "body") -> str:
-        """What is seen of the first such element, which may be replaced at any time."""
+        """The visible text of the first element that matches; scripts may replace the element at any time."""
         seen = self.js("return document.querySelector(arguments[0])?.innerText", css)
         if seen is None:
             raise NoSuchElementException(css)
@@ -65,52 +65,52 @@ class User:
         return self.driver.switch_to.active_element
 
     def until(self, holds: Callable[[], Any], seconds: float = 30.0) -> Any:
-        """Wait for it, while elements come and go."""
+        """Wait for a condition, while elements appear and disappear."""
 
-        def looked() -> Any:
+        def check() -> Any:
             try:
                 return holds()
             except (NoSuchElementException, StaleElementReferenceException):
                 return None
 
-        return until(looked, seconds)
+        return until(check, seconds)
 
-    def sees(self, words: str, css: str = "#result", seconds: float = 30.0) -> None:
-        """Wait until words can be read."""
+    def sees(self, expected: str, css: str = "#result", seconds: float = 30.0) -> None:
+        """Wait until an element has a text."""
         try:
-            self.until(lambda: words in self.text(css), seconds)
+            self.until(lambda: expected in self.text(css), seconds)
         except AssertionError:
             shown = self.text("main" if css == "body" else "#result" if self.all("#result") else "main")
-            raise AssertionError(f"{words!r} is not to be read at {css} of {self.path}:\n{shown[:2000]}") from None
+            raise AssertionError(f"{expected!r} is not in {css} of {self.path}:\n{shown[:2000]}") from None
 
-    # --- doing ----------------------------------------------------------------------------------------------------
+    # --- typing and clicking --------------------------------------------------------------------------------------
 
     def click(self, css: str) -> None:
         self.find(css).click()
 
     def point(self, css: str) -> None:
-        """Click where an element is, whatever lies on it."""
+        """Click at the position of an element, even if another one covers it."""
         ActionChains(self.driver, duration=0).move_to_element(self.find(css)).click().perform()
 
-    def follow(self, words: str) -> None:
-        """Click a link."""
-        self.driver.find_element(By.LINK_TEXT, words).click()
+    def follow(self, text: str) -> None:
+        """Click a link with this text."""
+        self.driver.find_element(By.LINK_TEXT, text).click()
 
     def press(self, *keys: str) -> None:
-        """Keys one after the other, to whatever has the focus."""
+        """Press keys one after the other in the focused element."""
         ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def chord(self, modifier: str, key: str) -> None:
         ActionChains(self.driver, duration=0).key_down(modifier).send_keys(key).key_up(modifier).perform()
 
     def write(self, css: str, text: str) -> None:
-        """Type something in place of what is there."""
+        """Replace the text of a field by typing."""
         self.click(css)
         self.chord(Keys.CONTROL, "a")
         self.press(text)
 
     def paste(self, css: str, text: str) -> None:
-        """Replace what is there with a text in one step. For a manifest, the single keys would take much longer."""
+        """Replace the text of a field in one step. To type a manifest would take much longer."""
         self.click(css)
         self.chord(Keys.CONTROL, "a")
         self.cdp("Input.insertText", text=text)
@@ -119,7 +119,7 @@ class User:
         self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
     def prefers(self, scheme: str) -> None:
-        """The system is set to light or dark."""
+        """Set the color scheme of the system: light or dark."""
         features = [
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": "reduce"},
@@ -127,14 +127,14 @@ class User:
         self.cdp("Emulation.setEmulatedMedia", features=features)
 
     def scripts(self, *, run: bool = True) -> None:
-        """Switch JavaScript on or off, for pages that are opened from now on."""
+        """Switch JavaScript on or off for pages that are opened afterwards."""
         self.cdp("Emulation.setScriptExecutionDisabled", value=not run)
 
-    # --- the browser's side -----------------------------------------------------------------------------------------
+    # --- the browser ------------------------------------------------------------------------------------------------
 
     @contextmanager
     def tab(self) -> Iterator[None]:
-        """Use another tab for a while."""
+        """A new tab, which is closed at the end."""
         first = self.driver.current_window_handle
         self.driver.switch_to.new_window("tab")
         try:
@@ -149,22 +149,22 @@ class User:
     def cdp(self, command: str, **parameters: Any) -> Any:
         return self.driver.execute_cdp_cmd(command, parameters)
 
-    def complaints(self) -> list[str]:
-        """Errors of scripts, breaches of the Content-Security-Policy, loads that failed; since the last call."""
+    def browser_errors(self) -> list[str]:
+        """Errors of scripts, violations of the Content-Security-Policy and failed loads since the last call."""
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
-    def forgive(self, *statuses: int) -> None:
-        """Whatever was complained of so far must be answers with such statuses."""
-        found = self.complaints()
+    def allow_error_statuses(self, *statuses: int) -> None:
+        """Fails if the browser logged other errors than responses with these statuses; forgets those."""
+        found = self.browser_errors()
         assert [line for line in found if not any(f"a status of {status} " in line for status in statuses)] == []
 
     def requests(self) -> list[tuple[str, str]]:
-        """Method and address of whatever was asked for since the last call."""
+        """Method and address of each request since the last call."""
         messages = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
         sent = [each["params"]["request"] for each in messages if each["method"] == "Network.requestWillBeSent"]
         return [(request["method"], request["url"]) for request in sent]
 
-    def strangers(self) -> list[str]:
-        """Addresses on other hosts that were asked for since the last call to `requests`."""
+    def foreign_requests(self) -> list[str]:
+        """Addresses of requests to other hosts since the last call to `requests`."""
         parts = [(address, urlsplit(address)) for _, address in self.requests()]
         return [address for address, part in parts if part.scheme not in OWN and part.netloc != self.host]
