@@ -18,7 +18,7 @@ def element(name: str, attributes: dict[str, Any], *content: str) -> Markup:
     """An element; everything in it that is not markup already is escaped."""
     written = "".join([f' {escape(key)}="{escape(_spelled(value))}"' for key, value in attributes.items()])
     if not content:
-        return Markup(f"<{escape(name)}{written}/>")  # noqa: S704  # escaped, ten times as fast as by Markup.format
+        return Markup(f"<{escape(name)}{written}/>")  # noqa: S704  # escaped; Markup.format takes four times as long
     return Markup(f"<{escape(name)}{written}>{''.join(map(escape, content))}</{escape(name)}>")  # noqa: S704
 
 
