@@ -171,7 +171,9 @@ class Recorder:
             _wait_for(f"{api}/openapi.json")
             for path in ("openapi.json", "decisions", "decisions/summary", "decisions/3", "fleet", "rules", "health"):
                 self._write(f"console/{path.replace('/', '-')}", _request(f"{api}/{path}"))
-            self._write("console/replay", _request(f"{api}/replay", b'{"settings": ["rules.card-count=warn"]}'))
+            self._write(
+                "console/replay", _request(f"{api}/replay", b'{"number": 8, "settings": ["rules.card-count=warn"]}')
+            )
             for example in self._examples:
                 *_, manifest = (ROOT / example).read_text().split("---\n")
                 body = json.dumps({"manifest": manifest}).encode()

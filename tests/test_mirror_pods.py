@@ -1,44 +1,61 @@
-"""A mirror pod is the API server's copy of a static pod. It already runs, so it is neither repaired nor refused."""
+"""A mirror pod is a kubelet's copy of a static pod. It already runs, so it is neither repaired nor refused."""
 
 from typing import Any
 
 import pytest
 
+from tests.deploy.calling import called
+from tests.deploy.clusters import USUAL as CLUSTER
+from tests.deploy.clusters import outcome_of
+from tests.deploy.clusters import request as admission_request
 from tests.reviewing import request
 from tests.test_enforcement import pod
 from tests.test_review import USUAL
 from webhook import names
 from webhook.review import mutate, review, validate
 
+KUBELET = {"username": "system:node:gpu-a", "groups": ["system:nodes", "system:authenticated"]}
+ANYBODY = {"username": "alice", "groups": ["system:authenticated"]}
+
 
 def invalid_pod(**annotations: str) -> dict[str, Any]:
     """A pod that is repaired and refused unless it is a mirror pod."""
-    pod_json = pod(number=1, memory=3000, cores=101)
+    pod_json = {"apiVersion": "v1", "kind": "Pod", **pod(number=1, memory=3000, cores=101)}
     pod_json["metadata"] = {"name": "a", "annotations": annotations}
     return pod_json
 
 
-@pytest.mark.parametrize("hash_", ["6f1c0b", ""])
-@pytest.mark.parametrize("endpoint", [mutate, validate, review])
-def test_a_mirror_pod_is_never_touched(endpoint: Any, hash_: str):
-    mirror = request(invalid_pod(**{names.MIRROR: hash_, "volcano.sh/vgpu-node": "a"}))
-    outcome = endpoint(mirror, USUAL)
-    assert outcome.allowed
-    assert not outcome.touched
-    assert (outcome.operations, outcome.notices, outcome.violations) == ((), (), ())
+MIRROR = invalid_pod(**{names.MIRROR: "6f1c0b", "volcano.sh/vgpu-node": "a"})
 
 
-def test_an_update_of_a_mirror_pod_is_never_touched():
-    before, after = invalid_pod(**{names.MIRROR: "a"}), invalid_pod(**{names.MIRROR: "a", "volcano.sh/vgpu-node": "b"})
-    assert not validate(request(after, operation="UPDATE", old_object=before), USUAL).touched
+@pytest.mark.parametrize("endpoint", [mutate, validate])
+def test_a_mirror_pod_of_a_kubelet_is_never_touched(endpoint: Any):
+    created = admission_request(MIRROR, userInfo=KUBELET)
+    assert not outcome_of(endpoint, created, CLUSTER.snapshot).touched
+    assert called(CLUSTER.entries, created, f"/{endpoint.__name__}") == set()
 
 
-def test_the_same_pod_without_the_annotation_is_repaired_and_refused():
-    assert mutate(request(invalid_pod()), USUAL).operations
-    assert not review(request(invalid_pod()), USUAL).allowed
+@pytest.mark.parametrize("user", [ANYBODY, {"username": "alice"}])
+def test_the_annotation_alone_exempts_nothing(user: dict[str, Any]):
+    created = admission_request(MIRROR, userInfo=user)
+    refused = {violation.rule for violation in outcome_of(validate, created, CLUSTER.snapshot).denials}
+    assert refused >= {"cores-range", "reserved-annotation"}
+    assert outcome_of(mutate, created, CLUSTER.snapshot).operations
+    assert called(CLUSTER.entries, created, "/mutate") == {"repair"}
+    assert called(CLUSTER.entries, created, "/validate") == {"pods"}
+
+
+def test_a_kubelet_creates_no_other_pod_without_a_review():
+    created = admission_request(invalid_pod(), userInfo=KUBELET)
+    assert not outcome_of(validate, created, CLUSTER.snapshot).allowed
+    assert called(CLUSTER.entries, created, "/validate") == {"pods"}
+
+
+def test_an_update_of_a_mirror_pod_is_reviewed():
+    before = invalid_pod(**{names.MIRROR: "a"})
+    assert not validate(request(MIRROR, before, groups=tuple(KUBELET["groups"])), USUAL).allowed
 
 
 def test_a_template_with_the_annotation_is_no_mirror_pod():
-    workload = {"metadata": {"name": "a"}, "spec": {"template": invalid_pod(**{names.MIRROR: "a"})}}
-    outcome = validate(request(workload, group="apps", kind="Deployment"), USUAL)
-    assert outcome.violations
+    workload = {"metadata": {"name": "a"}, "spec": {"template": MIRROR}}
+    assert review(request(workload, group="apps", kind="Deployment"), USUAL).violations

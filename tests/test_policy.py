@@ -32,6 +32,7 @@ CONTRACT = {
     "rules": {},
     "namespaces": [],
     "trustedUsers": list(DEFAULT_TRUSTED_USERS),
+    "isolationEnv": {"wholeCards": "warn", "allocators": "warn"},
     "fleet": {"autoscaled": False, "staleAfterSeconds": 600, "declared": []},
 }
 
@@ -55,6 +56,7 @@ NOT_DEFAULT = {
         }
     ],
     "trustedUsers": ["me"],
+    "isolationEnv": {"wholeCards": "deny", "allocators": False},
     "fleet": {"autoscaled": True, "staleAfterSeconds": 60},
 }
 
@@ -102,6 +104,8 @@ WRONG = [
     ({"rules": {"card-count": None}}, "rules.card-count: "),
     ({"rules": ["card-count"]}, "rules: "),
     ({"target": {"volcano": "latest"}}, "target.volcano: 'latest' is not a version; write it like 1.15.1"),
+    ({"target": {"volcano": "1.12.4"}}, "target.volcano: 1.12.4 is not supported; the oldest supported version is 1.13.0"),
+    ({"target": {"devicePlugin": "1.10"}}, "target.devicePlugin: 1.10 is not supported; the oldest supported"),
     ({"target": {"devicePlugin": ""}}, "target.devicePlugin: '' is not a version"),
     ({"target": {"volcano": 1.16}}, "target.volcano: "),
     ({"target": "1.16"}, "target: "),
@@ -183,9 +187,25 @@ def test_every_setting_is_read():
     assert [template.path for template in added.templates] == ["spec.template", "spec.groups[*].workers.*.template"]
     assert len(settings.workload_kinds) == len(WORKLOAD_KINDS) + 1
     assert settings.trusted_users == {"me"}
+    assert (settings.whole_cards, settings.allocators) == (Level.DENY, Level.OFF)
     assert settings.autoscaled
     assert policy.stale_after == 60
     assert policy.digest != default_policy().digest
+
+
+# The namespace and account of the workload that writes assignments, in the manifests of each project.
+WRITERS = [
+    "volcano-system:volcano-scheduler",  # Volcano's Helm chart and installer
+    "kube-system:volcano-device-plugin",  # volcano-vgpu-device-plugin
+    "kube-system:hami-ascend",  # HAMi's ascend-device-plugin; the DaemonSet is called hami-ascend-device-plugin
+    "kube-system:ascend-device-plugin-sa-310p",  # MindCluster's Ascend Device Plugin
+    "kube-system:ascend-device-plugin-sa-910",
+]
+
+
+@pytest.mark.parametrize("account", WRITERS)
+def test_the_accounts_of_schedulers_and_device_plugins_are_trusted(account):
+    assert f"system:serviceaccount:{account}" in DEFAULT_TRUSTED_USERS
 
 
 def test_the_toleration_can_be_null():

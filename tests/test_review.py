@@ -229,7 +229,6 @@ PRIVILEGED = {
         {"kind": "Service"},
         {"group": "example.com"},
         {"sub_resource": "binding"},
-        {"operation": "UPDATE", "sub_resource": "status"},
         {"operation": "UPDATE", "sub_resource": "resize"},
         {"group": "apps", "kind": "Deployment", "sub_resource": "scale"},
         {"namespace": "kube-system"},

@@ -212,6 +212,15 @@ def test_a_denial_after_a_thousand_warnings_is_reported():
     assert outcome.warnings[MAX_SHOWN:] == [f"and {MAX_FINDINGS - MAX_SHOWN} more warnings"]
 
 
+def test_a_denial_after_a_thousand_milder_findings_of_the_same_rule_is_reported():
+    pod = pod_of(1000, env=[{"name": "LD_PRELOAD", "value": "libjemalloc.so"}])
+    pod["spec"]["containers"][-1] |= {
+        "resources": {"limits": {names.VGPU_NUMBER: "1"}},
+        "env": [{"name": "LD_AUDIT", "value": "x"}],
+    }
+    assert [violation.rule for violation in review(request(pod), USUAL).denials] == ["isolation-env"]
+
+
 def test_a_denial_after_a_thousand_notices_is_reported():
     pod = pod_of(1000, resources={"limits": {names.VGPU_NUMBER: "1", names.VGPU_MEMORY_PERCENTAGE: "1"}})
     pod["spec"]["nodeName"] = "gpu-a"

@@ -29,6 +29,27 @@ ASCEND_PREFIX = "huawei.com/Ascend"  # of every NPU of the usual device configs,
 VOLCANO_DOMAIN = "volcano.sh/"
 RESOURCE_PREFIXES = (VOLCANO_DOMAIN, ASCEND_PREFIX, "huawei.com/ascend", "huawei.com/npu-")
 
+# What the names of other device plugins for GPUs and NPUs begin with. The webhook does not judge them.
+OTHER_DEVICES = (
+    "nvidia.com/",
+    "volcano.io/",
+    "amd.com/gpu",
+    "gpu.intel.com/",
+    "aliyun.com/gpu-",
+    "tencent.com/vcuda-",
+    "aws.amazon.com/neuron",
+    "google.com/tpu",
+    "habana.ai/",
+    "birentech.com/",
+    "cambricon.com/",
+    "enflame.com/",
+    "hygon.com/",
+    "iluvatar.ai/",
+    "kunlunxin.com/",
+    "metax-tech.com/",
+    "mthreads.com/",
+)
+
 # These belong to Huawei's own device plugin, which Volcano's vNPU sharing does not need.
 HUAWEI_PLUGIN_NAMES = frozenset(
     {
@@ -60,6 +81,7 @@ GROUP_MIN_MEMBER = "scheduling.volcano.sh/group-min-member"  # of a workload, no
 GROUP_NAME = "scheduling.k8s.io/group-name"  # of a pod: its PodGroup
 QUEUE_NAME = "scheduling.volcano.sh/queue-name"  # of a pod
 QUEUE_API = "scheduling.volcano.sh/v1beta1"  # of Queues and PodGroups
+POD_GROUP = "PodGroup"  # the kind by which the scheduler finds the queue of every pod
 JOB_NAME = "volcano.sh/job-name"  # of a pod: the Volcano Job that it belongs to
 JOB_QUEUE_NAME = "volcano.sh/queue-name"  # what Volcano's job controller writes on pods; it reads it nowhere
 VCJOB_API = "batch.volcano.sh/v1alpha1"
@@ -69,6 +91,8 @@ PODGROUP_SPREAD = "spread"
 # --- annotations of Kubernetes ----------------------------------------------------------------------------------------
 
 MIRROR = "kubernetes.io/config.mirror"  # on the API server's copy of a static pod
+KUBELETS = "system:nodes"  # the group of their users
+BINDING = "Binding"  # the kind by which a scheduler gives a pod its node; the pod gets its annotations
 
 # --- annotations that only the scheduler and the device plugins write -----------------------------------------------
 
@@ -91,16 +115,16 @@ RESERVED_ANNOTATIONS = frozenset(
         "volcano.sh/predicate-time",
         GPU_INDEX,
         "predicate-time",
-        HAMI_NODE,
-        "hami.io/vgpu-time",
-        "hami.io/bind-phase",
-        "hami.io/bind-time",
         NPU_CORE,
     }
 )
 
-# The Ascend ones carry the chip's common word: hami.io/<word>-devices-…, huawei.com/<word>.
-RESERVED_HAMI_PREFIX = "hami.io/"
+# Of pods that request Ascend NPUs. HAMi's own scheduler and device plugins write them on their pods, too.
+RESERVED_ASCEND_ANNOTATIONS = frozenset({HAMI_NODE, "hami.io/vgpu-time", "hami.io/bind-phase", "hami.io/bind-time"})
+
+# Of any pod: hami.io/<word>-devices-… and huawei.com/<word>, with the chip's common word, which begins with Ascend.
+HAMI_PREFIX = "hami.io/"
+RESERVED_HAMI_PREFIX = f"{HAMI_PREFIX}Ascend"
 HAMI_ALLOCATED_SUFFIX = "-devices-allocated"  # behind hami.io/ and the word: the NPUs that the scheduler assigned
 RESERVED_HAMI_SUFFIXES = ("-devices-to-allocate", HAMI_ALLOCATED_SUFFIX)
 RESERVED_ASCEND_PREFIX = ASCEND_PREFIX
@@ -142,6 +166,14 @@ VOLCANO_SCHEDULER = "volcano"
 # --- environment ----------------------------------------------------------------------------------------------------
 
 NVIDIA_VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+
+# The NVIDIA runtime shows every card to a container that sets the first, and neither the second nor NVIDIA_VISIBLE_DEVICES.
+CUDA_VERSION = "CUDA_VERSION"
+NVIDIA_REQUIRE_CUDA = "NVIDIA_REQUIRE_CUDA"
+
+NVIDIA_REQUESTS = (
+    "nvidia-container-devices"  # a directory below /run: the NVIDIA runtime reads a mount there as a request
+)
 
 # --- metrics --------------------------------------------------------------------------------------------------------
 

@@ -52,6 +52,7 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
         templates: those that the pods are made from, if it is a workload.
         touched: False if the webhook does not review such requests.
         pods_refused: rules that let a workload pass, but will refuse its pods.
+        never_starts: rules that let a workload and each of its pods pass, although the pods can never start together.
         enforcement: with any value but `enforce`, mutations and operations are only recorded, and denials do not refuse.
     """
 
@@ -67,12 +68,18 @@ class Outcome(NamedTuple):  # made for every review, and cheaper to make than a 
     templates: tuple[Template, ...] = ()
     touched: bool = True
     pods_refused: tuple[str, ...] = ()
+    never_starts: tuple[str, ...] = ()
     enforcement: Enforcement = ENFORCE
 
     @property
     def changed_or_found(self) -> bool:
         """Whether a rule changed or found something."""
         return bool(self.mutations or self.violations or self.notices)
+
+    @property
+    def never_runs(self) -> tuple[str, ...]:
+        """The rules because of which no pod of an admitted workload runs."""
+        return self.pods_refused + self.never_starts
 
     @property
     def warnings(self) -> list[str]:

@@ -14,15 +14,27 @@ from webhook.devices.fleet import Fleet
 from webhook.devices.vgpu.feasibility import WORK_LIMIT
 from webhook.devices.vgpu.slices import SearchBudget
 from webhook.errors import Malformed
+from webhook.lenient import text
 from webhook.outcome import MAX_FINDINGS, Outcome, Violation
 from webhook.pod.patch import APPEND, REMOVE, Draft, Edit, field_path
 from webhook.pod.size import MAX_TEMPLATES, Size, is_surely_small
 from webhook.pod.templates import Template, changed_templates
 from webhook.pod.view import PodView
-from webhook.pod.workload_kinds import KUBERNETES_GROUPS
-from webhook.rules.base import ANY_FAMILY, ENFORCE, EVERY_POD, Context, Enforcement, Finding, Level, Mutation, Settings
+from webhook.pod.workload_kinds import KUBERNETES_GROUPS, POD_GROUP
+from webhook.rules.base import (
+    ANY_FAMILY,
+    ENFORCE,
+    EVERY_POD,
+    Context,
+    Enforcement,
+    Finding,
+    Level,
+    Mutation,
+    Settings,
+    Validation,
+)
 from webhook.rules.levels import Active, Effective, LevelTable
-from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES
+from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, WORKLOAD_RULES
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.workloads import Workload
 from webhook.texts import COMPACT, shorten_json
@@ -31,6 +43,13 @@ from webhook.wire.models import Request
 SHOWN = 80  # characters of a value
 NOT_REVIEWED = "not-reviewed"  # in the place of a rule's id: templates that are too large
 POD_TOO_LARGE = "pod-too-large"  # likewise: a pod
+
+_RULES_OF_UPDATES = {
+    "": UPDATE_RULES,
+    "status": UPDATE_RULES,
+    "binding": BINDING_RULES,
+    "ephemeralcontainers": EPHEMERAL_RULES,
+}
 
 
 class Repair:
@@ -104,15 +123,23 @@ Found = tuple[str, Level, Finding]  # by which rule, and the rule's level
 def findings(pod: ReviewedPod, context: Context, active: Active) -> Iterator[Found]:
     """Run the validations on one pod."""
     for rule, level in active:
-        if rule.verdict and not pod.never:
-            continue
+        found = rule.check(pod, context) if not rule.verdict or pod.never else _doubts(rule, pod)
         count = 0
-        for finding in rule.check(pod, context):
+        for finding in found:
             doubtful = level is Level.DENY and (finding.doubtful or (rule.fleet and not context.knows_nodes))
-            yield rule.id, Level.WARN if doubtful else level, finding
-            count += 1  # noqa: SIM113  # enumerate() costs time for each rule, and most find nothing
+            own = Level.WARN if doubtful else level
+            if finding.ceiling is not Level.DENY:
+                own = own.at_most(finding.ceiling)
+            yield rule.id, own, finding
+            count += own is level
             if count == MAX_FINDINGS:
-                break  # All findings of a rule have its level: more of them cannot change the verdict.
+                break  # these have the level of the rule: more of them cannot change the verdict
+
+
+def _doubts(rule: Validation, pod: ReviewedPod) -> Iterable[Finding]:
+    """What a rule would refuse without the nodes in doubt."""
+    doubts = pod.doubts
+    return [doubt.finding for doubt in doubts if doubt.never.reason.rule == rule.id] if doubts else ()
 
 
 def _workload_findings(workload: Workload, effective: Effective, *, running: bool) -> Iterator[Found]:
@@ -207,7 +234,7 @@ def mutate(request: Request, snapshot: Snapshot) -> Outcome:
     effective = snapshot.levels.of(request.namespace)
     if not _is_pod(request) or request.operation != "CREATE" or request.sub_resource or effective.exempt:
         return _untouched(request, "mutate")
-    if _is_mirror(request) or _excess(request):  # `validate` refuses what is too large
+    if _mirrors_static_pod(request) or _excess(request):  # `validate` refuses what is too large
         return _untouched(request, "mutate")
     raw = _object(request)
     context = _context(request, snapshot, effective)
@@ -242,9 +269,19 @@ def validate(request: Request, snapshot: Snapshot, templates: Sequence[Template]
     if effective.exempt or request.operation not in ("CREATE", "UPDATE"):
         return _untouched(request, "validate")
     if _is_pod(request):
-        if _is_mirror(request):
+        if _mirrors_static_pod(request):
             return _untouched(request, "validate")
         return _validate_pod(request, snapshot, effective)
+    if _is_binding(request):
+        return _validate_pod(_as_update(request), snapshot, effective)
+    if (request.group, request.kind) == POD_GROUP and not request.sub_resource:
+        return _validate_pod_group(request, snapshot, effective)
+    return _validate_kind(request, snapshot, effective, templates)
+
+
+def _validate_kind(
+    request: Request, snapshot: Snapshot, effective: Effective, templates: Sequence[Template] | None
+) -> Outcome:
     if request.sub_resource or snapshot.settings.workloads is Level.OFF:
         return _untouched(request, "validate")
     if templates is None:
@@ -307,7 +344,7 @@ def _validate_pod(request: Request, snapshot: Snapshot, effective: Effective) ->
     rules: frozenset[str] | None = None
     previous = None
     if request.operation == "UPDATE":
-        rules = {"": UPDATE_RULES, "ephemeralcontainers": EPHEMERAL_RULES}.get(request.sub_resource)
+        rules = _RULES_OF_UPDATES.get(request.sub_resource)
         if rules is None:
             return _untouched(request, "validate")
         previous = PodView(request.old_object or {})
@@ -366,6 +403,7 @@ def _validate_workload(
         violations.add(found, template)
     workload = Workload(request.group, request.kind, _object(request), dict(pods), context)
     violations.add(_workload_findings(workload, effective, running=request.operation == "UPDATE"))
+    lowered = violations.lowered if effective.enforcement is ENFORCE else ()
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=not violations.denied or effective.enforcement is not ENFORCE,
@@ -375,7 +413,27 @@ def _validate_workload(
         pods=tuple(pods),
         received=tuple(received),
         templates=tuple(reviewable),
-        pods_refused=tuple(violations.lowered) if effective.enforcement is ENFORCE else (),
+        pods_refused=tuple([rule for rule in lowered if rule not in WORKLOAD_RULES]),
+        never_starts=tuple([rule for rule in lowered if rule in WORKLOAD_RULES]),
+        enforcement=effective.enforcement,
+    )
+
+
+def _validate_pod_group(request: Request, snapshot: Snapshot, effective: Effective) -> Outcome:
+    """Judge the queue of a PodGroup: however pods get into a queue, it is by one."""
+    if request.unread:
+        return _too_large(request, effective, request.unread)
+    raw = _object(request)
+    if request.old_object is not None and text(request.old_object, "spec", "queue") == text(raw, "spec", "queue"):
+        return _untouched(request, "validate")
+    group = Workload(request.group, request.kind, raw, {}, _context(request, snapshot, effective))
+    violations = Violations()
+    violations.add(_workload_findings(group, effective, running=False))
+    return Outcome(
+        id=_decision_id(request, "validate"),
+        allowed=not violations.denied or effective.enforcement is not ENFORCE,
+        violations=tuple(violations.kept),
+        object=raw,
         enforcement=effective.enforcement,
     )
 
@@ -420,8 +478,9 @@ def _excess(request: Request) -> str:
 
 
 def _too_large(request: Request, effective: Effective, excess: str) -> Outcome:
-    """Refuse a pod unread: reviewing a part of it could miss what a rule refuses."""
-    message = f"the pod is too large: {excess}; make several pods"
+    """Refuse an object unread: reviewing a part of it could miss what a rule refuses."""
+    what, remedy = ("pod", "; make several pods") if request.kind == "Pod" else (request.kind, "")
+    message = f"the {what} is too large: {excess}{remedy}"
     return Outcome(
         id=_decision_id(request, "validate"),
         allowed=effective.enforcement is not ENFORCE,
@@ -435,12 +494,23 @@ def _is_pod(request: Request) -> bool:
     return request.group == "" and request.kind == "Pod"
 
 
-def _is_mirror(request: Request) -> bool:
-    """Whether a pod is the API server's copy of a static pod, which runs already, whatever happens to the copy.
+def _is_binding(request: Request) -> bool:
+    return request.group == "" and request.kind == names.BINDING
 
-    The annotation opens no way around the rules: a kubelet starts no pod of the API server that has it, and the API server
-    lets no user add it to a pod or remove it.
+
+def _as_update(binding: Request) -> Request:
+    """A Binding as the update of a pod of which nothing is known: its annotations become the pod's."""
+    pod = {"kind": names.BINDING, "metadata": _object(binding).get("metadata")}
+    return binding._replace(operation="UPDATE", sub_resource="binding", object=pod, old_object={})
+
+
+def _mirrors_static_pod(request: Request) -> bool:
+    """Whether a kubelet creates the API server's copy of a static pod, which runs already, whatever happens to the copy.
+
+    The annotation alone proves nothing, as every user who may create pods can write it.
     """
+    if request.operation != "CREATE" or names.KUBELETS not in request.groups:
+        return False
     metadata = request.object.get("metadata") if request.object is not None else None
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
     return isinstance(annotations, dict) and names.MIRROR in annotations

@@ -13,6 +13,7 @@ from webhook import names
 from webhook.audit.writer import Exchange, line
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.nodes import read_node
+from webhook.pod.environment import HIDDEN
 from webhook.policy.policy import parse_policy
 from webhook.review import mutate, review, validate
 from webhook.rules.registry import DEFAULT_LEVELS
@@ -124,5 +125,7 @@ def test_a_line_without_secrets_still_has_findings_a_patch_and_the_excerpt(snaps
     )
     assert written["patch"]
     assert {"cores-range", "isolation-env"} <= {finding["rule"] for finding in written["findings"]}
-    assert written["request"]["pod"]["spec"]["containers"][0]["env"] == [{"name": variable["name"]} for variable in env]
+    assert written["request"]["pod"]["spec"]["containers"][0]["env"] == [
+        {"name": variable["name"], "value": HIDDEN} for variable in env
+    ]
     assert SECRET not in str(written)

@@ -76,16 +76,31 @@ some = st.sampled_from
 env = st.fixed_dictionaries(
     {
         "name": some(
-            ["NVIDIA_VISIBLE_DEVICES", "CUDA_DISABLE_CONTROL", "LD_PRELOAD", "PASSWORD", "ACTIVE_OOM_KILLER", ""]
+            [
+                "NVIDIA_VISIBLE_DEVICES",
+                "CUDA_DISABLE_CONTROL",
+                "CUDA_VERSION",
+                "NVIDIA_REQUIRE_CUDA",
+                "LD_PRELOAD",
+                "PASSWORD",
+                "ACTIVE_OOM_KILLER",
+                "",
+            ]
         )
     },
-    optional={"value": some(["none", "void", "all", "secret", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+    optional={
+        "value": some(["none", "void", "all", "secret", "", "/secret/libjemalloc.so", "libjemalloc.so:x"]),
+        "valueFrom": st.just({"fieldRef": {}}),
+    },
 )
 sources = st.fixed_dictionaries(
     {"configMapRef": st.just({"name": "settings"})}, optional={"prefix": some(["", "LD_", "APP_", "NPU_"])}
 )
 mounts = st.fixed_dictionaries(
-    {"name": some(["v", "w"]), "mountPath": some(["/data", "../usr/local/vgpu", "/usr/local", "/", "/tmp/vgpulock"])}
+    {
+        "name": some(["v", "w"]),
+        "mountPath": some(["/data", "../usr/local/vgpu", "/", "/var/run/nvidia-container-devices/0"]),
+    }
 )
 devices = st.fixed_dictionaries({"name": some(["v", "w"]), "devicePath": some(["/dev/xvda", "/overrideEnv"])})
 security = st.fixed_dictionaries(
@@ -130,7 +145,8 @@ def rich_pods(draw: st.DrawFn) -> dict[str, Any]:
     pod["spec"] |= draw(st.fixed_dictionaries({"restartPolicy": st.just("Never")}, optional=spec_fields))
     for container in [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]:
         container.update(draw(st.fixed_dictionaries({}, optional=container_fields)))
-    reserved = st.dictionaries(some([*sorted(names.RESERVED_ANNOTATIONS), "team/x"]), some(["", "x"]), max_size=2)
+    keys = [*sorted(names.RESERVED_ANNOTATIONS), "nvidia.cdi.k8s.io/x", "team/x"]
+    reserved = st.dictionaries(some(keys), some(["", "x"]), max_size=2)
     pod["metadata"].setdefault("annotations", {}).update(draw(reserved))
     return pod
 
@@ -152,6 +168,7 @@ def test_the_excerpts_of_an_update_have_the_same_findings(old: dict[str, Any], n
 def test_an_excerpt_has_no_value_of_an_environment_variable(pod: dict[str, Any]):
     for container in pod["spec"]["containers"]:
         container["env"] = [{"name": name, "value": "hunter2"} for name in ("A", "CUDA_A", "NVIDIA_VISIBLE_DEVICES")]
+        container["env"].append({"name": "LD_PRELOAD", "value": "/hunter2/libjemalloc.so"})
     assert "hunter2" not in json.dumps(excerpt_of(pod))
 
 

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,11 +20,11 @@ from tests.audit import sample
 from tests.console.audit_lines import console_client
 from tests.examples import examples
 from tests.postgres import Postgres
-from webhook.audit.database import Database
+from webhook.audit.database import ANSWER_SECONDS, CONNECT_SECONDS, Database
 from webhook.audit.decision import Decision, parse_decision
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
-from webhook.audit.postgres import LimitedConnection
+from webhook.audit.postgres import PING_SECONDS, LimitedConnection
 from webhook.audit.store import DecisionStore, Retention
 from webhook.audit.summary import Summary
 from webhook.errors import ConfigError, StoreError
@@ -208,7 +209,9 @@ def test_a_url_that_cannot_be_used_is_refused_and_not_repeated(url: str):
 
 def test_a_frozen_database_is_reported_in_time(postgres: Postgres, monkeypatch: pytest.MonkeyPatch):
     """Its kernel still acknowledges what it receives, so that no connection breaks."""
-    monkeypatch.setattr(LimitedConnection, "answer_seconds", 1.0)
+    assert max(ANSWER_SECONDS, PING_SECONDS + CONNECT_SECONDS) <= 5
+    monkeypatch.setattr(LimitedConnection, "answer_seconds", 0.5)
+    monkeypatch.setattr("webhook.audit.database.ANSWER_SECONDS", 1.0)
     monkeypatch.setattr("webhook.audit.database.CONNECT_SECONDS", 2)
     database = Database.at(postgres.make("frozen"))
     store = DecisionStore(database=database)
@@ -218,12 +221,29 @@ def test_a_frozen_database_is_reported_in_time(postgres: Postgres, monkeypatch: 
     with pytest.raises(StoreError, match="it has not responded for 1 s"), database.reading() as db, postgres.frozen():
         db.scalar(select(1))
     assert store.extent().count == 1  # and open, for the next
-    with postgres.frozen():
-        for path, status in {"/api/v1/decisions": 503, "/decisions": 503, "/health": 200}.items():
-            begin = time.monotonic()
-            answer = client.get(path)
-            assert answer.status_code == status
-            assert "timeout expired" in answer.text
-            assert time.monotonic() - begin < 10
+
+    def get(path: str) -> float:
+        begin = time.monotonic()
+        answer = client.get(path)
+        assert answer.status_code == (200 if path == "/health" else 503)
+        assert "timeout expired" in answer.text
+        return time.monotonic() - begin
+
+    with postgres.frozen(), ThreadPoolExecutor(16) as threads:
+        paths = ["/api/v1/decisions", "/decisions", "/health", "/decisions/1"]
+        assert max(threads.map(get, paths * 4)) < 4
+        later = sorted(threads.map(get, paths * 4))
+        assert later[-1] < 4
+        assert later[-2] < 1, "only one waits for it"
     assert client.get("/api/v1/decisions").json["newest"] == 1
+    database.close()
+
+
+def test_a_database_that_closed_its_connections_is_used_at_once(postgres: Postgres):
+    database = Database.at(postgres.make("restarted"))
+    database.make_tables()
+    store = DecisionStore(database=database)
+    assert store.extent().count == 0
+    postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'restarted'")
+    assert store.extent().count == 0
     database.close()

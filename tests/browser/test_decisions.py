@@ -98,15 +98,6 @@ def test_a_row_opens_the_decision_and_replay_shows_what_would_change(user: User)
     user.sees("Changed")
 
 
-def test_what_if_for_all_that_match(user: User):
-    user.open("/decisions?rule=card-count&outcome=denied&namespace=team-vision")
-    user.driver.find_element("xpath", "//summary[contains(., 'What if')]").click()
-    user.write("details[open] textarea[name=settings]", "rules.card-count=warn")
-    user.click("details[open] form.try button")
-    user.sees("What changes")
-    assert "card-count" in user.text("#result table")
-
-
 def test_many_decisions_have_pages_and_back_returns_to_the_same_page(user: User, console: Console):
     names = [f"many-{number}" for number in range(230)]
     append(console.audit, *[refused(name=name, namespace="many") for name in names])

@@ -162,9 +162,15 @@ def test_would_be_denied_is_summarized_separately(run, audit_mode_log, write):
     assert not any(refusal["enforced"] for refusal in summary["refused"])
 
 
+@pytest.mark.parametrize("text", ["", "started\n", '{"level": "info"}\n'])
+@pytest.mark.parametrize("command", [["audit"], ["audit", "--summary"], ["replay"]])
+def test_a_log_without_an_audit_line_is_bad_input(run, write, command, text):
+    result = run(*command, log := write("log", text))
+    assert result.code == 2
+    assert f"error: no audit line in {log}\n" in result.err
+
+
 def test_an_empty_log(run, write):
-    result = run("audit", "--summary", write("empty", ""))
-    assert (result.code, result.out, result.err) == (0, "no decisions\n", "")
     (summary,) = run("audit", "--summary", "-o", "json", write("empty", "")).lines
     assert summary["first"] is None
 

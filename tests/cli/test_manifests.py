@@ -89,7 +89,6 @@ def test_the_names_of_the_device_config(printed, write):
     for entry, name in (
         ("repair", "names-a-device"),
         ("pods", "concerns-a-device"),
-        ("assignments", "changes-an-assignment"),
         ("ephemeral-containers", "concerns-a-device"),
         ("workloads", "concerns-a-device"),
     ):
@@ -98,21 +97,17 @@ def test_the_names_of_the_device_config(printed, write):
             assert (f'startsWith("{prefix}")' in before, f'startsWith("{prefix}")' in after) == (False, True)
         assert 'startsWith("example.org/npu-core")' not in after
         assert 'startsWith("volcano.sh/")' in after
+    assert "example.org/npu" in condition(renamed["assignments"], "changes-an-assignment")
 
 
 def test_the_default_npus_do_not_change_the_output(printed):
     assert printed("--device-config", CONFIG) == printed()
 
 
-def test_an_old_volcano_uses_the_well_known_names(printed, write):
-    config = write("device-config.yaml", {"nvidia": {"resourceCountName": NVIDIA_GPU}})
-    policy = write("policy.yaml", {"target": {"volcano": "1.12.0"}})
-    assert printed("--device-config", config, "--policy", policy) == printed()
-
-
 def test_the_trusted_users_of_the_policy(printed, write):
-    assignments = printed("--policy", write("policy.yaml", {"trustedUsers": ["joe"]}))["assignments"]
-    assert condition(assignments, "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
+    found = printed("--policy", write("policy.yaml", {"trustedUsers": ["joe"]}))
+    for entry in ("assignments", "bindings"):
+        assert condition(found[entry], "is-not-trusted") == '!(request.userInfo.username in ["joe"])'
 
 
 @pytest.mark.parametrize(("workloads", "present"), [("off", False), ("warn", True), ("deny", True)])
@@ -129,7 +124,7 @@ def test_a_config_that_hides_devices_needs_all_pods(run, write):
 def test_every_entry_fails_closed_except_those_that_could_block_other_pods(printed):
     entries = printed("--all-pods")
     fail_open = {name for name, entry in entries.items() if entry["failurePolicy"] != "Fail"}
-    assert fail_open == {"workloads", "hide-devices"}
+    assert fail_open == {"workloads", "pod-groups", "hide-devices"}
     for entry in entries.values():
         assert entry["timeoutSeconds"] == 5
         assert (entry["sideEffects"], entry["matchPolicy"]) == ("None", "Equivalent")
@@ -160,7 +155,7 @@ def test_the_net_denies_where_the_policy_denies(run, tmp_path):
     assert [document["kind"] for document in documents] == [
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
-    ] * 3
+    ] * 4
     assert {document["spec"]["failurePolicy"] for document in documents[::2]} == {"Ignore"}
     assert [document["spec"] for document in documents[1::2]] == [
         {"policyName": document["metadata"]["name"], "validationActions": ["Deny"]} for document in documents[::2]
@@ -168,6 +163,15 @@ def test_the_net_denies_where_the_policy_denies(run, tmp_path):
     variables = {document["name"]: document["expression"] for document in documents[0]["spec"]["variables"]}
     assert variables["host_access"].startswith("!(variables.entry in [0] && ")
     assert "isolation_env" not in variables
+
+
+@pytest.mark.parametrize(("enforcement", "action"), [("warn", "Warn"), ("audit", "Audit")])
+def test_the_net_only_warns_or_records_where_the_policy_enforces_nowhere(run, write, enforcement, action):
+    policy = write("policy.yaml", {"enforcement": enforcement})
+    softened = run("manifests", "--net", "static", "--policy", policy).out
+    assert softened == run("manifests", "--net", "static").out.replace("- Deny", f"- {action}")
+    some = {"enforcement": enforcement, "namespaces": [{"match": ["a"], "enforcement": "enforce"}]}
+    assert "- Deny" in run("manifests", "--net", "static", "--policy", write("policy.yaml", some)).out
 
 
 @pytest.mark.parametrize("options", [["-n", ""], ["-n", "a/b"], ["--name", "A"]])

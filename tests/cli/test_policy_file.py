@@ -15,7 +15,6 @@ from tests.rules.test_cases import ALL
 from tests.strategies import json_values
 from tests.test_policy import CONTRACT, MISSPELT, NOT_DEFAULT, WRONG
 from tests.test_policy_levels import NAMESPACES
-from webhook.devices.target import parse_version
 from webhook.errors import ConfigError
 from webhook.policy.policy import default_policy, parse_policy
 from webhook.policy.schema import PolicyFile
@@ -76,7 +75,7 @@ def test_every_key_has_its_description():
     ]
     assert len(descriptions) > 20
     assert [description for description in descriptions if description not in flat] == []
-    assert "# The version of Volcano's scheduler.\n  volcano: '1.15.1'\n" in text
+    assert "# The version of Volcano's scheduler, 1.13 or newer.\n  volcano: '1.15.1'\n" in text
     assert "review pods only.\nworkloads: warn\n" in text
     assert "One of: smallest, largest, deny.\n  mixedCards: smallest\n" in text
     assert "\n# to the largest, with a warning; deny refuses the pod.\nmemoryAboveCard: clamp\n" in text
@@ -188,11 +187,12 @@ def test_loader_and_schema_agree(document):
 @given(st.text("v1.20-+a \n", max_size=8))
 @example(" v1.2.3 ")
 @example("1.2\n")
+@example("1.13\n")
+@example("1.12.9")
+@example("1.11")
+@example("2.0")
+@example("01.20")
 @example("1.2-alpha.1+x")
 def test_loader_and_schema_agree_on_versions(text):
-    try:
-        parse_version(text)
-    except ValueError:
-        assert not VALIDATOR.is_valid({"target": {"volcano": text}})
-    else:
-        assert VALIDATOR.is_valid({"target": {"volcano": text}})
+    for document in ({"target": {"volcano": text}}, {"target": {"devicePlugin": text}}):
+        assert VALIDATOR.is_valid(document) is is_accepted(document)

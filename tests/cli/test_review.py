@@ -15,15 +15,21 @@ from tests.cases import each_case
 from tests.cli.conftest import CONFIG, FLEETS, REVIEWS, pod, python, shell, vgpus
 from webhook.settings.files import SAMPLES
 
+EXAMPLES = SAMPLES.parent / "rules" / "examples" / "validate"
+
 KEYS = [
     "kind",
     "namespace",
     "name",
     "allowed",
+    "outcome",
     "enforcement",
+    "rules",
     "podsRefused",
+    "neverStarts",
     "notReviewed",
     "foundByShape",
+    "notJudged",
     "findings",
     "warnings",
     "patch",
@@ -41,6 +47,7 @@ def test_json_has_exactly_the_keys_of_the_contract(run, write):
     (line,) = result.lines
     assert list(line) == KEYS
     assert (line["kind"], line["namespace"], line["name"], line["allowed"]) == ("Pod", "default", "train", False)
+    assert (line["outcome"], line["rules"]) == ("denied", ["cores-range"])
     (finding,) = line["findings"]
     assert list(finding) == ["rule", "level", "path", "message", "file", "document", "line", "column"]
     assert (finding["file"], finding["document"]) == (str(file), 1)
@@ -193,7 +200,7 @@ def test_a_workload_whose_pods_are_refused_is_a_failure(raw, run, write):
     )
     text = run("review", path).out
     assert f"REFUSED  the pods of {raw['kind']} d in default, 1 warning" in text
-    assert "the workload is admitted, but its pods will never run: correct cores-range" in text
+    assert "the webhook admits the workload, but will refuse its pods: correct cores-range" in text
     as_yaml = run("review", "-o", "yaml", path)
     assert "# its pods will NEVER RUN: correct cores-range" in as_yaml.out
     assert yaml.safe_load(as_yaml.out) == raw
@@ -230,6 +237,31 @@ def test_a_denied_workload_is_refused_itself(run, write):
     assert (result.code, result.lines[0]["allowed"], result.lines[0]["podsRefused"]) == (1, False, [])
 
 
+def test_a_gang_that_never_starts_is_a_failure_but_its_pods_are_not_refused(run):
+    manifest = EXAMPLES / "gang-too-large.yaml"
+    result = run("review", "--sample", "-o", "json", manifest)
+    (line,) = result.lines
+    assert (result.code, line["allowed"]) == (1, True)
+    assert (line["podsRefused"], line["neverStarts"]) == ([], ["gang-too-large"])
+    text = " ".join(run("review", "--sample", manifest).out.split())
+    assert text.startswith("NEVER STARTS Job ")
+    assert "the webhook admits the workload and its pods, but they can never start: correct gang-too-large" in text
+
+
+def test_devices_of_other_plugins_are_not_judged(run, write):
+    path = write("p.yaml", pod(limits={"nvidia.com/gpu": "1"}))
+    (line,) = run("review", "--sample", "-o", "json", path).lines
+    (sentence,) = line["notJudged"]
+    assert sentence.startswith(
+        'container "main" requests nvidia.com/gpu, which this webhook does not judge; no node offers it'
+    )
+    text = run("review", "--sample", path).out
+    assert "requests no device that this webhook judges\n" in text
+    assert f"  note  {sentence}\n" in text
+    both = write("b.yaml", pod(limits={"amd.com/gpu": "1", **vgpus(1, 1000, 10)}))
+    assert "next  read the notes; then apply it unchanged" in run("review", "--sample", both).out
+
+
 # --- objects without a review ---------------------------------------------------------------------------------------
 
 # Its container is not in a pod template.
@@ -262,6 +294,15 @@ def test_objects_that_are_not_reviewed_are_named(raw, reason, run, write):
     assert f"  not reviewed: {reason}: " in text
     assert "2 documents: 1 allowed, 1 skipped" in text
     assert f"# not reviewed: {reason}: " in run("review", "-o", "yaml", "--policy", policy, path).out
+
+
+@pytest.mark.parametrize(("version", "kind", "meant"), [("v1", "pod", "Pod"), ("apps/v1", "deployment", "Deployment")])
+def test_a_kind_in_other_letters_is_refused(version, kind, meant, run, write):
+    path = write("k.yaml", {"apiVersion": version, "kind": kind, "spec": {"template": template()}})
+    for argv in (("review",), ("scan",), ("why", "--sample", "-f")):
+        result = run(*argv, path)
+        assert result.code == 2
+        assert f"the API server has no kind {kind!r}; did you mean {meant}?" in result.err
 
 
 def test_an_unknown_kind_is_reviewed_by_its_shape(run, write):

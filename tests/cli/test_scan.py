@@ -26,7 +26,7 @@ def bound_pod(name: str, cores: int = 50, namespace: str = "team", owner: str = 
     """A pod that is bound to a node."""
     metadata: dict[str, Any] = {
         "namespace": namespace,
-        "annotations": {names.RESERVED_HAMI_PREFIX + "vgpu-node": "gpu-a"},
+        "annotations": {names.VGPU_NODE: "gpu-a"},
     }
     if owner:
         metadata["ownerReferences"] = [
@@ -554,3 +554,10 @@ def test_findings_about_assignments(run, write):
     }
     assert result.code == 0
     assert run("scan", *SETTINGS, "--warnings-as-errors", write("pods.json", listed(*items))).code == 3
+
+
+def test_devices_of_other_plugins_are_counted(run, write):
+    objects = write("l.json", listed(*(pod(name, limits={"nvidia.com/gpu": "1"}) for name in ("a", "b"))))
+    result = run("scan", *SETTINGS, objects)
+    assert (result.code, "nvidia.com/gpu is not judged; no node offers it" in result.out) == (0, True)
+    assert "(2 objects)" in result.out

@@ -69,6 +69,7 @@ def test_every_part_of_a_review_can_be_expected(manifest, suite, run):
         "outcome": "mutated",
         "rules": ["toleration", "scheduler-name"],  # in any order
         "podsRefused": [],
+        "neverStarts": [],
         "findings": [],
         "warnings": [],
         "patch": [

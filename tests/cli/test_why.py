@@ -187,3 +187,30 @@ def test_without_permission_to_read_podgroups(cluster, run):
     result = run("why", "train-w-0", *options, "-o", "json")
     assert (result.code, result.lines[0]["gang"]) == (1, None)
     assert "may not be read, so its gang is unknown" in result.err
+
+
+def test_devices_of_other_plugins_are_not_judged(run, write, pods):
+    about = "nvidia.com/gpu, which this webhook does not judge; no node offers it"
+    result = run("why", *SETTINGS, "--pods", pods, "-f", write("p.yaml", pod(limits={"nvidia.com/gpu": "1"})))
+    assert result.code == 2
+    assert "its pods request no devices that this webhook judges" in result.err
+    assert about in result.err
+    mixed = write("m.yaml", pod(limits={"amd.com/gpu": "1", **vgpus(1, 1000, 10)}))
+    (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", mixed, "-o", "json").lines
+    (sentence,) = answer["notJudged"]
+    assert f"  note  {sentence}" in run("why", *SETTINGS, "--pods", pods, "-f", mixed).out
+
+
+def test_a_manifest_of_a_gang_that_never_starts_is_not_refused(run, write, pods):
+    tasks = [{"name": "w", "replicas": 9, "template": {"spec": pod(limits=vgpus(4, 50000, 100))["spec"]}}]
+    job = write("j.yaml", JOB | {"spec": {"minAvailable": 9, "tasks": tasks}})
+    (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", job, "-o", "json").lines
+    assert (answer["verdict"], answer["change"]) == ("never", None)
+    assert answer["summary"].startswith('task "w" must start 9 pods at once, but the empty fleet holds ')
+    assert answer["reasons"][0]["reason"] == "gang-too-large"
+    assert answer["findings"] == []
+    refused = write(
+        "r.yaml", JOB | {"spec": {"tasks": [{"name": "w", "template": {"spec": pod(limits=vgpus(9, 1, 0))["spec"]}}]}}
+    )
+    (answer,) = run("why", *SETTINGS, "--pods", pods, "-f", refused, "-o", "json").lines
+    assert answer["summary"] == "the webhook refuses its pods, so they are never created"

@@ -49,7 +49,7 @@ def test_filters_are_kept_by_links_and_forms(client: Any):
     older = next(link for link in page.links("/decisions?") if "before=" in link)
     assert [f in older for f in ("user=anna*&user=b*", "since=2026-11-20", "dryRun=false")] == [True] * 3
     users = [each["value"] for each in page.all("input") if each.get("name") == "user"]
-    assert users == ["anna*", "b*"] * 2  # the form of filters, and what the replay is requested
+    assert users == ["anna*", "b*"]
     assert not any("data-first" in each for each in page.elements)  # an older page is not followed
     assert any("data-first" in each for each in get_page(client, "/decisions?user=anna*").elements)
 
@@ -89,6 +89,8 @@ def test_a_decision_in_full(client: Any):
     assert "spec.schedulerName" in get_page(client, "/decisions/1").text
     get_page(client, "/decisions/99", 404)
     get_page(client, "/decisions/-1", 404)
+    for digits in (16, 23, 5000):  # more than a number of the API has, than one of the database, than Python reads
+        get_page(client, f"/decisions/{'9' * digits}", 404)
 
 
 def test_without_an_audit_log():

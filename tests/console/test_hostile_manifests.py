@@ -41,6 +41,26 @@ def tasks(number: int) -> str:
     return f"apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {{name: j}}\nspec:\n  tasks:\n{listed}"
 
 
+def hard_jobs(number: int) -> str:
+    """Jobs of ten tasks, the containers of which do not quite fit on any node."""
+
+    def task(variant: int) -> dict[str, Any]:
+        limits = [
+            {
+                names.VGPU_NUMBER: 1 + at % 3,
+                names.VGPU_MEMORY: 7500 + variant * 10 + at * 1165,
+                names.VGPU_CORES: at % 5 * 10,
+            }
+            for at in range(8)
+        ]
+        found = [{"name": f"c{at}", "resources": {"limits": each}} for at, each in enumerate(limits)]
+        return {"name": f"t{variant}", "template": {"spec": {"containers": found}}}
+
+    one = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "j"}}
+    jobs = [{**one, "spec": {"tasks": [task(10 * job + at) for at in range(10)]}} for job in range(number)]
+    return "\n---\n".join(map(json.dumps, jobs))
+
+
 def aliases(times: int) -> str:
     return f"x: &x [{'aaaa,' * 1000}]\n{HEAD}y: [{'*x,' * times}]\n{SPEC}"
 
@@ -101,6 +121,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
         "Refused",
     ),
     "tasks": (lambda: tasks(1000), 200, "490 more pods of it"),
+    "hard jobs": (lambda: hard_jobs(7), 200, "the search for a change was cut short"),
     "annotations": (
         lambda: HEAD + "  annotations:\n" + "".join(f"    k{n}: v\n" for n in range(15_000)) + SPEC,
         200,
@@ -118,7 +139,7 @@ CASES: dict[str, tuple[Callable[[], str], int, str]] = {
 # Manifests that are sent to an operation of the API, too. The others take as long to parse there as for the page.
 AS_JSON = dict.fromkeys(("a million keys", "containers"), "review")
 AS_JSON |= dict.fromkeys(("deep JSON", "aliases", "containers with NPUs", "containers of another kind"), "explain")
-AS_JSON |= dict.fromkeys(("2,000 containers", "cards to try", "tasks", "one long line"), "explain")
+AS_JSON |= dict.fromkeys(("2,000 containers", "cards to try", "tasks", "one long line", "hard jobs"), "explain")
 
 
 def form(client: Any, text: str) -> Any:

@@ -48,7 +48,7 @@ def test_the_number_of_series_is_limited(client, monkeypatch):
     everything = samples(client)
     monkeypatch.setattr(metrics, "MAX_CARDS", 9)
     monkeypatch.setattr(metrics, "MAX_NAMESPACES", 1)
-    metrics.exposition.cache_clear()
+    metrics._exposition.cache_clear()
     found = samples(client)
     cards = [key for key in found if key[0] == "card_booked_memory_mib"]
     assert len(cards) == 9

@@ -13,6 +13,7 @@ from markupsafe import Markup
 from tests import strategies
 from tests.render.drawings import CONFIG, explained, fleet_in, fleet_of, many_cards, pod, shapes_explained, vgpus
 from tests.timing import within
+from webhook.console.pictures import elements
 from webhook.console.pictures.card import COLOURS
 from webhook.console.pictures.node import MAX_BYTES, svg
 from webhook.devices import registry
@@ -160,6 +161,12 @@ def test_a_refused_card_is_hatched_and_has_a_reason():
     assert words.count("✕") == 6
     assert words.count("memory: 8000 MiB") == words.count("needed, 4564 free") == 6
     assert "refused first by card 7" in " ".join(words)
+
+
+@pytest.mark.parametrize("evil", ['"><script>alert(1)</script>', "' onload='alert(1)", "&quot;<"])
+def test_attributes_and_content_are_escaped(evil: str):
+    tree = ET.fromstring(elements.element("text", {"x": evil}, evil))
+    assert (tree.attrib, tree.text, len(tree)) == ({"x": evil}, evil, 0)
 
 
 def test_the_picture_has_a_description():

@@ -86,6 +86,9 @@ def test_an_example_of_other_settings_brings_them_or_a_note(client):
 
 def test_a_gang_is_drawn_on_the_nodes(client):
     page = shown(client.get("/?example=gang-too-large"))
+    verdict = words(page.one("section", "verdict"))
+    assert verdict.startswith("✕ Its pods will never start")
+    assert "The webhook admits it, but its pods can never start together: correct gang-too-large" in verdict
     gang = page.one("section", "gang bad")
     assert "The gang can never start" in gang["text"]
     assert "left over" in gang["text"]
@@ -216,21 +219,30 @@ def test_long_stretches_are_folded(client):
     assert "l50: x" in fold["text"]
 
 
+def test_devices_of_other_plugins_are_not_judged(client):
+    page = post(client, POD.replace("volcano.sh/vgpu-cores", "nvidia.com/gpu"))
+    verdict = words(page.one("section", "verdict"))
+    assert (
+        "requests nvidia.com/gpu, which this webhook does not judge; no node offers it; for a slice of a card"
+        in verdict
+    )
+
+
 def test_a_workload_whose_pods_will_be_refused_is_red(client):
     job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  template:\n" + textwrap.indent(POD, "    ")
     page = post(client, f"{job}---\n{POD}")
     first, second = page.all("section", "verdict bad")
-    assert words(first).startswith("✕ Its pods will never run Job j in default")
-    assert "The API server admits it, but its pods will never run: correct cores-range" in words(first)
+    assert words(first).startswith("✕ Its pods will be refused Job j in default")
+    assert "The webhook admits it, but will refuse its pods: correct cores-range" in words(first)
     assert words(second).startswith("✕ Refused")
-    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will never run", "Refused"]
+    assert [words(each) for each in page.all("span", "outcome denied")] == ["Its pods will be refused", "Refused"]
 
 
 def test_a_workload_shows_how_its_pods_change(client):
     spec = "".join(f"    {line}\n" for line in POD.partition("spec:\n")[2].splitlines())
     page = post(client, f"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: j\nspec:\n  template:\n    spec:\n{spec}")
     assert "Its pods will be changed" in page.one("div", "answer")["text"]
-    assert "its pods will never run: correct cores-range" in words(page.one("section", "verdict"))
+    assert "will refuse its pods: correct cores-range" in words(page.one("section", "verdict"))
 
 
 def test_an_unknown_fleet_is_shown_with_what_to_do():

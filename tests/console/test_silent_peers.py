@@ -4,6 +4,8 @@ import contextlib
 import socket
 import subprocess
 import threading
+import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 
@@ -23,10 +25,22 @@ INCOMPLETE_REQUESTS = [
 
 
 @pytest.fixture
-def port(request: pytest.FixtureRequest) -> Iterator[int]:
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def port(request: pytest.FixtureRequest, metrics_port: int) -> Iterator[int]:
     found = free_port()
     limits = {"console.serving.SILENCE_SECONDS": SILENCE_SECONDS, "console.serving.READING_SECONDS": request.param}
-    command = [*altered("console", limits), "--sample", "--bind", f"127.0.0.1:{found}"]
+    command = [
+        *altered("console", limits),
+        "--sample",
+        "--bind",
+        f"127.0.0.1:{found}",
+        "--metrics-bind",
+        f"127.0.0.1:{metrics_port}",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     until(lambda: responds(found))
     yield found
@@ -78,3 +92,24 @@ def test_slow_clients_do_not_block_other_clients(port: int):
         sender.join()
         for connection in slow:
             connection.close()
+
+
+@pytest.mark.parametrize("port", [10 * WAIT_SECONDS], indirect=True)
+def test_slow_clients_of_the_metrics_do_not_block_the_pages(port: int, metrics_port: int):
+    url = f"http://127.0.0.1:{metrics_port}"
+    with contextlib.ExitStack() as held:
+        for number in range(100):
+            slow = held.enter_context(socket.create_connection(("127.0.0.1", metrics_port)))
+            slow.sendall(
+                INCOMPLETE_REQUESTS[0] if number % 2 else b"GET /metrics HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"
+            )
+        began = time.monotonic()
+        assert responds(port)
+        with urllib.request.urlopen(f"{url}/metrics", timeout=5) as response:
+            assert b"vgpu_webhook_devices_capacity_slices{" in response.read()
+        for request, status in ((f"{url}/rules", 404), (urllib.request.Request(f"{url}/metrics", b"{}"), 405)):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(request, timeout=5)
+            with refused.value as response:
+                assert response.code == status
+        assert time.monotonic() - began < 3, "nobody waits for the slow clients"

@@ -3,6 +3,7 @@
 A template in `templates/base` or `templates/components` generates the file of the same path in deploy/.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import yaml
 
 from tests.deploy.files import CHART, DEPLOY, ROOT, Json
+from webhook.render.policy import json_schema
 
 NAME = NAMESPACE = "vgpu-webhook"
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
@@ -40,6 +42,8 @@ VERSIONED = [
     *sorted(ROOT.glob("README*.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+SCHEMA = CHART / "values.schema.json"
+_POLICY_FILE = re.compile(r'(?m)^(?P<key> {4}"policyFile": ).*,$')
 _NAMED = re.compile(r"(?m)(?P<where>vgpu-webhook:|vgpu-webhook@v|^ +rev: v|^(?:appV|v)ersion: )\d+\.\d+\.\d+")
 
 
@@ -69,7 +73,8 @@ def objects(values: Json | None = None, namespace: str = NAMESPACE, **release: A
 
 
 def made_files() -> Iterator[tuple[Path, str]]:
-    """The generated files: the resource files of the kustomization, and the files that name the version."""
+    """The generated files: resources of the kustomization, and files with the version or the schema of the policy."""
+    yield SCHEMA, _POLICY_FILE.sub(lambda found: f"{found['key']}{_policy_schema()},", SCHEMA.read_text())
     for file in VERSIONED:
         yield file, _NAMED.sub(rf"\g<where>{VERSION}", file.read_text())
     for template in sorted((CHART / "templates").glob("*/**/*.yaml")):
@@ -78,6 +83,20 @@ def made_files() -> Iterator[tuple[Path, str]]:
         text = rendered(VALUES.get(overlay))[str(path)].strip() + "\n"
         # kustomize replaces the variables after it has changed names and namespace
         yield DEPLOY / path, text.replace(f"- {NAME}.{NAMESPACE}.svc", "- $(SERVICE).$(NAMESPACE).svc")
+
+
+def _policy_schema() -> str:
+    schema = json_schema()
+    del schema["$schema"]
+    return json.dumps(_undescribed(schema)).replace("#/$defs/", "#/definitions/policyFile/$defs/")
+
+
+def _undescribed(schema: Any) -> Any:
+    """A schema without what explains: Helm only checks values, and so the file changes less often."""
+    if isinstance(schema, dict):
+        explains = ("default", "description", "examples", "title")
+        return {key: _undescribed(value) for key, value in schema.items() if key not in explains}
+    return [_undescribed(item) for item in schema] if isinstance(schema, list) else schema
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Strategies for pods: with all fields that rules read, with one of them, and with none."""
 
+from itertools import chain
 from typing import Any
 
 from hypothesis import strategies as st
@@ -7,34 +8,44 @@ from hypothesis import strategies as st
 from tests import strategies
 from tests.deploy.clusters import USUAL
 from webhook import names
+from webhook.rules import isolation
 from webhook.rules.validate import host_access, isolation_mount
 
 variables = st.fixed_dictionaries(
-    {"name": st.sampled_from([names.NVIDIA_VISIBLE_DEVICES] * 2 + ["LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "HOME"])},
-    optional={"value": st.sampled_from(["all", "none", "void", "0", "none "]), "valueFrom": st.just({"fieldRef": {}})},
+    {
+        "name": st.sampled_from(
+            [names.NVIDIA_VISIBLE_DEVICES] * 2 + [names.CUDA_VERSION, "LD_PRELOAD", "ASCEND_VISIBLE_DEVICES", "HOME"]
+        )
+    },
+    optional={"value": st.sampled_from(["all", "none", "void", "", "none "]), "valueFrom": st.just({"fieldRef": {}})},
 )
 environments = st.lists(variables, max_size=3)
 assigning = st.sampled_from(
     [
-        *sorted(names.RESERVED_ANNOTATIONS),
+        *sorted(names.RESERVED_ANNOTATIONS | names.RESERVED_ASCEND_ANNOTATIONS),
         names.GPU_UNHEALTHY_IDS,
         "huawei.com/Ascend910B3",
         "hami.io/Ascend910B3-devices-to-allocate",
-        "hami.io/-devices-allocated",
+        "hami.io/Ascend-devices-allocated",
     ]
 )
-injecting = st.sampled_from(["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"])  # into pods that request a vGPU
+INJECTIONS = ["cdi.k8s.io/gpu", "nvidia.cdi.k8s.io/gpu"]
+injecting = st.sampled_from(INJECTIONS)
 harmless = st.sampled_from(
     [
         *sorted(names.AUTHOR_ANNOTATIONS),
         "hami.io/Ascend910B3-devices",
-        "x.hami.io/a-devices-allocated",
+        "hami.io/vgpu-devices-allocated",
+        "x.hami.io/Ascend-devices-allocated",
         "huawei.com/ascend",
         "volcano.sh/vgpu-node-x",
         "notcdi.k8s.io/x",
         "a",
     ]
 )
+
+
+REQUESTING = "/var/run/nvidia-container-devices/all"  # a mount that requests cards
 
 
 def annotations_of(keys: Any) -> Any:
@@ -58,7 +69,9 @@ def pods(draw: Any) -> dict[str, Any]:
         if draw(st.integers(0, 4)) == 0:
             container["envFrom"] = [{"configMapRef": {"name": "settings"}}]
         if draw(st.integers(0, 4)) == 0:
-            container["volumeMounts"] = [{"name": "v", "mountPath": "../overrideEnv"}]
+            container["volumeMounts"] = [
+                {"name": "v", "mountPath": draw(st.sampled_from(["../overrideEnv", REQUESTING]))}
+            ]
     spec.update(draw(st.sampled_from([{}, {}, {}, {"nodeName": "n0"}, {"hostPID": True}, {"containers": None}])))
     pod["metadata"].setdefault("annotations", {}).update(draw(annotations_of(harmless | assigning | injecting)))
     return pod
@@ -72,7 +85,9 @@ plain_resources = st.dictionaries(
 )
 plain_variables = st.fixed_dictionaries(
     {"name": st.sampled_from(["HOME", "LD_PRELOAD", "CUDA_DISABLE_CONTROL"]), "value": st.just("all")}
-) | st.fixed_dictionaries({"name": st.just(names.NVIDIA_VISIBLE_DEVICES), "value": st.sampled_from(["none", "void"])})
+) | st.fixed_dictionaries(
+    {"name": st.just(names.NVIDIA_VISIBLE_DEVICES)}, optional={"value": st.sampled_from(["none", "void", ""])}
+)
 
 
 @st.composite
@@ -94,18 +109,23 @@ def plain_pods(draw: Any) -> dict[str, Any]:
     metadata = {
         "name": "pod",
         "labels": draw(strategies.pod_labels),
-        "annotations": draw(annotations_of(harmless | injecting)),
+        "annotations": draw(annotations_of(harmless)),
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 LISTS = ("containers", "initContainers", "ephemeralContainers")
 SHOWN = {"env": [{"name": names.NVIDIA_VISIBLE_DEVICES, "value": "all"}]}
+EACH_SHOWN = [
+    SHOWN,
+    {"env": [{"name": names.CUDA_VERSION, "value": "12.4"}]},
+    {"volumeMounts": [{"name": "v", "mountPath": REQUESTING}]},
+]
 ASSIGNMENTS = [
     *sorted({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS}),
     "huawei.com/Ascend910B3",
     "hami.io/Ascend910B3-devices-to-allocate",
-    "hami.io/-devices-allocated",
+    "hami.io/Ascend-devices-allocated",
 ]
 
 
@@ -118,8 +138,8 @@ def pod_with(kind: str = "containers", annotations: Any = None, **container: Any
 
 
 ONE_THING = [
-    *[pod_with(annotations={key: ""}) for key in ASSIGNMENTS],
-    *[pod_with(kind, **SHOWN) for kind in LISTS],
+    *[pod_with(annotations={key: ""}) for key in (*ASSIGNMENTS, *INJECTIONS)],
+    *[pod_with(kind, **shown) for kind in LISTS for shown in EACH_SHOWN],
     *[
         pod_with(kind, resources={part: {resource: "1"}})
         for kind in LISTS
@@ -145,9 +165,10 @@ path_parts = st.sampled_from(
 )  # fmt: skip
 KNOWN_PATHS = [
     *isolation_mount.SHADOWED,
-    *isolation_mount.HOST,
-    *isolation_mount.ABOVE,
-    *host_access.RUNTIMES,
+    *isolation.CARDS,
+    *isolation.ABOVE_CARDS,
+    *chain.from_iterable(host_access.CONTROLLING.values()),
+    *host_access.ABOVE,
     "/data/x/",
     "",
 ]
@@ -174,6 +195,10 @@ isolation_variables = st.fixed_dictionaries(
             [names.NVIDIA_VISIBLE_DEVICES] * 2
             + [
                 "LD_PRELOAD",
+                "LD_PRELOAD",
+                "CUDA_DISABLE_CONTROL",
+                names.CUDA_VERSION,
+                names.NVIDIA_REQUIRE_CUDA,
                 "ASCEND_VISIBLE_DEVICES",
                 "CUDA_DEVICE_SM_LIMIT",
                 "CUDA_DEVICE_MEMORY_LIMIT_0",
@@ -183,7 +208,12 @@ isolation_variables = st.fixed_dictionaries(
             + ["CUDA_DEVICE_SM_LIMIT_" + "x" * 60]
         )
     },
-    optional={"value": st.sampled_from(["all", "none", "void", "0"]), "valueFrom": st.just({"fieldRef": {}})},
+    optional={
+        "value": st.sampled_from(
+            ["all", "none", "void", "", "/x/libjemalloc.so.2: libtcmalloc.so", "libjemalloc.so:x"]
+        ),
+        "valueFrom": st.just({"fieldRef": {}}),
+    },
 )
 security_contexts = st.fixed_dictionaries(
     {},
@@ -191,9 +221,7 @@ security_contexts = st.fixed_dictionaries(
         "privileged": st.booleans(),
         "capabilities": st.fixed_dictionaries(
             {},
-            optional={
-                "add": st.lists(st.sampled_from(["SYS_ADMIN", "sys_admin", "ALL", "NET_ADMIN", "CAP_SYS_ADMIN"]))
-            },
+            optional={"add": st.lists(st.sampled_from(["SYS_ADMIN", "sys_ptrace", "ALL", "NET_ADMIN", "CAP_BPF"]))},
         ),
     },
 )
@@ -209,10 +237,11 @@ hazards = st.fixed_dictionaries(
 device_amounts = st.fixed_dictionaries(
     {},
     optional={
-        name: st.sampled_from(["0", "1", "3k"])
+        name: st.sampled_from(["0", "1", "100", "3k"])
         for name in (
             names.VGPU_NUMBER,
             names.VGPU_MEMORY,
+            names.VGPU_CORES,
             names.NVIDIA_GPU,
             names.GPUSHARE_MEMORY,
             names.GPUSHARE_NUMBER,

@@ -31,7 +31,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "queue-capability",
         "quota-memory",
     ),
-    _API_SERVER: ("limits-missing",),
+    _API_SERVER: ("limits-missing", "requests-differ"),
 }
 OUTSIDE: Mapping[str, str] = {rule: reason for reason, rules in _REASONS.items() for rule in rules}
 

@@ -12,11 +12,22 @@ import yaml
 from tests.deploy.chart import NAME, VALUES, VERSION, made_files, objects, rendered
 from tests.deploy.files import CHART, DEPLOY, OVERLAYS, Json, built, one, pod_specs
 from tests.deploy.test_elsewhere import CLUSTER_WIDE, CONFIGURATIONS
+from webhook.manifests.net.policies import admission_policies
+from webhook.manifests.net.repairs import repairing_policy
+from webhook.policy.policy import Policy, default_policy, parse_policy
+from webhook.render.policy import json_schema
+from webhook.settings.snapshot import default_device_config
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")
 
 CA = "-----BEGIN CERTIFICATE-----\n…\n"
 SECRET = {"certificates": {"source": "secret", "secret": {"name": "team-tls", "caBundle": CA}}}
+NET = (DEPLOY / "components" / "net-repair" / "policies.yaml").read_text() + "---\n"
+NET += (DEPLOY / "components" / "net-static" / "policies.yaml").read_text()
+SOME_ENFORCED: Json = {
+    "enforcement": "audit",
+    "namespaces": [{"match": ["team-a", "team-b"], "enforcement": "enforce"}],
+}
 EVERYTHING: Json = {key: value for values in VALUES.values() for key, value in values.items()}
 
 
@@ -139,7 +150,9 @@ def test_values_yaml_shows_every_value_of_the_schema():
         {"replica": 3},
         {"enforcement": "off"},
         {"failurePolicy": "fail"},
-        {"excludedNamespaces": []},
+        {"policy": {"rules": {"card-cuont": "warn"}}},
+        {"policy": {"namespaces": [{"matches": ["a"]}]}},
+        {"policy": ["enforcement: warn"]},
         {"image": {"digest": "latest"}},
         {"commonLabels": {"team": 1}},
     ],
@@ -201,13 +214,15 @@ def test_the_failure_policy_ignore_applies_to_all_entries():
     default, ignoring = entries(objects(EVERYTHING)), entries(objects(EVERYTHING | {"failurePolicy": "Ignore"}))
     assert {name for name, entry in default.items() if entry["failurePolicy"] == "Ignore"} == {
         "hide-devices",
+        "pod-groups",
         "workloads",
     }
     assert {entry["failurePolicy"] for entry in ignoring.values()} == {"Ignore"}
 
 
 def test_excluded_namespaces_apply_to_all_entries_except_the_probe():
-    found = entries(objects(EVERYTHING | {"excludedNamespaces": ["kube-system", "infra"]}))
+    """kube-system stays excluded: a cluster whose webhook is away must be able to start."""
+    found = entries(objects(EVERYTHING | {"excludedNamespaces": ["infra", "kube-system"]}))
     selectors = [entry["namespaceSelector"]["matchExpressions"] for name, entry in found.items() if name != "probe"]
     expected = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", "infra"]}
     assert selectors == [[expected]] * len(selectors)
@@ -232,24 +247,122 @@ def test_the_policies_of_the_net_can_be_replaced():
     assert [d["metadata"]["name"].removeprefix("vgpu-webhook-") for d in found] == [
         "pods",
         "assignments",
+        "bindings",
         "ephemeral-containers",
     ]
     assert {d["metadata"]["labels"]["team"] for d in found} == {"a"}
     for document in found:
         assert "gpu.example/" in str(document["spec"]["matchConditions"])
         constraints = document["spec"]["matchConstraints"]
-        assert constraints["namespaceSelector"]["matchExpressions"][0]["values"] == ["infra"]
+        assert constraints["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "infra"]
+
+
+@pytest.mark.parametrize(
+    ("values", "actions", "repairs"),
+    [
+        ({}, ["Deny"], True),
+        ({"enforcement": "warn"}, ["Warn"], False),
+        ({"enforcement": "audit"}, ["Audit"], False),
+        ({"policy": "enforcement: audit"}, ["Audit"], False),
+        ({"policy": {"enforcement": "warn", "fleet": {"autoscaled": True}, "namespaces": []}}, ["Warn"], False),
+        ({"enforcement": "audit", "netPolicies": NET}, ["Audit"], False),
+        ({"policy": SOME_ENFORCED, "netPolicies": NET}, ["Deny"], True),
+    ],
+)
+def test_the_net_does_no_more_than_the_enforcement(values: Json, actions: list[str], repairs: bool):
+    found = objects(values | {"net": "static", "netRepair": True})
+    bindings = [d["spec"] for d in found if d["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert [spec["validationActions"] for spec in bindings] == [actions] * len(bindings) != []
+    assert ("MutatingAdmissionPolicyBinding" in [d["kind"] for d in found]) is repairs
+
+
+# For each key of the policy but `enforcement`, a value that is not the default.
+POLICIES: Json = {
+    "schedulerName": "gpu",
+    "schedulerNames": ["volcano", "gpu"],
+    "toleration": None,
+    "target": {"volcano": "1.13.0"},
+    "isolationEnv": {"allocators": "deny"},
+    "percentage": {"mixedCards": "deny"},
+    "memoryAboveCard": "deny",
+    "repairs": {"toleration": "off"},
+    "workloads": "off",
+    "workloadKinds": [{"group": "a.b", "version": "v1", "kind": "X", "templates": ["spec.template"]}],
+    "rules": {"host-access": "deny"},
+    "namespaces": [{"match": ["a"], "exempt": True}],
+    "trustedUsers": ["joe"],
+    "fleet": {"autoscaled": True},
+}
+FOLLOWED = {"percentage", "memoryAboveCard", "workloads", "workloadKinds", "fleet"}
+
+
+@pytest.mark.parametrize("key", sorted(json_schema()["properties"].keys() - {"enforcement"}))
+def test_a_policy_that_the_net_of_the_chart_does_not_follow_is_refused(key: str):
+    values = {"net": "static", "netRepair": True, "policy": {key: POLICIES[key]}}
+    if key in FOLLOWED:
+        policy = parse_policy({key: POLICIES[key]}, key)
+        assert printed_net(policy) == printed_net(default_policy())
+        assert objects(values)
+        return
+    more = {"schedulerNames": ["volcano", "gpu"]} if key == "schedulerName" else {}
+    values["policy"] |= more
+    with pytest.raises(helm.HelmRenderError, match="which the net of the chart does not follow"):
+        objects(values)
+    assert objects(values | {"netPolicies": NET})
+
+
+def printed_net(policy: Policy) -> list[Json]:
+    config = default_device_config()
+    return [*admission_policies(config, policy, "static"), *repairing_policy(config, policy)]
+
+
+def test_an_enforcement_that_the_printed_net_does_not_follow_is_refused():
+    policy = {"namespaces": SOME_ENFORCED["namespaces"]}
+    with pytest.raises(helm.HelmRenderError, match="set enforcement in the policy"):
+        objects({"net": "static", "netPolicies": NET, "policy": policy, "enforcement": "audit"})
 
 
 def test_the_policy_and_the_enforcement_are_merged():
-    def policy(**values: str) -> Any:
+    def policy(**values: Any) -> Any:
         return yaml.safe_load(one(objects(values), "ConfigMap", "vgpu-webhook-policy")["data"]["policy.yaml"])
 
     assert policy(enforcement="warn") == {"namespaces": [], "enforcement": "warn"}
-    assert policy(policy="schedulerName: gpu\n") == {"schedulerName": "gpu"}
-    assert policy(policy="schedulerName: gpu", enforcement="audit") == {"schedulerName": "gpu", "enforcement": "audit"}
-    with pytest.raises(helm.HelmRenderError, match="set enforcement there"):
-        policy(policy="enforcement: warn", enforcement="audit")
+    for gpu in ("schedulerName: gpu\n", {"schedulerName": "gpu"}):
+        assert policy(policy=gpu) == {"schedulerName": "gpu"}
+        assert policy(policy=gpu, enforcement="audit") == {"schedulerName": "gpu", "enforcement": "audit"}
+    assert policy(policy={"toleration": None}) == {"toleration": None}
+    for warn in ("enforcement: warn", {"enforcement": "warn"}):
+        with pytest.raises(helm.HelmRenderError, match="set enforcement there"):
+            policy(policy=warn, enforcement="audit")
+    with pytest.raises(helm.HelmRenderError, match="not YAML"):
+        policy(policy="enforcement: [")
+
+
+@pytest.mark.parametrize(
+    ("policy", "read"),
+    [
+        (None, True),
+        ("rules: {quota-memory: off}", False),
+        ({"rules": {"quota-memory": False}, "namespaces": [{"match": ["a"]}]}, False),
+        ({"rules": {"quota-memory": "off"}, "namespaces": [{"match": ["a"], "rules": {"quota-memory": "warn"}}]}, True),
+        ({"namespaces": [{"match": ["a"], "rules": {"quota-memory": "off"}}]}, True),
+    ],
+)
+def test_quotas_may_be_read_only_if_the_policy_has_their_rule_on(policy: Any, read: bool):
+    rule = one(objects({"policy": policy}), "ClusterRole")["rules"][0]
+    assert rule["resources"] == ["nodes", "resourcequotas"][: 1 + read]
+
+
+def test_the_notes_have_the_enforcement_of_the_policy():
+    enforcing, recording, some = (
+        rendered(values)["NOTES.txt"]
+        for values in ({}, {"policy": "enforcement: audit"}, {"policy": SOME_ENFORCED, "enforcement": ""})
+    )
+    assert "Enforcement enforce: it repairs and refuses pods.\n" in enforcing
+    assert "upgrade with --set enforcement=warn." in enforcing
+    assert "Enforcement audit: it admits pods unchanged and only records" in recording
+    assert "write enforcement: enforce into the policy." in recording
+    assert "In namespaces team-a, team-b, it repairs and refuses pods." in some
 
 
 def test_the_device_config_can_have_another_name_and_namespaces():

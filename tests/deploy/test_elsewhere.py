@@ -88,7 +88,7 @@ def test_the_parts_agree(tmp_path: Path):
 def test_the_bindings_of_the_net_name_its_policies(tmp_path: Path):
     found = rendered(tmp_path, DEPLOY / "overlays" / "net-repair", namePrefix=PREFIX)
     policies = {d["metadata"]["name"] for d in found if d["kind"].endswith("AdmissionPolicy")}
-    names = ("pods", "assignments", "ephemeral-containers", "repair")
+    names = ("pods", "assignments", "bindings", "ephemeral-containers", "repair")
     assert policies == {f"{PREFIX}vgpu-webhook-{name}" for name in names}
     assert {d["spec"]["policyName"] for d in found if d["kind"].endswith("PolicyBinding")} == policies
 

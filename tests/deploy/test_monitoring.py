@@ -98,7 +98,13 @@ def test_the_service_monitor_matches_the_service():
     assert endpoint["tlsConfig"]["ca"]["secret"] == {"name": "vgpu-webhook-tls", "key": "ca.crt"}
 
 
-def test_the_sidecars_and_the_console_of_the_store_are_scraped():
+PROMETHEUS = {
+    "namespaceSelector": {},
+    "podSelector": {"matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+}
+
+
+def test_prometheus_scrapes_the_sidecars_and_the_console_of_the_store():
     monitor = one(FOUND, "PodMonitor", "vgpu-webhook-store")["spec"]
     found = built(DEPLOY / "overlays" / "store-pods")
     replica, console = (
@@ -112,7 +118,7 @@ def test_the_sidecars_and_the_console_of_the_store_are_scraped():
     for container, (_, port), policy in zip(scraped, ports, ("store", "console-metrics"), strict=True):
         assert f"--metrics-bind=[::]:{port}" in container["args"]
         ingress = one(found, "NetworkPolicy", f"{NAME}-{policy}")["spec"]["ingress"]
-        assert ingress == [{"ports": [{"protocol": "TCP", "port": port}]}]
+        assert ingress == [{"ports": [{"protocol": "TCP", "port": port}], "from": [PROMETHEUS]}]
 
 
 def test_a_panel_shows_each_metric_of_an_alert():

@@ -24,7 +24,7 @@ from webhook.manifests.net.isolation import NOT_READ
 from webhook.manifests.net.pod import MAX_ENTRIES
 from webhook.manifests.net.policies import NETS
 from webhook.offline.rulebook import rows
-from webhook.pod.quantity import parse
+from webhook.pod.quantity import whole
 from webhook.policy.policy import Policy, parse_policy
 from webhook.policy.schema import DEFAULT_TRUSTED_USERS
 from webhook.review import Snapshot, mutate, validate
@@ -59,7 +59,7 @@ NAMESPACES = ["default", "team-a", "team-b", "team-c-free", "team-bx", "team-z",
 
 
 def canonical(pod: dict[str, Any] | None) -> None:
-    """Write a pod as the API server does, which refuses containers without a name and malformed quantities."""
+    """Write a pod as the API server does, which refuses containers without a name and devices that are no whole number."""
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in ((pod or {}).get("spec", {}).get(kind)) or []:
             container["name"] = container.get("name") or "main"
@@ -70,10 +70,10 @@ def canonical(pod: dict[str, Any] | None) -> None:
 
 
 def _canonical(amount: Any) -> str:
-    try:
-        return str(amount) if parse(amount) != 0 else "0"
-    except ValueError:
+    number = whole(amount)
+    if number is None or number < 0:
         return "1"
+    return str(amount) if number else "0"
 
 
 class Both:
@@ -160,9 +160,13 @@ def test_recorded_reviews(file: Any, where: Callable[[], Both]):
         where().assert_agree(admission_request)
 
 
-@given(drawing.hazardous_pods(), st.sampled_from([strictly, strictly, elsewhere, defaults]))
-def test_new_pods(pod: dict[str, Any], where: Callable[[], Both]):
-    where().assert_agree(request(pod))
+@given(
+    drawing.hazardous_pods(),
+    st.sampled_from([strictly, strictly, elsewhere, defaults]),
+    st.sampled_from([{}, {"groups": ["system:authenticated"]}, {"groups": [names.KUBELETS]}]),
+)
+def test_new_pods(pod: dict[str, Any], where: Callable[[], Both], user: dict[str, Any]):
+    where().assert_agree(request(pod, userInfo={"username": "alice", **user}))
 
 
 @given(drawing.faulty_pods(), st.sampled_from([strictly, strictly, elsewhere, defaults, isolating]))

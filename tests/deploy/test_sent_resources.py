@@ -41,12 +41,19 @@ WORKLOADS = {
     ("sparkoperator.k8s.io", "v1beta2"): ["scheduledsparkapplications", "sparkapplications"],
     ("trainer.kubeflow.org", "v1alpha1"): ["clustertrainingruntimes", "trainingruntimes", "trainjobs"],
 }
-SENT = {
+ALWAYS_SENT = {
     ("", "v1", "pods"): {"CREATE", "UPDATE"},
     ("", "v1", "pods/ephemeralcontainers"): {"UPDATE"},
+    # These two only if they write an assignment, and not of the scheduler: see test_sent_updates.py.
+    ("", "v1", "pods/status"): {"UPDATE"},
+    ("", "v1", "pods/binding"): {"CREATE"},
+    ("", "v1", "bindings"): {"CREATE"},
+    ("scheduling.volcano.sh", "v1beta1", "podgroups"): {"CREATE", "UPDATE"},  # if the queue is new
     ("", "v1", "configmaps"): {"CREATE"},  # the probe, by name and as a dry run only
 }
-SENT |= {(*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources}
+SENT = ALWAYS_SENT | {
+    (*at, resource): {"CREATE", "UPDATE"} for at, resources in WORKLOADS.items() for resource in resources
+}
 
 # The control plane needs these to recover when the webhook fails.
 NEVER = {
@@ -61,8 +68,6 @@ NEVER = {
     ("rbac.authorization.k8s.io", "v1", "clusterrolebindings"),
     ("", "v1", "nodes"),
     ("", "v1", "nodes/status"),
-    ("", "v1", "pods/status"),
-    ("", "v1", "pods/binding"),
     ("", "v1", "events"),
     ("", "v1", "endpoints"),
     ("", "v1", "namespaces"),
@@ -105,7 +110,7 @@ def test_only_the_pinned_resources_are_sent(find):
 def test_without_workloads_only_pods_and_the_probe_are_sent():
     off = parse_policy({"workloads": "off"}, "the test's policy")
     found = rules(configurations(default_device_config(), off))
-    assert {name for rule in found for name in rule["resources"]} == {"pods", "pods/ephemeralcontainers", "configmaps"}
+    assert {name for rule in found for name in rule["resources"]} == {resource for _, _, resource in ALWAYS_SENT}
 
 
 def test_the_probe_is_sent_by_its_name_as_a_dry_run():

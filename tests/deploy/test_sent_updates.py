@@ -1,4 +1,4 @@
-"""An update of a pod is sent if an assignment or an ephemeral container may be refused, and no other update."""
+"""An update of a pod or a Binding is sent if an assignment or an ephemeral container may be refused, and no other."""
 
 import copy
 import json
@@ -22,7 +22,7 @@ from tests.deploy.clusters import (
     request,
 )
 from tests.deploy.drawing import (
-    SHOWN,
+    EACH_SHOWN,
     annotated,
     annotations_of,
     assigning,
@@ -33,11 +33,13 @@ from tests.deploy.drawing import (
     pod_with,
     pods,
 )
+from tests.deploy.net import Net
 from webhook import names
-from webhook.policy.policy import parse_policy
+from webhook.policy.policy import default_policy, parse_policy
 from webhook.review import validate
 
 TRUSTED = "system:serviceaccount:volcano-system:volcano-scheduler"
+USUAL_NET = Net("isolation", USUAL.snapshot.config, default_policy())
 
 
 @st.composite
@@ -53,24 +55,57 @@ def changes(draw: Any) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     changes(),
     st.sampled_from([{}, {"cpu": "1"}, {names.VGPU_NUMBER: "1"}]),
     st.sampled_from(["alice", "alice", TRUSTED]),
+    st.sampled_from(["", "status"]),
 )
 def test_an_update_is_sent_if_and_only_if_it_is_refused(
-    change: tuple[dict[str, str] | None, dict[str, str] | None], limits: dict[str, str], user: str
+    change: tuple[dict[str, str] | None, dict[str, str] | None], limits: dict[str, str], user: str, part: str
 ):
     before, now = (annotated(chosen, limits) for chosen in change)
-    admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": user})
+    admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": user}, subResource=part)
     refused = bool(outcome_of(validate, admission_request, USUAL.snapshot).violations)
     assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if refused else set())
     assert called(USUAL.entries, admission_request, "/mutate") == set()
 
 
-@pytest.mark.parametrize("resource", [names.VGPU_NUMBER, names.VGPU_MEMORY])
-def test_an_injected_device_is_sent(resource: str):
+@pytest.mark.parametrize("key", sorted(names.RESERVED_ASCEND_ANNOTATIONS))
+@pytest.mark.parametrize("resource", ["huawei.com/Ascend910B3", "huawei.com/Ascend910B3-memory", names.VGPU_NUMBER])
+def test_hami_may_write_its_annotations_unless_the_pod_requests_npus(key: str, resource: str):
+    before, now = (annotated(chosen, {resource: "1"}) for chosen in (None, {key: "gpu-a"}))
+    admission_request = request(now, "UPDATE", oldObject=before, userInfo={"username": "hami-scheduler"})
+    refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
+    assert refused == (resource != names.VGPU_NUMBER)
+    assert called(USUAL.entries, admission_request, "/validate") == ({"assignments"} if refused else set())
+
+
+@given(
+    annotations_of(harmless | assigning | injecting) | st.none(),
+    st.sampled_from(["alice", "alice", TRUSTED]),
+    st.sampled_from([("pods", "binding"), ("bindings", "")]),
+)
+def test_a_binding_is_sent_if_and_only_if_it_is_refused(
+    chosen: dict[str, str] | None, user: str, resource: tuple[str, str]
+):
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": "pod"} | ({} if chosen is None else {"annotations": chosen}),
+        "target": {"kind": "Node", "name": "n0"},
+    }
+    of = {"group": "", "version": "v1", "resource": resource[0]}
+    admission_request = request(binding, resource=of, subResource=resource[1], userInfo={"username": user})
+    refused = not outcome_of(validate, admission_request, USUAL.snapshot).allowed
+    assert called(USUAL.entries, admission_request, "/validate") == ({"bindings"} if refused else set())
+    assert bool(USUAL_NET.refusal(admission_request)) == refused
+
+
+@pytest.mark.parametrize(
+    ("resource", "rule"),
+    [(names.VGPU_NUMBER, "isolation-mount"), (names.VGPU_MEMORY, "isolation-mount"), ("cpu", "visible-devices")],
+)
+def test_an_injected_device_is_sent(resource: str, rule: str):
     before, now = (annotated(chosen, {resource: "1"}) for chosen in (None, {"cdi.k8s.io/gpu": "nvidia.com/gpu=all"}))
     admission_request = request(now, "UPDATE", oldObject=before)
-    assert [found.rule for found in outcome_of(validate, admission_request, USUAL.snapshot).violations] == [
-        "isolation-mount"
-    ]
+    assert [found.rule for found in outcome_of(validate, admission_request, USUAL.snapshot).violations] == [rule]
     assert called(USUAL.entries, admission_request, "/validate") == {"assignments"}
 
 
@@ -93,9 +128,10 @@ def test_each_ephemeral_container_with_findings_is_sent(
     assert_sent(request(new, "UPDATE", oldObject=old, subResource="ephemeralcontainers"), where)
 
 
-def test_an_ephemeral_container_that_shows_devices_is_sent():
+@pytest.mark.parametrize("shown", EACH_SHOWN)
+def test_an_ephemeral_container_that_shows_devices_is_sent(shown: dict[str, Any]):
     admission_request = request(
-        pod_with("ephemeralContainers", **SHOWN), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
+        pod_with("ephemeralContainers", **shown), "UPDATE", oldObject=pod_with(), subResource="ephemeralcontainers"
     )
     assert has_outcome(outcome_of(validate, admission_request, USUAL.snapshot))
     assert called(USUAL.entries, admission_request, "/validate") == {"ephemeral-containers"}
@@ -112,9 +148,7 @@ def test_an_ephemeral_container_of_a_plain_pod_is_never_sent(pod: dict[str, Any]
     [
         ("DELETE", ""),
         ("CONNECT", "exec"),
-        ("UPDATE", "status"),
         ("UPDATE", "resize"),
-        ("CREATE", "binding"),
         ("CREATE", "eviction"),
     ],
 )

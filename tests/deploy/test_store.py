@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.deploy.chart import objects
-from tests.deploy.files import DEPLOY, Json, built, one, parsed
+from tests.deploy.files import DEPLOY, ROOT, Json, built, one, parsed
 from webhook.cli import audit, console, serve
 from webhook.cli.options import STORE_VARIABLE
 from webhook.console.guard import LOOPBACK
@@ -88,6 +88,21 @@ def test_only_the_console_may_read_pods_and_only_if_chosen(found: list[Json], co
     assert [rule["resources"] for rule in role["rules"]] == [["pods"], ["podgroups"], ["jobs"]]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
     assert [subject["name"] for subject in binding["subjects"]] == [console_pod["serviceAccountName"]]
+
+
+def test_the_documentation_lists_what_the_console_may_read():
+    rows = [row.split("|") for row in (ROOT / "docs" / "security.md").read_text().splitlines()]
+    rights = " ".join(row[2] for row in rows if len(row) == 4 and "`vgpu-webhook-console`" in row[1]).lower()
+    found = built(DEPLOY / "overlays" / "store-pods")
+    bound = {
+        each["roleRef"]["name"]
+        for each in found
+        if any(subject["name"] == "vgpu-webhook-console" for subject in each.get("subjects", []))
+    }
+    roles = [each for each in found if each["kind"] in ("Role", "ClusterRole") and each["metadata"]["name"] in bound]
+    rules = [rule for role in roles for rule in role["rules"]]
+    assert {"pods", "nodes", "podgroups"} < {resource for rule in rules for resource in rule["resources"]}
+    assert [r for rule in rules for r in rule["resources"] if r not in rights] == []
 
 
 def test_the_webhook_and_the_console_may_connect_to_the_database(found: list[Json]):

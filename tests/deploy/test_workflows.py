@@ -146,5 +146,5 @@ def test_the_example_for_gitlab_keeps_its_report_also_if_pods_are_refused():
     (job,) = yaml.safe_load((ROOT / "docs" / "examples" / "gitlab-ci.yml").read_text()).values()
     assert job["artifacts"]["when"] == "always"
     assert job["script"][-1].endswith(f"> {job['artifacts']['reports']['junit']}")
-    assert job["script"][0].split()[-1] == PROJECT["name"]
+    assert job["script"][0].split()[-1].startswith(PROJECT["urls"]["Source"])
     assert "vgpu-webhook review --output junit" in job["script"][-1]

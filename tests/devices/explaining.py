@@ -24,7 +24,7 @@ def placement_request(view, family, config, part, *, target=None, allowed=()):
 
 def explain_all(make, request, requested, part):
     """The verdict and the explanation of each shape."""
-    search = ChangeSearch(len(request.pod.amounts))
+    search = ChangeSearch()
     explainers = [make(request, requested, part, shape) for shape in part.shapes]
     return [(explainer.verdict(), explainer.explain(search)) for explainer in explainers]
 

@@ -30,7 +30,7 @@ from webhook.devices.occupancy import Occupancy, occupancy, read_bound_pod
 from webhook.devices.target import Target
 
 JSON = TypeAdapter(Occupancy)
-VERSIONS = ((1, 12, 2), (1, 14, 3), (1, 15, 1), (1, 16, 0))
+VERSIONS = ((1, 14, 3), (1, 15, 1), (1, 16, 0))
 OLD, TODAY = (1, 14, 3), (1, 15, 1)
 
 A100 = ("NVIDIA-NVIDIA A100-SXM4-80GB", 81920)
@@ -100,7 +100,6 @@ def test_finished_and_terminating_pods_free_their_slices():
     assert result.findings == ()
     assert result.nodes[0].idle == {names.VGPU_NUMBER: 96, names.VGPU_MEMORY: 1000_000, names.VGPU_CORES: 1000}
     assert amounts(occupied([GPU_NODE], pods, OLD), "gpu-a")["GPU-0"] == (4, 53248, 30)
-    assert amounts(occupied([GPU_NODE], pods, (1, 12, 2)), "gpu-a")["GPU-0"] == (3, 49152, 30)
 
 
 def test_an_occupancy_is_rendered_as_json():
@@ -175,7 +174,7 @@ def expected_amounts(raw_pods, node, mode, uuids, version):
             card = next((uuid for uuid in uuids if uuid in fields[0]), None)
             if mode == "mig" and card is not None and memory is not None:
                 memory = mig_memory(fields[0])
-            repeats = mode != "mig" and (1, 13, 0) <= version < (1, 15, 0)
+            repeats = mode != "mig" and version < (1, 15, 0)
             if card is None or memory is None or cores is None or (card in on_card and not repeats):
                 continue
             on_card.add(card)
@@ -298,12 +297,15 @@ def test_ascend_books_the_first_container_only():
     pods = [
         bound("p", "npu", {key: "NPU-0,Ascend910B3,16384,5:;NPU-1,Ascend910B3,32768,10:;"}, two),
         bound("torn", "npu", {key: "NPU-0,Ascend910B3,16384,5:NPU-1,16384:;"}, two[:1]),
+        bound("words", "npu", {key: "NPU-0,Ascend910B3,much,few:;"}, two[:1]),
     ]
     result = occupied([ascend_node("npu", [(4, 65536, 20)] * 2)], pods)
-    assert amounts(result, "npu", "ascend") == {"NPU-0": (1, 16384, 5), "NPU-1": (0, 0, 0)}
+    assert amounts(result, "npu", "ascend") == {"NPU-0": (2, 16384, 5), "NPU-1": (0, 0, 0)}
     second = cards(result, "npu", "ascend")["NPU-1"]
     assert [(one.container, one.memory, one.booked) for one in second.pods] == [("c1", 32768, False)]
-    assert rules(result) == [("assignment-unreadable", "default/torn")]
+    first = cards(result, "npu", "ascend")["NPU-0"]
+    assert [(one.name, one.memory, one.cores) for one in first.pods if one.name == "words"] == [("words", 0, 0)]
+    assert rules(result) == [("assignment-unreadable", "default/torn"), ("assignment-unreadable", "default/words")]
 
 
 def test_mindcluster_books_cores_of_chips():
@@ -314,7 +316,8 @@ def test_mindcluster_books_cores_of_chips():
     ]
     result = occupied([mindcluster_node("m", 24)], pods)
     assert amounts(result, "m", "mindcluster") == {"0": (1, 0, 2), "1": (1, 0, 8), "2": (1, 0, 8)}
-    assert [card.free.cores for card in cards(result, "m", "mindcluster").values()] == [6, 0, 0]
+    free = [card.free for card in cards(result, "m", "mindcluster").values()]
+    assert free == [CardAmounts(1, 0, 6), CardAmounts(), CardAmounts()]
     assert result.findings == ()
 
 

@@ -58,8 +58,6 @@ def test_limits_equal_those_of_volcano(forest: tuple[Queue, ...], name: str, res
     nested = queues.limit(name, resource, Target(scheduler=NESTED))
     if descends_from_root(by_name, name):
         assert (INFINITE if nested is None else nested.amount) == real_capability(by_name, name, resource)
-    old = queues.limit(name, resource, Target(volcano=(1, 12, 4), scheduler=NESTED))
-    assert old is None or old.queue != ROOT, "until 1.12 the root has the capacity of the cluster"
 
 
 KEYS = ["metadata", "spec", "status", "name", "state", "parent", "capability", "guarantee", "resource", NUMBER]

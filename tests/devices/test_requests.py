@@ -9,7 +9,7 @@ from tests.cases import each_case
 from tests.strategies import pods
 from webhook.devices.config_file import parse_device_config
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import DevicePod, families_of, requested_families, requests_native_gpu
+from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({"vnpus": [{"resourceName": "huawei.com/Ascend910A"}]}, "test")
@@ -40,8 +40,8 @@ def request_of(limits=None, requests=None):
 @each_case(
     "written, value",
     [
-        ("3000", 3000), ("3k", 3000), (3000, 3000), ("3Ki", 3072), ("0", 0), ("2147483647", 2**31 - 1),
-        ("2147483648", None), ("2Gi", None), ("-1", None), ("1500m", None), ("2000m", 2), ("x", None), ("", None),
+        ("3000", 3000), ("3k", 3000), (3000, 3000), ("3Ki", 3072), ("0", 0), ("1Mi", 2**20),
+        ("1048577", None), ("512Mi", None), ("2Gi", None), ("-1", None), ("1500m", None), ("2000m", 2), ("x", None), ("", None),
         (None, None), (True, None), (1.5, None), ([], None),
     ],
 )  # fmt: skip
@@ -50,6 +50,10 @@ def test_a_valid_quantity_is_read(written, value):
     assert request.memory == value
     assert request.usable is (value is not None)
     assert request.written == {Role.MEMORY}
+
+
+def test_a_count_is_read_as_far_as_the_scheduler_counts():
+    assert [request_of({NUMBER: written}).number for written in ("2147483647", "2147483648")] == [2**31 - 1, None]
 
 
 def test_each_name_has_its_role():
@@ -102,8 +106,8 @@ def test_the_configured_count_is_not_a_native_gpu():
     renamed = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
     assert requests_native_gpu(container, CONFIG.roles)
     assert not requests_native_gpu(container, renamed.roles)
-    assert list(families_of(container, renamed.roles)) == [Family.VGPU]
-    assert not families_of(container, CONFIG.roles)
+    assert requested_families(container, renamed.roles) == {Family.VGPU}
+    assert not requested_families(container, CONFIG.roles)
 
 
 @pytest.mark.parametrize(

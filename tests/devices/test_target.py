@@ -29,9 +29,7 @@ def test_an_invalid_version_is_refused(text):
         parse_version(text)
 
 
-READS_NAMES, FITS_EVERY_NAME, FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS = (
-    "reads_names",
-    "fits_every_name",
+FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS = (
     "follows_policy",
     "gates_nodes",
     "reads_uuids",
@@ -41,13 +39,12 @@ READS_NAMES, FITS_EVERY_NAME, FOLLOWS_POLICY, GATES_NODES, READS_UUIDS = FACTS =
 @pytest.mark.parametrize(
     "volcano, facts",
     [
-        ((1, 12, 9), set()),
-        ((1, 13, 0), {READS_NAMES, FITS_EVERY_NAME}),
-        ((1, 14, 3), {READS_NAMES, FITS_EVERY_NAME}),
-        ((1, 14, 4), {READS_NAMES, FITS_EVERY_NAME, GATES_NODES}),
-        ((1, 14, 9), {READS_NAMES, FITS_EVERY_NAME, GATES_NODES}),
-        ((1, 15, 0), {READS_NAMES, FITS_EVERY_NAME, FOLLOWS_POLICY}),
-        ((1, 15, 1), {READS_NAMES, FITS_EVERY_NAME, FOLLOWS_POLICY, GATES_NODES}),
+        ((1, 13, 0), set()),
+        ((1, 14, 3), set()),
+        ((1, 14, 4), {GATES_NODES}),
+        ((1, 14, 9), {GATES_NODES}),
+        ((1, 15, 0), {FOLLOWS_POLICY}),
+        ((1, 15, 1), {FOLLOWS_POLICY, GATES_NODES}),
         ((1, 16, 0), set(FACTS)),
         ((2, 0, 0), set(FACTS)),
     ],

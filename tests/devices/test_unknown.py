@@ -34,6 +34,7 @@ def pod(limits: dict[str, Any]) -> DevicePod:
         ("huawei.com/ascend310p", "huawei.com/Ascend310P"),
         ("huawei.com/Ascend310p-mem", "huawei.com/Ascend310P-memory"),
         ("huawei.com/Ascend910B3-cores", "huawei.com/Ascend910B3-core"),
+        ("huawei.com/Ascend910B", "huawei.com/Ascend910B3"),  # not Ascend910C, which no node of the fleet offers
         ("huawei.com/npu-cores", None),  # no node of the fleet offers any
         ("huawei.com/Ascend310P-2c", None),  # other digits name another resource
         ("volcano.sh/slots", None),

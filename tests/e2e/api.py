@@ -33,7 +33,7 @@ class Response:
 class Api:
     """One connection; it is not thread-safe."""
 
-    def __init__(self, port: int, ca: Path, token: str, user: str | None = None) -> None:
+    def __init__(self, port: int, ca: Path, token: str, user: str | None = None, group: str | None = None) -> None:
         """The first request opens the connection.
 
         Args:
@@ -41,11 +41,13 @@ class Api:
             ca: the CA of the server.
             token: the bearer token.
             user: the user to impersonate, if any.
+            group: the group of that user, if any.
         """
         self._connection = HTTPSConnection(
             "127.0.0.1", port, timeout=SECONDS, context=ssl.create_default_context(cafile=ca)
         )
         self._headers = {"Authorization": f"Bearer {token}"} | ({"Impersonate-User": user} if user else {})
+        self._headers |= {"Impersonate-Group": group} if group else {}
 
     def __enter__(self) -> Self:
         return self

@@ -62,9 +62,9 @@ class Cluster:
             self.close()
             raise
 
-    def api(self, user: str | None = None) -> Api:
+    def api(self, user: str | None = None, group: str | None = None) -> Api:
         """A connection as the administrator, or as a user that the administrator impersonates."""
-        return Api(self.port, self.ca, ADMIN_TOKEN, user)
+        return Api(self.port, self.ca, ADMIN_TOKEN, user, group)
 
     def kubeconfig_for_token(self, token: str, name: str) -> Path:
         """Write a kubeconfig with a token."""

@@ -18,7 +18,7 @@ from tests.e2e.objects import (
     namespace_objects,
     service_account,
 )
-from tests.e2e.serving import Replica, ServiceAuthority
+from tests.e2e.serving import FORGETS_SOON, Replica, ServiceAuthority
 from tests.e2e.shipped import is_configuration, render, with_local_service
 from tests.server.program import COMMAND, Authority, Program
 
@@ -115,7 +115,7 @@ def serve(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, authority:
 
     def run(*options: str, tls: Path = authority.directory) -> Program:
         log = tmp_path_factory.mktemp("webhook") / "stderr"
-        programs.append(Replica(tls, [*settings, *options], log))
+        programs.append(Replica(tls, [*settings, *options], log, constants=FORGETS_SOON))
         programs[-1].wait_ready()
         return programs[-1]
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.process import Daemon
-from tests.server.program import COMMAND, free_port
+from tests.e2e.serving import FORGETS_SOON
+from tests.server.program import altered, free_port
 
 
 class Console:
@@ -17,7 +18,7 @@ class Console:
         """Start it; call `wait` before the first request."""
         self._address, self.metrics = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         binds = ["--bind", self._address, "--metrics-bind", self.metrics]
-        self._daemon = Daemon([COMMAND, "console", *binds, *options], log)
+        self._daemon = Daemon([*altered("console", FORGETS_SOON), *binds, *options], log)
         self.close = self._daemon.close
 
     def wait(self, ready: Callable[[], Any], seconds: float = 20.0) -> None:

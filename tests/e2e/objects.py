@@ -12,6 +12,7 @@ Object = dict[str, Any]
 SLICE = {"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "3000"}
 SCHEDULER = "system:serviceaccount:volcano-system:volcano-scheduler"
 USER = "alice"
+KUBELETS = "system:nodes"
 
 
 def pod(name: str, limits: dict[str, str] | None = None, **container: Any) -> Object:
@@ -25,17 +26,25 @@ def device_pod(name: str, **container: Any) -> Object:
     return pod(name, SLICE, **container)
 
 
+def binding(annotations: dict[str, str]) -> Object:
+    """What gives the pod `p` its node, and these annotations."""
+    metadata = {"name": "p", "annotations": annotations}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "gpu-a"}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
 def pods(namespace: str, name: str = "", subresource: str = "") -> str:
     """The path of the pods of a namespace, of a pod, or of a subresource."""
     return "/".join(filter(None, (f"/api/v1/namespaces/{namespace}/pods", name, subresource)))
 
 
 def namespace_objects(name: str) -> list[Object]:
-    """A namespace in which pods can be created, and which `USER` and the scheduler may change."""
+    """A namespace in which `USER`, the scheduler and kubelets may create pods and change them."""
     rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "change-pods", "namespace": name}}
-    changing = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}
-    binding = {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]}
-    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User"}
+    resources = ["pods", "pods/status", "pods/ephemeralcontainers"]
+    changing = {"apiGroups": [""], "resources": resources, "verbs": ["get", "create", "patch"]}
+    binding = {"apiGroups": [""], "resources": ["pods/binding", "bindings"], "verbs": ["create"]}
+    subjects = [("User", USER), ("User", SCHEDULER), ("Group", KUBELETS)]
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
         service_account(name),
@@ -44,7 +53,9 @@ def namespace_objects(name: str) -> list[Object]:
         | {
             "kind": "RoleBinding",
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "change-pods"},
-            "subjects": [user | {"name": USER}, user | {"name": SCHEDULER}],
+            "subjects": [
+                {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": subject} for kind, subject in subjects
+            ],
         },
     ]
 

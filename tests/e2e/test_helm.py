@@ -19,6 +19,7 @@ from tests.e2e.installation import (
 from tests.e2e.load import Load
 from tests.e2e.serving import ServiceAuthority
 from tests.e2e.shipped import is_configuration, render
+from tests.server.program import until
 
 helm = pytest.importorskip("helm_python", reason="there is no Helm library for this platform")
 
@@ -126,6 +127,21 @@ def test_the_failure_policy_can_be_changed_later(release: HelmInstallation, tmp_
         assert_not_called(release)
         release.rollback(1)
         assert_refused(release)
+
+
+def test_the_net_warns_records_or_refuses_with_the_enforcement(release: HelmInstallation):
+    """The webhook is away, and the pod breaks a rule of the net."""
+    found = "ValidatingAdmissionPolicy 'vgpu-webhook-pods'"
+    release.upgrade(net="static", netRepair=True, enforcement="warn")
+    until(lambda: found in "".join(release.create_pod().warnings), 20.0)
+    release.upgrade(net="static", netRepair=True, enforcement="audit")
+    until(lambda: not release.create_pod().warnings, 20.0)
+    response = release.create_pod()
+    assert (response.status, response.body["spec"]["schedulerName"]) == (201, "default-scheduler"), response.message
+    release.upgrade(net="static", enforcement="enforce")
+    until(lambda: found in release.create_pod().message, 20.0)
+    release.upgrade(net="static", netRepair=True)
+    until(lambda: release.create_pod().status == 201, 20.0)
 
 
 def test_a_failed_upgrade_changes_nothing(release: HelmInstallation, tmp_path: Path):

@@ -35,7 +35,24 @@ def test_a_node_is_added_and_removed(webhook: Program, api: Api, namespace: str)
     assert TOO_MANY in create_pod(api, namespace).message
     with extra_node(api, larger_node()):
         until(lambda: create_pod(api, namespace).status == 201, SECONDS)
+    in_doubt = 'only node "larger" can take the pod, but it has disappeared from the API server'
+    until(lambda: in_doubt in "".join(create_pod(api, namespace).warnings), SECONDS)
     until(lambda: TOO_MANY in create_pod(api, namespace).message, SECONDS)
+
+
+def test_a_node_is_in_doubt_while_its_device_plugin_restarts(webhook: Program, api: Api, namespace: str):
+    node = "/api/v1/nodes/gpu-a"
+    before = api.get(node).body["status"]["allocatable"]
+    offered = [name for name in before if name.startswith("volcano.sh/")]
+    api.merge(f"{node}/status", {"status": {"allocatable": dict.fromkeys(offered, "0")}})
+    try:
+        in_doubt = 'only node "gpu-a" can take the pod, but its allocatable volcano.sh/vgpu-number is 0'
+        until(lambda: in_doubt in "".join(create_pod(api, namespace, 8).warnings), SECONDS)
+        assert create_pod(api, namespace, 8).status == 201
+        assert TOO_MANY in create_pod(api, namespace).message
+    finally:
+        api.merge(f"{node}/status", {"status": {"allocatable": {name: before[name] for name in offered}}})
+    until(lambda: not create_pod(api, namespace, 8).warnings, SECONDS)
 
 
 def test_a_card_is_removed(webhook: Program, api: Api, namespace: str):

@@ -2,8 +2,8 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from tests.e2e.api import Api, Response
 from tests.e2e.changes import DEVICE_CONFIG, attach, changed_config_map
 from tests.e2e.cluster import Cluster
 from tests.e2e.conftest import Run, Serve
-from tests.e2e.objects import USER, Object, device_pod, namespace_objects, pod, pods, service_account
+from tests.e2e.objects import KUBELETS, USER, Object, binding, device_pod, namespace_objects, pod, pods, service_account
 from tests.e2e.shipped import is_configuration, render
 from tests.e2e.test_live import POLICY
 from tests.server.program import Authority, until
-from webhook.devices.config_file import as_read_by, parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.manifests.configurations import Installation
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
@@ -52,7 +52,6 @@ def net(cluster: Cluster) -> Iterator[list[Object]]:
         cluster.kubectl("delete", configuration["kind"], configuration["metadata"]["name"], "--ignore-not-found")
     policy = parse_policy(DENYING, "policy")
     config = parse_device_config(yaml.safe_load(DEVICE_CONFIG.read_text()), "device-config.yaml")
-    config = as_read_by(config, policy.settings.target)
     policies = admission_policies(config, policy, "static") + repairing_policy(config, policy)
     cluster.apply(*namespace_objects(NAMESPACE), *namespace_objects(EXEMPT), service_account(EXCLUDED), *policies)
     with cluster.api() as api:
@@ -68,9 +67,16 @@ def dry_run(api: Api, manifest: Object, namespace: str = NAMESPACE) -> Response:
 
 
 def timed(api: Api, manifest: Object, namespace: str = NAMESPACE) -> tuple[float, Response]:
-    start = time.perf_counter()
+    """The seconds of CPU that the API server spends, which other load on the machine does not change, and its response."""
+    start = cpu_seconds(api)
     response = dry_run(api, manifest, namespace)
-    return time.perf_counter() - start, response
+    return cpu_seconds(api) - start, response
+
+
+def cpu_seconds(api: Api) -> float:
+    found = re.search(r"^process_cpu_seconds_total (\S+)$", api.get("/metrics").body, re.MULTILINE)
+    assert found
+    return float(found[1])
 
 
 def corpus() -> Iterator[Object]:
@@ -126,22 +132,32 @@ def test_exempt_namespaces_are_not_checked(api: Api, net: list[Object]):
     assert dry_run(api, PRIVILEGED, EXEMPT).status == HTTPStatus.CREATED
 
 
-def test_updates_and_ephemeral_containers(cluster: Cluster, api: Api, net: list[Object]):
+def test_updates_bindings_mirror_pods_and_ephemeral_containers(cluster: Cluster, api: Api, net: list[Object]):
     assert api.post(pods(NAMESPACE), device_pod("old")).status == HTTPStatus.CREATED
     forged = {"metadata": {"annotations": {"volcano.sh/vgpu-node": "gpu-a"}}}
+    containers = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
+    debug = {"spec": {"ephemeralContainers": containers}}
+    mirror = device_pod("mirror", securityContext={"privileged": True})
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "6f1c0b"}
+    mirror["spec"] |= {"nodeName": "gpu-a", "enableServiceLinks": False}
+    writes = 'reserved-annotation: user "alice" may not add, change or remove the annotation'
+    refused = [
+        (writes, "PATCH", pods(NAMESPACE, "old"), forged),
+        (writes, "PATCH", pods(NAMESPACE, "old", "status"), {"status": {"message": "x"}} | forged),
+        (writes, "POST", f"/api/v1/namespaces/{NAMESPACE}/bindings", binding(forged["metadata"]["annotations"])),
+        ("isolation-env: ", "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), debug),
+        ("node-name-set: ", "POST", pods(NAMESPACE), mirror),
+    ]
     with cluster.api(USER) as ordinary:
-        response = ordinary.merge(pods(NAMESPACE, "old"), forged)
-        assert response.status == HTTPStatus.FORBIDDEN
-        assert 'reserved-annotation: user "alice" may not add, change or remove the annotation' in response.message
+        for message, method, path, document in refused:
+            kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+            send = partial(ordinary.send, method, f"{path}?dryRun=All", document, kind)
+            until(lambda: message in send().message, SECONDS)  # noqa: B023  # policies take effect one by one
         allowed = ordinary.merge(pods(NAMESPACE, "old"), {"metadata": {"annotations": {"a": "b"}}})
         assert allowed.status == HTTPStatus.OK, allowed.message
-    containers = [{"name": "debug", "image": "x", "env": [{"name": "LD_PRELOAD", "value": "x"}]}]
-    spec = {"spec": {"ephemeralContainers": containers}}
-    response = api.send(
-        "PATCH", pods(NAMESPACE, "old", "ephemeralcontainers"), spec, "application/strategic-merge-patch+json"
-    )
-    assert response.status == HTTPStatus.FORBIDDEN
-    assert 'isolation-env: ephemeral container "debug" sets LD_PRELOAD' in response.message
+    with cluster.api("system:node:gpu-a", KUBELETS) as kubelet:
+        created = kubelet.post(pods(NAMESPACE), mirror)
+        assert created.status == HTTPStatus.CREATED, created.message
 
 
 LIMITS = {"resources": {"limits": {"volcano.sh/vgpu-number": "1"}}}
@@ -163,12 +179,12 @@ def test_large_pods_are_checked_in_time(api: Api, net: list[Object], containers:
     # The API server alone needs more than a second for 12,000 containers, so only the additional time counts.
     without = min(timed(api, manifest, EXCLUDED)[0] for _ in range(3))
     seconds = min(timed(api, manifest)[0] for _ in range(3))
-    assert seconds - without < 1, f"{seconds:.2f} s, and {without:.2f} s without the net"
+    assert seconds - without < 3, f"{seconds:.2f} s of CPU, and {without:.2f} s without the net"
 
 
 def test_a_long_annotation_is_checked_in_time(api: Api, net: list[Object]):
     manifest = device_pod("long")
-    manifest["metadata"]["annotations"] = {"nvidia.com/use-gputype": "a," * 125_000}
+    manifest["metadata"]["annotations"] = {"nvidia.com/nouse-gputype": "a," * 125_000}
     seconds, response = timed(api, manifest)
     assert "gputype-malformed: " in response.message
     assert seconds < 2  # a split of the whole annotation takes ten
@@ -200,7 +216,7 @@ def test_the_doctor_compares_the_net_with_the_policy(net: list[Object], run: Run
         lines = json.loads(run("doctor", "--policy", str(policy), "-o", "json").stdout)["lines"]
         return [(line["status"], line["message"]) for line in lines if line["check"] == "net"]
 
-    assert results() == [("ok", "as it should be: 8 objects")]
+    assert results() == [("ok", "as it should be: 10 objects")]
     policy.write_text(yaml.safe_dump(DENYING | {"trustedUsers": []}))
     assert {status for status, _ in results()} == {"broken"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.api import Api, Response
 from tests.e2e.cluster import Cluster
-from tests.e2e.objects import device_pod, namespace_objects, pod, pods
+from tests.e2e.objects import binding, device_pod, namespace_objects, pod, pods
 from tests.golden.cases import RESPONSES
 from tests.server.program import Program
 from tests.server.reviews import RECORDED
@@ -75,6 +75,41 @@ def test_pods_that_request_devices_are_sent(file: Path, api: Api, recorded_names
         if is_pod and response.status == 201:
             repaired = jsonpatch.apply_patch(request["object"], golden["mutate"].get("patch", []))
             assert_stored(response.body["spec"], repaired["spec"])
+
+
+def mounting(path: str) -> dict[str, Any]:
+    found = pod("shows", volumeMounts=[{"name": "null", "mountPath": path}])
+    found["spec"]["volumes"] = [{"name": "null", "hostPath": {"path": "/dev/null"}}]
+    return found
+
+
+def annotated(key: str) -> dict[str, Any]:
+    found = pod("shows")
+    return found | {"metadata": found["metadata"] | {"annotations": {key: "nvidia.com/gpu=all"}}}
+
+
+HIDDEN = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": ""}]
+CUDA = [{"name": "CUDA_VERSION", "value": "12.4"}]
+
+
+@pytest.mark.parametrize(
+    ("shows", "rules"),
+    [
+        (pod("shows", env=CUDA), ["visible-devices"]),
+        (pod("shows", env=CUDA + HIDDEN), []),
+        (mounting("/var/run/nvidia-container-devices/all"), ["visible-devices"]),
+        (mounting("/data"), []),
+        (annotated("nvidia.cdi.k8s.io/cards"), ["visible-devices"]),
+    ],
+    ids=["cuda", "hidden", "mount", "another mount", "cdi"],
+)
+def test_a_pod_that_shows_cards_without_a_request_is_sent(
+    shows: dict[str, Any], rules: list[str], api: Api, namespace: str, calls: Calls
+):
+    response = api.post(pods(namespace), shows)
+    assert response.status == 201, response.message
+    assert [warning.partition(":")[0] for warning in response.warnings] == rules
+    assert calls() == (VALIDATE if rules else {})
 
 
 def create(api: Api, namespace: str, request: dict[str, Any]) -> Response:
@@ -144,11 +179,12 @@ def test_the_names_of_other_plugins_are_not_sent(api: Api, namespace: str, calls
     assert calls() == {}
 
 
-def test_a_label_and_a_deletion_are_not_sent(api: Api, namespace: str, calls: Calls):
+def test_other_changes_and_a_deletion_are_not_sent(api: Api, namespace: str, calls: Calls):
     api.post(pods(namespace), device_pod("p"))
     assert calls() == MUTATE | VALIDATE
     assert api.merge(pods(namespace, "p"), {"metadata": {"labels": {"touched": "yes"}}}).status == 200
     assert api.merge(pods(namespace, "p", "status"), {"status": {"message": "touched"}}).status == 200
+    assert api.post(f"{pods(namespace, 'p', 'binding')}", binding({"touched": "yes"})).status == 201
     assert api.delete(pods(namespace, "p")).status == 200
     assert calls() == {}
 

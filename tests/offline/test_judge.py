@@ -33,7 +33,7 @@ SNAPSHOT = snapshot()
 ASSIGNED = {
     "volcano.sh/vgpu-node": "gpu",
     "volcano.sh/vgpu-ids-new": "GPU-0,NVIDIA,1000,0:;",
-    "hami.io/bind-phase": "x",
+    "volcano.sh/bind-phase": "x",
 }
 
 

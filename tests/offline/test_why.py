@@ -14,6 +14,7 @@ from webhook.devices.nearest import LowerAmount
 from webhook.devices.nodes import read_node
 from webhook.devices.queues import Queue, Queues
 from webhook.devices.scheduler import parse_scheduler_conf
+from webhook.devices.usage import report
 from webhook.errors import ConfigError
 from webhook.offline.documents import Document
 from webhook.offline.live import LiveCluster, LiveObjects, NodeStatus, PodGroup, read_node_status, read_pod_group
@@ -436,3 +437,45 @@ def test_a_change_for_a_pod_that_never_fits_lets_it_fit_now():
     full = pod("old", "team-a", "gpu-a", "GPU-gpu-a-0,NVIDIA,81920,0:", number=1)
     explanation = why(pod(number=3, memory=40000), [gpu_node("gpu-a")], [full])
     assert (explanation.verdict, explanation.change.resource, explanation.change.most) == (WaitVerdict.NEVER, NUMBER, 1)
+
+
+def with_families(name, cards, npus):
+    found = gpu_node(name, cards)
+    npu_node = ascend_node(name, [(2, 65536, 20)] * npus)
+    for part in (("metadata", "annotations"), ("status", "allocatable"), ("status", "capacity")):
+        found[part[0]].setdefault(part[1], {}).update(npu_node[part[0]][part[1]])
+    return found
+
+
+@pytest.mark.parametrize(
+    "others, held, verdict, fitting",
+    [
+        ([], [], WaitVerdict.NEVER, set()),
+        ([with_families("both", 1, 1)], [], WaitVerdict.NEVER, set()),  # one card is too few
+        ([with_families("both", 2, 1)], [], WaitVerdict.FITS_NOW, {"both"}),
+        ([with_families("both", 2, 1)], ["GPU-both-0,NVIDIA,81920,0:"], WaitVerdict.NOT_NOW, set()),
+    ],
+)
+def test_one_node_takes_all_devices_of_a_pod(others, held, verdict, fitting):
+    nodes = [gpu_node("gpu"), ascend_node("npu", [(2, 65536, 20)]), *others]
+    waiting = pod(number=2)
+    waiting["spec"]["containers"].append({"name": "infer", "resources": {"limits": {CHIP: "1"}}})
+    found = why(waiting, nodes, [pod("old", node="both", ids=ids, number=1) for ids in held], config=CHIPS)
+    assert found.verdict is verdict
+    assert {reason.node for reason in found.fits} == fitting
+    assert found.change is None
+
+
+def test_a_node_whose_device_plugin_restarts_takes_no_pod_now():
+    restarting = gpu_node("gpu-a", cards=4)
+    restarting["status"]["allocatable"] = dict.fromkeys(restarting["status"]["allocatable"], "0")
+    nodes = [restarting, gpu_node("gpu-b")]
+    found = why(pod(number=4), nodes)
+    assert (found.verdict, found.reasons[0].reason) == (WaitVerdict.NOT_NOW, "in doubt")
+    assert why(pod(number=5), nodes).verdict is WaitVerdict.NEVER
+    members = [pod(f"train-{i}", group="train", number=2, memory=60000) for i in range(2)]
+    gang = why(members[0], nodes, waiting=members, group=PodGroup("default", "train", minimum=2))
+    assert (gang.verdict, gang.reasons[0].reason) == (WaitVerdict.NOT_NOW, "gang")
+    live, _ = state(nodes)
+    usage = report(live.occupancy, CONFIG)
+    assert (usage.totals[0].devices, {one.node for one in usage.totals[0].largest}) == (6, {"gpu-b"})

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.cases import each_case
 from tests.strategies import SUFFIXES, anything_as_quantity, quantities
 from tests.timing import within
-from webhook.pod.quantity import binary_suffix, parse, whole
+from webhook.pod.quantity import parse, whole
 
 
 @each_case(
@@ -85,14 +85,6 @@ def test_a_float_is_read_as_its_decimal_text():
 @pytest.mark.parametrize("value", ["0.5", "1500m", "1n", 0.5, "1e-1"])
 def test_a_fraction_is_not_whole(value):
     assert whole(value) is None
-
-
-@pytest.mark.parametrize(
-    "value, binary",
-    [("8Gi", True), ("1Ki", True), ("8G", False), ("8", False), ("", False), (8, False), (None, False)],
-)
-def test_a_binary_suffix_is_recognized(value, binary):
-    assert binary_suffix(value) is binary
 
 
 @given(anything_as_quantity)

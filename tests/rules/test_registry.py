@@ -9,7 +9,7 @@ import pytest
 import webhook.rules
 from tests.cases import each_case
 from webhook.devices.verdict import Reason
-from webhook.rules.base import EVERY_POD, Mutation, Validation
+from webhook.rules.base import EVERY_POD, Level, Mutation, Validation
 from webhook.rules.registry import EPHEMERAL_RULES, MUTATIONS, UPDATE_RULES, VALIDATIONS
 
 RULES = Path(webhook.rules.__file__).parent
@@ -32,6 +32,7 @@ MUTATION_ORDER = [
 LEVELS = {
     "quantity-invalid": "deny",
     "limits-missing": "deny",
+    "requests-differ": "deny",
     "number-zero": "deny",
     "count-missing": "deny",
     "cores-range": "deny",
@@ -121,7 +122,8 @@ def test_the_docstring_of_a_rule_has_the_fixed_parts(package: str, rule: Mutatio
     assert rule is module.RULE
     title, _, rest = (module.__doc__ or "").partition("\n\n")
     assert re.fullmatch(r"[^\n]+\.", title)
-    headings = ["Reads", "Writes" if package == "mutate" else "Refuses", "Why"]
+    does = "Writes" if isinstance(rule, Mutation) else "Refuses" if rule.level is Level.DENY else "Finds"
+    headings = ["Reads", does, "Why"]
     assert re.findall(r"^(\w+): +\S", rest, re.MULTILINE) == headings
     assert re.fullmatch(r"[^\n]+[^.\n]", rule.summary), "a summary is a row of a table: one line, no full stop"
     assert rule.families is EVERY_POD or rule.families or rule.check_workload is not None

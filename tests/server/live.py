@@ -13,6 +13,7 @@ from tests.server.reviews import admission_response, denying_rules, pod_spec_of,
 QUICK = {
     "settings.watcher.POLL_SECONDS": 0.05,
     "settings.watcher.PAUSE_SECONDS": 0.1,
+    "settings.cluster_sources.GONE_SECONDS": 0.1,
     "kube.reflector.FIRST_DELAY": 0.05,
     "kube.reflector.MAX_DELAY": 0.3,
     "settings.file_watcher.POLL_SECONDS": 0.1,

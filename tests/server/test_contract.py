@@ -64,7 +64,7 @@ def test_the_response_has_the_version_of_the_request(connection: Connection, pat
 OTHERS = {
     "another kind": {"kind": {"group": "", "version": "v1", "kind": "Service"}},
     "a pod of another group": {"kind": {"group": "example.org", "version": "v1", "kind": "Pod"}},
-    "a subresource": {"subResource": "status", "operation": "UPDATE"},
+    "a subresource": {"subResource": "resize", "operation": "UPDATE"},
     "a deletion": {"operation": "DELETE", "object": None},
     "a connection": {"operation": "CONNECT", "subResource": "exec", "object": {"kind": "PodExecOptions"}},
     "a binding": {"subResource": "binding", "object": {"kind": "Binding"}},

@@ -152,12 +152,12 @@ ENDLESS = {
     "long headers": (HEAD, b"X-A: " + b"b" * 4000 + b"\r\n", {431}),
     "the path": (b"POST /", b"a" * 8192, {414, 431}),
     "the method": (b"P", b"O" * 8192, {400, 414, 431}),
-    "a chunk extension": (CHUNKED + b"5;", b"a" * 8192, {400, 408, 431}),
-    "a chunk size": (CHUNKED, b"0" * 8192, {400, 408, 431}),
-    "trailers": (CHUNKED + b"0\r\n", b"X-A: b\r\n" * 1024, {200, 400, 408, 431}),
-    "one trailer": (CHUNKED + b"0\r\nX-A: ", b"a" * 8192, {200, 400, 408, 431}),
+    "a chunk extension": (CHUNKED + b"5;", b"a" * 8192, {400}),
+    "a chunk size": (CHUNKED, b"0" * 8192, {400}),
+    "trailers": (CHUNKED + b"0\r\n", b"X-A: b\r\n" * 1024, {400}),
+    "one trailer": (CHUNKED + b"0\r\nX-A: ", b"a" * 8192, {400}),
     "empty lines": (b"", b"\r\n" * 4096, {400, 408, 431}),
-    "pieces of one byte": (CHUNKED, b"1\r\nx\r\n" * 1024, {413, 408}),
+    "pieces of one byte": (CHUNKED, b"1\r\nx\r\n" * 1024, {400}),
 }
 
 

@@ -117,3 +117,16 @@ def test_a_worker_does_not_outlive_its_master(start_server: StartServer):
     program.process.kill()
     program.process.wait()
     until(lambda: not os.path.exists(f"/proc/{worker}"))  # noqa: PTH110
+
+
+def test_sighup_loses_no_request(start_server: StartServer):
+    program = start_server()
+    worker = program.worker
+    with program.connect() as kept:
+        for number in range(40):
+            os.kill(program.process.pid, signal.SIGHUP)
+            os.kill(worker, signal.SIGHUP)
+            assert admission_response(kept.post("/validate", review(f"u-{number}")))["uid"] == f"u-{number}"
+            assert admission_response(program.post("/validate", review()))["uid"] == "u-1"
+            time.sleep(0.03)
+    assert program.worker == worker

@@ -7,12 +7,17 @@ from functools import partial
 import pytest
 
 from tests.kube.apiserver import NODES, ApiServer
+from tests.reviewing import request
 from tests.server.live import gpu_node
 from tests.server.program import until
 from webhook.kube.client import Client
 from webhook.kube.credentials import Credentials
+from webhook.names import VGPU_NUMBER
+from webhook.policy.policy import default_policy
+from webhook.review import validate
+from webhook.settings import cluster_sources
 from webhook.settings.cluster_sources import NodeSource
-from webhook.settings.snapshot import default_device_config
+from webhook.settings.snapshot import SnapshotInputs, default_device_config
 
 CONFIG = default_device_config()
 
@@ -46,6 +51,35 @@ def test_nodes_are_sorted_by_name(api: ApiServer, nodes: NodeSource):
         api.put(NODES, gpu_node(name, 1))
     until(lambda: len(names(nodes)) == 3)
     assert names(nodes) == ["a", "b", "c"]
+
+
+def test_a_node_that_disappears_is_in_doubt_for_some_time(
+    api: ApiServer, nodes: NodeSource, monkeypatch: pytest.MonkeyPatch
+):
+    def states() -> list[tuple[str, bool]]:
+        nodes.switch()
+        return [(node.name, node.gone) for node in nodes.read(CONFIG, 600)[1] or []]
+
+    nodes.follow(CONFIG, 600)
+    for name in "ab":
+        api.put(NODES, gpu_node(name, 1))
+    until(lambda: states() == [("a", False), ("b", False)])
+    api.delete(NODES, "a")
+    until(lambda: states() == [("a", True), ("b", False)])
+    gone = [node for node in nodes.read(CONFIG, 600)[1] or [] if node.gone]
+    pod = {"spec": {"containers": [{"name": "main", "resources": {"limits": {VGPU_NUMBER: "1"}}}]}}
+    outcome = validate(request(pod), SnapshotInputs(CONFIG, default_policy(), gone).snapshot())
+    (finding,) = [one for one in outcome.violations if one.rule == "no-eligible-card"]
+    assert finding.level == "warn"
+    assert 'only node "a" can take the pod, but it has disappeared from the API server' in finding.message
+    api.put(NODES, gpu_node("a", 1))
+    until(lambda: states() == [("a", False), ("b", False)])
+    monkeypatch.setattr(cluster_sources, "GONE_SECONDS", 1.0)
+    api.delete(NODES, "a")
+    until(lambda: states() == [("a", True), ("b", False)])
+    before = nodes.version
+    until(lambda: nodes.version != before)
+    assert states() == [("b", False)]
 
 
 def test_a_jump_of_the_wall_clock_does_not_change_the_age(

@@ -77,14 +77,6 @@ def test_the_target_version_decides_what_the_fleet_contains():
     assert not SnapshotInputs(config, default_policy(), nodes).snapshot().fleet.vgpu.slots
 
 
-def test_an_old_scheduler_supports_only_the_well_known_names():
-    config = parse_device_config({"nvidia": {"resourceCountName": "nvidia.com/gpu"}}, "test")
-    older = parse_policy({"target": {"volcano": "1.12.2"}}, "test")
-    assert SnapshotInputs(config, older, None).snapshot().config.vgpu.number_name == "volcano.sh/vgpu-number"
-    assert "nvidia.com/gpu" not in SnapshotInputs(config, older, None).snapshot().config.roles
-    assert SnapshotInputs(config, default_policy(), None).snapshot().config is config
-
-
 def test_a_digest_changes_only_with_its_part():
     config, nodes = mixed()
     base = SnapshotInputs(config, default_policy(), nodes).snapshot().digests

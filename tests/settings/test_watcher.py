@@ -201,6 +201,26 @@ def test_a_pipe_is_read_once(files: SettingsPaths):
         until(lambda: watcher.snapshot.digests["policy"] != digest)
 
 
+def test_a_fleet_file_with_far_fewer_nodes_is_read_again(files: SettingsPaths):
+    """A file that is being written is valid at the end of each node."""
+    assert files.fleet is not None
+    whole = files.fleet.read_text()
+    seen: list[tuple[bool, int, str]] = []
+
+    def note(_source: str, usable: bool) -> None:
+        assert watcher.snapshot.fleet is not None
+        seen.append((usable, watcher.snapshot.fleet.nodes, source(watcher, "fleet").source.problem or ""))
+
+    watcher = SettingsWatcher(files, None, reloaded=note)
+    with running(watcher):
+        write(files.fleet, whole[: whole.index("- apiVersion", whole.index("gpu-a"))])
+        until(lambda: len(seen) == 2)
+    (usable, nodes, problem), *rest = seen
+    assert (usable, nodes) == (False, 4)
+    assert f"{whole.count('- apiVersion')} before; it may not be complete yet" in problem
+    assert rest == [(True, 1, "")]
+
+
 def test_inputs_are_kept_on_request(files: SettingsPaths, cluster: ClusterOptions):
     with pytest.raises(RuntimeError, match="keep_inputs"):
         _ = SettingsWatcher(files, None).inputs

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import BoundedSemaphore, Lock
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -24,14 +25,15 @@ from webhook.audit.tables import VERSION, blocks, decisions, meta, metadata
 from webhook.errors import ConfigError, RequestError, StoreError
 
 READERS = 4  # queries that run at the same time, beside a transaction that writes; others wait
-MAX_SECONDS = 5.0  # for one query
-ANSWER_SECONDS = MAX_SECONDS + 2  # for a response of PostgreSQL, which stops a query by itself unless it is frozen
+MAX_SECONDS = 4.0  # for one query
+ANSWER_SECONDS = MAX_SECONDS + 1  # for a response of PostgreSQL, which stops a query by itself unless it is frozen
 WRITE_SECONDS = 60  # for a response within a transaction that writes, which may wait for another program
 _STEPS = 20_000  # of SQLite's virtual machine between two looks at the clock
-CONNECT_SECONDS = 5
+CONNECT_SECONDS = 3  # with a ping of a broken connection before it, as long as ANSWER_SECONDS
+TURN_SECONDS = 20  # for a query to wait for others
 ROW_BYTES = 200  # of a decision or a block in PostgreSQL, with its part of the indexes
 MAX_PROBLEM = 300  # characters of a message of the database
-_POOL: dict[str, Any] = {"max_overflow": 0, "pool_timeout": 20}  # seconds to wait for a connection
+_POOL: dict[str, Any] = {"max_overflow": 0, "pool_timeout": TURN_SECONDS}
 _KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 _LOCK = 0x7667_7075  # PostgreSQL's advisory locks are numbers
 
@@ -49,6 +51,9 @@ class Database:
         self.temporary = temporary
         self.name = "the temporary database" if temporary else _name(engine.url)
         self._engine = engine
+        self._turns = BoundedSemaphore(READERS)
+        self._outage: str | None = None  # why the last query got no response
+        self._probe = Lock()  # held by the one query that waits for a response meanwhile
         # Otherwise connections stay open until they are collected.
         weakref.finalize(self, engine.dispose).atexit = False
 
@@ -139,8 +144,10 @@ class Database:
             RequestError: a query takes longer than `MAX_SECONDS`.
             StoreError: the database cannot be used.
         """
-        with self._explained(), self._engine.connect() as db, _limited(db):
-            yield db  # what it made, for example a temporary table, is rolled back
+        with self._turn(), self._explained():
+            with self._engine.connect() as db, _limited(db):
+                yield db  # what it made, for example a temporary table, is rolled back
+            self._outage = None
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -151,8 +158,27 @@ class Database:
         """
         with self._explained(), self._engine.connect() as db:
             db.execution_options(writes=True)
-            with _patient(db), db.begin():
+            with _answering(db, WRITE_SECONDS), db.begin():
                 yield db
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for other queries. While the database does not respond, only one query waits for it; the others fail at once."""
+        before = self._outage
+        if not self._turns.acquire(timeout=TURN_SECONDS):
+            raise StoreError(f"{self.name}: too many queries wait for it; try again")
+        probes = False
+        try:
+            outage = self._outage
+            if outage is not None:
+                probes = before is not None and self._probe.acquire(blocking=False)
+                if not probes:
+                    raise StoreError(outage)
+            yield
+        finally:
+            if probes:
+                self._probe.release()
+            self._turns.release()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -163,7 +189,9 @@ class Database:
                 raise RequestError(
                     "it takes too long to match these globs; use fewer or shorter ones, or a shorter time"
                 ) from None
-            raise StoreError(f"{self.name}: {self._problem(error)}") from None
+            problem = f"{self.name}: {self._problem(error)}"
+            self._outage = problem if _is_outage(error) else None
+            raise StoreError(problem) from None
         except PoolTimeout:
             raise StoreError(f"{self.name}: all connections are in use; try again") from None
 
@@ -185,7 +213,8 @@ def _limited(db: Connection) -> Iterator[None]:
         db.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         db.exec_driver_sql(f"SET LOCAL statement_timeout = {int(MAX_SECONDS * 1000)}")
         db.exec_driver_sql("SET LOCAL jit = off")  # compiling takes longer than these queries
-        yield
+        with _answering(db, ANSWER_SECONDS):
+            yield
         return
     connection: Any = db.connection.dbapi_connection
     end = time.thread_time() + MAX_SECONDS  # not of the clock: others may need the processor as well
@@ -197,13 +226,13 @@ def _limited(db: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _patient(db: Connection) -> Iterator[None]:
-    """Let PostgreSQL take longer for a response."""
+def _answering(db: Connection, seconds: float) -> Iterator[None]:
+    """Let PostgreSQL take so long for a response."""
     connection: Any = db.connection.dbapi_connection
     if is_sqlite(db.dialect.name):
         yield
         return
-    connection.answer_seconds = WRITE_SECONDS
+    connection.answer_seconds = seconds
     try:
         yield
     finally:
@@ -221,6 +250,11 @@ def _is_timeout(error: object) -> bool:
         getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT
         or getattr(error, "sqlstate", None) == "57014"
     )
+
+
+def _is_outage(error: DBAPIError) -> bool:
+    """Whether PostgreSQL did not respond, or closed the connection; its own errors have a code."""
+    return getattr(error.orig, "sqlstate", "") is None
 
 
 def _parse(url: str) -> URL:

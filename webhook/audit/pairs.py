@@ -146,28 +146,6 @@ class Lookup:
             self._mutations.append(decision)
 
 
-class Pending:
-    """The latest mutations that do not match a filter, in case that the validation of their pod does."""
-
-    def __init__(self) -> None:
-        self._held: deque[Decision] = deque(maxlen=MAX_LOOKED_AT)
-
-    def add(self, decision: Decision) -> None:
-        """Keep a decision, if it may have repaired a pod."""
-        if decision.endpoint == "mutate" and decision.patch:
-            self._held.append(decision)
-
-    def take(self, judged: Decision) -> list[Decision]:
-        """Remove and return those that may have repaired the pod of a validation, oldest first."""
-        who = judged.namespace, judged.user
-        found = [each for each in self._held if (each.namespace, each.user) == who]
-        if found:
-            rest = [each for each in self._held if (each.namespace, each.user) != who]
-            self._held.clear()
-            self._held.extend(rest)
-        return found
-
-
 def pair_of(store: "DecisionStore", number: int, decision: Decision) -> int | None:
     """The number of the other line of a new pod; None if it is not found."""
     other = OtherLine(decision)

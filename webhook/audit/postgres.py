@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from psycopg import Connection, OperationalError
 from psycopg.abc import PQGen
 
-from webhook.audit.database import ANSWER_SECONDS
+PING_SECONDS = 2.0  # for what is sent to a connection before it is used
 
 Result = TypeVar("Result")
 
@@ -22,7 +22,7 @@ class LimitedConnection(Connection[Any]):
         answer_seconds: the limit for each response.
     """
 
-    answer_seconds: float = ANSWER_SECONDS
+    answer_seconds: float = PING_SECONDS
 
     def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
         """Wait for a response.

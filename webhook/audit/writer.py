@@ -20,6 +20,7 @@ from webhook.outcome import Outcome
 from webhook.pod.excerpt import excerpt, excerpt_workload
 from webhook.pod.templates import Template
 from webhook.pod.view import PodView
+from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import Snapshot
 from webhook.texts import cut
 from webhook.wire.models import Request
@@ -349,14 +350,15 @@ def _cut_findings(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _received(request: Request, outcome: Outcome, config: DeviceConfig) -> dict[str, Any]:
     """What a replay needs of the request."""
-    if outcome.touched and not outcome.received:
+    is_pod_group = (request.group, request.kind) == POD_GROUP and request.object is not None
+    if outcome.touched and not outcome.received and not is_pod_group:
         return {"omitted": "too large"}
     pick = config.resources.pick
     kept: dict[str, Any] = {}
     if request.sub_resource:
         kept["subResource"] = request.sub_resource
     try:
-        if outcome.templates:
+        if outcome.templates or is_pod_group:
             kept["group"] = request.group
             excerpts = {id(pod): excerpt(pod, pick) for pod in {id(pod): pod for _, pod in outcome.received}.values()}
             kept["templates"] = [

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from threading import Event, Timer
 from typing import Any, ClassVar
@@ -44,6 +45,7 @@ from webhook.render.terminal import Terminal
 from webhook.render.yaml import to_json
 from webhook.review import POD_TOO_LARGE
 from webhook.rules.registry import MUTATIONS, VALIDATIONS
+from webhook.settings.files import source_name
 
 _EPILOG = """
 FILE includes its rotated files: FILE.1, FILE.2.gz and so on. Compressed files (gzip, bzip2, xz) are read as they are. Lines
@@ -61,7 +63,7 @@ values does.
 exit codes:
   0  everything is read
   1  no decision has the id of --id
-  2  a file could not be read, or not to its end; the rest is reported all the same
+  2  a file could not be read, or not to its end, or there is no audit line; the rest is reported all the same
 """
 
 _ELSEWHERE = "each replica has a log of its own, and its oldest lines are deleted when it rotates"
@@ -191,13 +193,17 @@ class LogReading:
             quiet: show no progress, because `take` writes to the terminal.
         """
         admits, step = self.wanted.admits, self._progress.step
+        some = False
         for decision in self.reader.read(self._files):
+            some = True
             if not quiet:
                 step()
             matches = admits(decision)
             self.found += matches
             (take if matches else leave)(decision)
         self._progress.clear()
+        if not some and not self.complaints:
+            self.complain(f"no audit line in {', '.join(map(source_name, self._files))}")
 
     def report_skipped(self) -> None:
         """Report the lines that were skipped."""
@@ -258,13 +264,12 @@ def ship(
     path: str, store: str, source: str | None, keep_age: timedelta, keep_bytes: int, metrics_bind: str | None
 ) -> int:
     """Add an audit log to a database, and follow it; one process for each log, beside each replica."""
-    from gunicorn.util import parse_address  # noqa: PLC0415
-    from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
+    from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
 
     from webhook.audit.database import Database  # noqa: PLC0415  # SQLAlchemy takes a second to import
     from webhook.audit.shipper import DRAIN, Shipper  # noqa: PLC0415
     from webhook.audit.store import Retention  # noqa: PLC0415
-    from webhook.server.gunicorn import check_address  # noqa: PLC0415
+    from webhook.cli.metrics_server import start_metrics_server  # noqa: PLC0415
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
     stop = Event()
@@ -288,11 +293,9 @@ def ship(
     keep = Retention(decisions=sys.maxsize, bytes=keep_bytes, age=keep_age)
     shipper = Shipper(path, name, Database.at(store), keep)
     if metrics_bind:
-        check_address(metrics_bind, "--metrics-bind")
-        host, port = parse_address(metrics_bind)
         registry = CollectorRegistry()
         registry.register(shipper)
-        start_http_server(port, host, registry)
+        start_metrics_server(metrics_bind, partial(generate_latest, registry))
     return ExitCode.OK if shipper.run(stop) else ExitCode.FOUND
 
 

@@ -3,6 +3,7 @@
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -12,18 +13,18 @@ from webhook.audit.database import Database
 from webhook.audit.follower import DecisionSource, LogFollower
 from webhook.audit.store import DecisionStore
 from webhook.cli.inputs import SettingsOptions, pods_option, settings_option
+from webhook.cli.metrics_server import METRICS_BIND, start_metrics_server
 from webhook.cli.options import FILE, store_option
 from webhook.cli.program import Command, bad_usage
 from webhook.console.examiner import Examiner
 from webhook.console.guard import LOOPBACK
+from webhook.console.metrics import exposition
 from webhook.console.serving import Console
 from webhook.console.state import ConsoleState
 from webhook.console.usage_watcher import UsageWatcher
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.offline.waiting import ClusterSource, FileSource, WaitingSource
 from webhook.server.gunicorn import check_address
-from webhook.settings.files import SettingsPaths
-from webhook.settings.sources import ClusterOptions
 from webhook.settings.watcher import SettingsThread, SettingsWatcher
 
 DEFAULT_BIND = "127.0.0.1:8480"
@@ -47,7 +48,7 @@ The console has no passwords: it listens on loopback, and everyone who can reach
     help="Another host name, besides localhost, under which browsers reach it, such as that of a proxy; can be repeated.",
 )
 @click.option(
-    "--metrics-bind",
+    METRICS_BIND,
     metavar="HOST:PORT",
     help="Another address, beyond loopback perhaps, with nothing but /metrics; default none.",
 )
@@ -98,7 +99,10 @@ def command(
         waiting, usage = _pods(watcher, settings, pod_files)
         if usage is not None:
             usage.current(0)  # starts to compute
-        return ConsoleState(watcher, journal, doctor, tls_cert, replay_options(files, cluster), waiting, usage)
+        found = ConsoleState(watcher, journal, doctor, tls_cert, waiting, usage)
+        if metrics_bind:
+            start_metrics_server(metrics_bind, partial(exposition, found))
+        return found
 
     if audit_log and store:
         raise bad_usage("--audit-log and --store exclude each other: leave out one")
@@ -106,21 +110,13 @@ def command(
         Database.at(store).close()  # checks the URL; the process that serves connects
     check_address(bind)
     if metrics_bind:
-        check_address(metrics_bind, "--metrics-bind")
-    console = Console(state, bind, allow_host, metrics_bind)
+        check_address(metrics_bind, METRICS_BIND)
+    console = Console(state, bind, allow_host)
     log = logging.getLogger("vgpu-webhook")
     log.info("console on http://%s", bind)
     if parse_address(bind)[0] not in LOOPBACK:
         log.warning("it listens beyond loopback: everyone who reaches %s may read, without a password", bind)
     console.run()
-
-
-def replay_options(files: SettingsPaths, cluster: ClusterOptions | None) -> tuple[str, ...]:
-    """Options of `vgpu-webhook replay`; what the cluster has must be saved under these names first."""
-    given = {"fleet": files.fleet, "device-config": files.device_config, "policy": files.policy}
-    saved = {key: path or (Path(f"{key}.yaml") if cluster else None) for key, path in given.items()}
-    saved |= {"scheduler-conf": files.scheduler_conf, **files.collections}
-    return tuple(word for key, path in saved.items() if path for word in (f"--{key}", str(path)))
 
 
 def _pods(

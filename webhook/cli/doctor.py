@@ -1,6 +1,5 @@
 """`vgpu-webhook doctor`: what is wrong with the cluster around the webhook, and what to do about it."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -10,13 +9,12 @@ import click
 
 from webhook.cli.inputs import FileArguments, cluster_option, files_option
 from webhook.cli.options import FILE, output_option, warnings_as_errors_option
-from webhook.cli.program import Command, ExitCode, bad_usage, exit_code, report_error
+from webhook.cli.program import Command, bad_usage, exit_code, report_error
 from webhook.doctor.check import Status
 from webhook.doctor.gather import facts_from_cluster, facts_from_files
 from webhook.doctor.registry import examine
-from webhook.doctor.score import Score, score
 from webhook.manifests.configurations import configurations
-from webhook.render.doctor import as_json, score_as_json, show, show_score
+from webhook.render.doctor import as_json, show
 from webhook.render.terminal import Terminal
 from webhook.settings.files import load_policy
 
@@ -32,9 +30,9 @@ Of Secrets it reads only the certificates; leave private keys out of DIR all the
 
 exit codes:
   0  nothing is broken, of what could be read
-  1  something is broken; with --score, a practice has 0 points
+  1  something is broken
   2  there is no cluster, or a file cannot be read; the rest is reported all the same
-  3  nothing is broken, but there are warnings (with --score, 1 point), under --warnings-as-errors
+  3  nothing is broken, but there are warnings, under --warnings-as-errors
 """
 
 
@@ -62,12 +60,6 @@ exit codes:
 @click.option(
     "--policy", type=FILE, metavar="FILE", help="The policy; default that of the cluster, else the default policy."
 )
-@click.option(
-    "--score",
-    "scored",
-    is_flag=True,
-    help="Score the installed configuration by Kubernetes' good practices for admission webhooks, 0 to 2 points each.",
-)
 @output_option("text", "json")
 @warnings_as_errors_option
 def command(
@@ -79,7 +71,6 @@ def command(
     namespace: str,
     name: str,
     policy: Path | None,
-    scored: bool,
     output: str,
     warnings_as_errors: bool,
 ) -> int:
@@ -100,10 +91,7 @@ def command(
         facts = replace(facts, namespace=namespace, name=name)
     for complaint in complaints:
         report_error(complaint)
-    render = partial(configurations, all_pods=True)
-    if scored:
-        return _print_score(score(facts, render), output, unread=bool(complaints), strict=warnings_as_errors)
-    found = examine(facts, render)
+    found = examine(facts, partial(configurations, all_pods=True))
     if output == "json":
         print(as_json(found))
     else:
@@ -114,12 +102,3 @@ def command(
         found=Status.BROKEN in statuses,
         warned=warnings_as_errors and Status.WARNING in statuses,
     )
-
-
-def _print_score(found: Sequence[Score], output: str, *, unread: bool, strict: bool) -> ExitCode:
-    if output == "json":
-        print(score_as_json(found))
-    else:
-        show_score(found, Terminal())
-    points = {each.points for each in found}
-    return exit_code(unread=unread or points == {None}, found=0 in points, warned=strict and 1 in points)

@@ -8,7 +8,6 @@ from webhook import names
 from webhook.cli.inputs import device_config_option, policy_option
 from webhook.cli.options import LABEL_NAME, output_option
 from webhook.cli.program import Command, bad_usage, report_warning
-from webhook.devices.config_file import as_read_by
 from webhook.manifests.configurations import Installation, Object, as_json, as_yaml, configurations
 from webhook.manifests.net.policies import NETS, admission_policies
 from webhook.manifests.net.repairs import repairing_policy
@@ -73,7 +72,7 @@ def command(
 ) -> None:
     """Print the mutating and the validating webhook configuration, or the admission policies of the net."""
     inputs = SettingsPaths(device_config, policy).load().inputs()
-    config = as_read_by(inputs.config, inputs.policy.settings.target)
+    config = inputs.config
     installation = Installation(namespace, name)
     if net or net_repair:
         if all_pods:

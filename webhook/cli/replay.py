@@ -27,8 +27,8 @@ files and try something out on top of them, or give others.
 
 exit codes:
   0  no decision changes
-1  some decisions change
-  2  bad input or configuration; what could be read is reported all the same
+  1  some decisions change
+  2  bad input or configuration, or no audit line; what could be read is reported all the same
 """
 
 

@@ -90,7 +90,7 @@ def command(
         if not selects(selector, reviewed.request.object or reviewed.request.old_object):
             continue
         outcome = reviewed.outcome
-        denied |= not outcome.allowed or bool(outcome.pods_refused)
+        denied |= not outcome.allowed or bool(outcome.never_runs)
         warned |= bool(outcome.warnings)
         report.add(reviewed, explain_object(reviewed) if explain else None)
     report.finish(complain.count)

@@ -67,13 +67,12 @@ PAGES: tuple[tuple[str, str, str, Any], ...] = (
     ("GET", "/why", "why", why.page),
     ("POST", "/why", "explained", why.submit),
     ("GET", "/decisions", "decisions", decisions.page),
-    ("GET", "/decisions/<int:number>", "decision", replay.decision_page),
+    ("GET", f"/decisions/<int(max={decisions.MAX_NUMBER}):number>", "decision", replay.decision_page),
     ("GET", "/decisions/<string(length=12):decision_id>", "decision_by_id", replay.id_page),
-    ("POST", "/decisions/replay", "replayed", replay.what_if_page),
     ("GET", "/rules", "rules", rules.page),
     ("GET", "/rules/<rule_id>", "rule", rules.rule_page),
     ("GET", "/health", "health", health.page),
-    ("GET", guard.METRICS, "metrics", metrics.page),
+    ("GET", "/metrics", "metrics", metrics.page),
 )
 API = "/api/"
 MAX_TRACE = 50  # frames in the log
@@ -82,20 +81,19 @@ MAX_LINE = 500
 log = logging.getLogger(__name__)
 
 
-def create_app(state: ConsoleState, hosts: Sequence[str] = (), metrics_port: int | None = None) -> Flask:
+def create_app(state: ConsoleState, hosts: Sequence[str] = ()) -> Flask:
     """Make the application.
 
     Args:
         state: what it shows.
         hosts: names besides localhost by which clients may reach it.
-        metrics_port: where it serves its metrics only.
     """
     here = Path(__file__).parent
     app = Flask(__name__, static_folder=str(here / "static"), template_folder=str(here / "templates"))
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     app.jinja_env.filters |= {"visible": visible, "legible": legible, "prose": prose}
     app.jinja_env.globals |= {"version": product_version(), "link": link}
-    guard.install(app, hosts, metrics_port)
+    guard.install(app, hosts)
     app.register_blueprint(api.blueprint(OPERATIONS, state))
     pages = Blueprint("pages", __name__)
     for method, path, endpoint, page in PAGES:

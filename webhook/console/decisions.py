@@ -10,7 +10,6 @@ from werkzeug.exceptions import NotFound
 from webhook.audit.decision import Decision, to_record, worst_levels
 from webhook.audit.filters import Filter
 from webhook.audit.follower import DecisionSource
-from webhook.audit.inputs import MAX_SPLIT
 from webhook.audit.pairs import is_id, pair_of, pairs_among
 from webhook.audit.reader import Skipped
 from webhook.audit.store import NumberedDecision
@@ -25,6 +24,7 @@ from webhook.outcome import WORDS, Violation
 from webhook.rules.base import Level
 
 MAX_ENTRIES = 1000
+MAX_NUMBER = 2**53  # of a decision, so that it is exact in JavaScript
 MAX_RULES = 50  # of one row
 ROWS = 100  # of a page
 MAX_LONE = 20  # validations of a poll whose repairs are looked up
@@ -47,15 +47,15 @@ _ROW = ("time", "endpoint", "operation", "dryRun", "user", "namespace", "kind", 
 class DecisionsRequest(FilterRequest):
     """Which decisions to list."""
 
-    before: int | None = Field(default=None, ge=1, le=2**53, description="older than the decision of that number")
-    after: int | None = Field(default=None, ge=0, le=2**53, description="newer than the decision of that number")
+    before: int | None = Field(default=None, ge=1, le=MAX_NUMBER, description="older than the decision of that number")
+    after: int | None = Field(default=None, ge=0, le=MAX_NUMBER, description="newer than the decision of that number")
     limit: int = Field(default=ROWS, ge=1, le=MAX_ENTRIES, description="how many at most")
 
 
 class DecisionRequest(RequestModel):
     """Which decision to return."""
 
-    number: int = Field(ge=0, le=2**53, description="its number, as /decisions lists it")
+    number: int = Field(ge=0, le=MAX_NUMBER, description="its number, as /decisions lists it")
 
 
 class RuleLevel(ResponseModel):
@@ -289,7 +289,6 @@ def page(state: ConsoleState) -> str:
         presets=PRESETS,
         summed=to_decision_summary(summary),
         drawn=history(summary, wanted),
-        max_split=MAX_SPLIT,
         wanted=wanted,
         wider=wider(wanted, ("rule", "namespace", "name", "user")),
         words=WORDS,

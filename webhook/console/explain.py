@@ -11,6 +11,7 @@ from webhook.console.state import ConsoleState
 from webhook.console.texts import MAX_NAME, brief
 from webhook.devices.explanation import PodExplanation, ShapeExplanation
 from webhook.devices.fleet import Fleet
+from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation
 from webhook.offline.reviewed import Reviewed
 from webhook.render.explanation import explain_pods, gang_of, shape_value
@@ -20,6 +21,7 @@ MAX_DOCUMENTS = 10
 MAX_PODS = 10  # of one document
 MAX_SHAPES = 200  # of all documents together
 MAX_SKIPPED = 50
+MAX_STEPS = 500_000  # of the searches in all documents together, each about a microsecond
 MAX_TEXT = 1000  # characters: a node may register any text as the model of its cards
 MAX_ITEMS = 100  # of a list: containers, sentences, kinds of cards
 
@@ -131,9 +133,9 @@ def explain(state: ConsoleState, wanted: ReviewRequest) -> Explanation:
 def to_explanation(manifest: ReviewedManifest) -> Explanation:
     """Explain the pods of a manifest."""
     documents = []
-    left = MAX_SHAPES
+    left, search = MAX_SHAPES, ChangeSearch(MAX_STEPS)
     for reviewed in manifest.documents[:MAX_DOCUMENTS]:
-        documents.append(_document(reviewed, left))
+        documents.append(_document(reviewed, left, search))
         left -= sum(len(family.shapes) for family in documents[-1].families)
     return Explanation(
         fleet=_knowledge(manifest.snapshot.fleet),
@@ -150,7 +152,7 @@ def _knowledge(fleet: Fleet | None) -> str:
     return KNOWN if fleet.complete else DECLARED
 
 
-def _document(reviewed: Reviewed, left: int) -> ExplainedDocument:
+def _document(reviewed: Reviewed, left: int, search: ChangeSearch) -> ExplainedDocument:
     pods = [(path, pod) for path, pod in reviewed.outcome.pods if pod.requested]
     families: list[ExplainedFamily] = []
     more = max(len(pods) - MAX_PODS, 0)
@@ -158,7 +160,7 @@ def _document(reviewed: Reviewed, left: int) -> ExplainedDocument:
         if left <= 0:
             more += 1
             continue
-        for explained in explain_pods((pod,)):
+        for explained in explain_pods((pod,), search):
             families.append(_family(explained, left))
             left -= len(families[-1].shapes)
     return ExplainedDocument(

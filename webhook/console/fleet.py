@@ -82,6 +82,7 @@ class FleetShape(ResponseModel):
         names: the first ones.
         nodes: how many there are.
         declared: the policy declares them, so they may not exist yet.
+        doubt: why they offer no devices now but may soon; empty if they offer them.
         mode: how their devices are shared; empty if there is only one way.
         devices: the devices of each node, at most 64 kinds.
         more_devices: how many kinds are left out.
@@ -95,6 +96,7 @@ class FleetShape(ResponseModel):
     names: tuple[str, ...]
     nodes: int
     declared: bool
+    doubt: str
     mode: str
     devices: tuple[Devices, ...]
     more_devices: int
@@ -246,6 +248,7 @@ class _Search:
                 names=tuple(shorten(name, MAX_NAME) for name in self._names(shape)),
                 nodes=nodes,
                 declared=shape.declared,
+                doubt=shorten(shape.doubt, MAX_NAME),
                 mode=family.mode(shape),
                 devices=tuple(devices[:MAX_KINDS]),
                 more_devices=max(len(devices) - MAX_KINDS, 0),

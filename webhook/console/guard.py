@@ -16,7 +16,6 @@ from werkzeug.exceptions import (
     BadRequest,
     Forbidden,
     MisdirectedRequest,
-    NotFound,
     RequestEntityTooLarge,
     RequestURITooLarge,
     ServiceUnavailable,
@@ -29,7 +28,6 @@ MAX_WAITING = 2  # heavy requests that wait, each of which holds a thread
 WAIT_SECONDS = 5.0  # of a heavy request
 RETRY_SECONDS = 5  # for the Retry-After header
 
-METRICS = "/metrics"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 # Scripts, styles, images and connections only of this server; no frames.
@@ -55,13 +53,12 @@ _computing = threading.BoundedSemaphore(MAX_COMPUTING)
 _waiting = threading.BoundedSemaphore(MAX_WAITING)
 
 
-def install(app: Flask, hosts: Sequence[str], metrics_port: int | None = None) -> None:
+def install(app: Flask, hosts: Sequence[str]) -> None:
     """Guard an application.
 
     Args:
         app: the application.
         hosts: names besides loopback under which it may be called, as a proxy in front of it needs.
-        metrics_port: where there is nothing but `/metrics`, under every name.
     """
     known = frozenset(host.lower() for host in (*LOOPBACK, *hosts))
     app.config["MAX_CONTENT_LENGTH"] = MAX_BODY
@@ -69,10 +66,6 @@ def install(app: Flask, hosts: Sequence[str], metrics_port: int | None = None) -
 
     @app.before_request
     def check_request() -> None:
-        if metrics_port is not None and request.environ.get("SERVER_PORT") == str(metrics_port):
-            if request.path != METRICS:
-                raise NotFound(f"there is only {METRICS} on this port")
-            return
         check(request, known)
         if request.content_length is None and request.environ.get("wsgi.input_terminated"):
             check_size(request)

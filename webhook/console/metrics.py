@@ -65,15 +65,23 @@ def page(state: ConsoleState) -> Response:
     Raises:
         ConfigError: the pods or the nodes are not known.
     """
+    with computing():
+        return Response(exposition(state), content_type=CONTENT_TYPE_LATEST)
+
+
+def exposition(state: ConsoleState) -> bytes:
+    """What live pods hold, in the text format of Prometheus.
+
+    Raises:
+        ConfigError: the pods or the nodes are not known.
+    """
     if state.usage is None:
         raise ConfigError(NO_PODS)
-    with computing():
-        return Response(exposition(state.usage.live()), content_type=CONTENT_TYPE_LATEST)
+    return _exposition(state.usage.live())
 
 
 @lru_cache(maxsize=1)  # until something changes
-def exposition(live: LiveCluster) -> bytes:
-    """The text format of Prometheus for what live pods hold."""
+def _exposition(live: LiveCluster) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(UsageMetrics(report(live.occupancy, live.snapshot.config)))
     return generate_latest(registry)

@@ -51,7 +51,8 @@ VERDICTS = {
     "allowed": ("Admitted as it is", "good", "✓"),
     "untouched": ("Not reviewed", "", "·"),
 }
-PODS_REFUSED = ("Its pods will never run", "bad", "✕")
+PODS_REFUSED = ("Its pods will be refused", "bad", "✕")
+NEVER_STARTS = ("Its pods will never start", "bad", "✕")
 GANGS = {
     "fits": ("The gang can start", "good"),
     "tight": ("The scheduler's order misses the places of the gang", "warn"),
@@ -165,8 +166,10 @@ def _render(
 
 
 def _verdict(document: ReviewedDocument) -> tuple[str, str, str]:
-    """The verdict; a workload whose pods are refused is as bad as a refused one."""
-    return PODS_REFUSED if document.pods_refused else VERDICTS[document.outcome]
+    """The verdict; a workload whose pods never run is as bad as a refused one."""
+    if document.pods_refused:
+        return PODS_REFUSED
+    return NEVER_STARTS if document.never_starts else VERDICTS[document.outcome]
 
 
 def _picture(shape: ShapeExplanation) -> DrawnNode:

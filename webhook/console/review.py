@@ -8,6 +8,7 @@ import orjson
 from pydantic import Field
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from webhook import names
 from webhook.console.api import MAX_MESSAGE, ResponseModel, operation
 from webhook.console.parameters import TriedSettings
 from webhook.console.state import ConsoleState
@@ -82,8 +83,10 @@ class ReviewedDocument(ResponseModel):
         outcome: denied, would-be-denied, mutated, would-be-mutated, warned, allowed, or untouched if it was not reviewed.
         enforcement: `enforce`; with `warn` and `audit` nothing is refused, and the patch is not applied.
         pods_refused: rules that admit a workload but will refuse its pods.
+        never_starts: rules that admit a workload and its pods, although these can never start together.
         note: why there is no more; empty if there is.
         asks: whether one of its pods requests a device.
+        not_judged: a sentence for each device that its pods request and the webhook does not judge.
         message: the refusal as kubectl prints it; null if it is admitted.
         mutations: ids of the rules that change it, in order.
         findings: the findings of every level; at most 100.
@@ -105,8 +108,10 @@ class ReviewedDocument(ResponseModel):
     outcome: str
     enforcement: str
     pods_refused: tuple[str, ...]
+    never_starts: tuple[str, ...]
     note: str
     asks: bool
+    not_judged: tuple[str, ...]
     message: str | None
     mutations: tuple[str, ...]
     findings: tuple[Violation, ...]
@@ -225,8 +230,10 @@ def _document(reviewed: Reviewed, most: int) -> ReviewedDocument:
         outcome=outcome.word,
         enforcement=outcome.enforcement.value,
         pods_refused=outcome.pods_refused,
+        never_starts=outcome.never_starts,
         note=note(reviewed),
         asks=reviewed.requests_devices,
+        not_judged=tuple(map(str, reviewed.not_judged)),
         message=None if outcome.allowed else _refusal(request, outcome.message()),
         mutations=outcome.mutations,
         findings=outcome.violations,
@@ -259,8 +266,10 @@ def _refusal(request: Request, message: str) -> str:
 
 
 def _webhook(request: Request) -> str:
-    if request.kind != "Pod" or request.group:
+    if request.group or request.kind not in ("Pod", names.BINDING):
         return "workloads"
-    if request.sub_resource:
+    if request.kind == names.BINDING:
+        return "bindings"
+    if request.sub_resource == "ephemeralcontainers":
         return "ephemeral-containers"
     return "pods" if request.operation == "CREATE" else "assignments"

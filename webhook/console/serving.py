@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import signal
 import socket
 import struct
 import time
@@ -22,7 +23,16 @@ READING_SECONDS = 20  # for a whole request, even if it arrives byte by byte
 SERVING_SECONDS = 60  # until the client has read the response
 SHARED_MEMORY = "/dev/shm"  # noqa: S108
 
+
+def ignore_reloads(_: object) -> None:
+    """Ignore the signals that start and end workers: there is one, and files are reloaded without them."""
+    for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_IGN)
+
+
 SETTINGS: dict[str, Any] = {
+    "when_ready": ignore_reloads,  # in the master
+    "post_worker_init": ignore_reloads,
     "worker_class": f"{__name__}.ConsoleWorker",
     "workers": 1,  # one journal, one fleet
     "threads": THREADS,
@@ -37,6 +47,7 @@ SETTINGS: dict[str, Any] = {
     "control_socket_disable": True,
     # The heartbeat file, which on a disk could block the worker.
     "worker_tmp_dir": SHARED_MEMORY if Path(SHARED_MEMORY).is_dir() else None,
+    "http_parser": "python",  # the one in C also takes a bare LF as a line end
     "loglevel": "warning",
     "proc_name": "vgpu-webhook-console",
 }
@@ -89,21 +100,17 @@ def _is_not_a_timeout(record: logging.LogRecord) -> bool:
 class Console(BaseApplication):  # type: ignore[misc]
     """gunicorn with these settings instead of its command line."""
 
-    def __init__(
-        self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = (), metrics_bind: str | None = None
-    ) -> None:
+    def __init__(self, state: Callable[[], ConsoleState], bind: str, hosts: Sequence[str] = ()) -> None:
         """Prepare to serve.
 
         Args:
             state: makes the console's state in the worker process, where its threads start.
             bind: `host:port`.
             hosts: names besides localhost by which clients may reach the console.
-            metrics_bind: `host:port` of another port, where there are only the metrics.
         """
         self._state = state
         self._hosts = hosts
-        self._metrics_port = int(metrics_bind.rpartition(":")[2]) if metrics_bind else None
-        self._settings = SETTINGS | {"bind": [bind, *([metrics_bind] if metrics_bind else [])]}
+        self._settings = SETTINGS | {"bind": bind}
         super().__init__()
 
     def load_config(self) -> None:
@@ -113,4 +120,4 @@ class Console(BaseApplication):  # type: ignore[misc]
 
     def load(self) -> Flask:
         """Make the application, in the worker process."""
-        return create_app(self._state(), self._hosts, self._metrics_port)
+        return create_app(self._state(), self._hosts)

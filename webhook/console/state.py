@@ -28,7 +28,6 @@ class ConsoleState:
         journal: the decisions of an audit log, or of a database; None if there are none to read.
         doctor: checks the cluster, or files; None if there is nothing to check.
         certificate: the serving certificate of the webhook, a PEM file; None if it is not given.
-        replay_options: the options with which `vgpu-webhook replay` uses the same settings.
         waiting: where waiting pods come from; None if no pods are read.
         usage: what pods hold of the nodes; None if no pods are read.
     """
@@ -37,7 +36,6 @@ class ConsoleState:
     journal: DecisionSource | None = None
     doctor: Examiner | None = None
     certificate: Path | None = None
-    replay_options: tuple[str, ...] = ()
     waiting: WaitingSource | None = None
     usage: UsageWatcher | None = None
 

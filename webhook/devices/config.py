@@ -157,6 +157,10 @@ class ResourceNames:
         """Whether a name begins like those of a family, though it may be misspelt."""
         return name.startswith(self.prefixes) and len(name) <= MAX_NAME
 
+    def looks_like_device(self, name: str) -> bool:
+        """Whether a name begins like those of a family, or of another device plugin for GPUs and NPUs."""
+        return name.startswith((*self.prefixes, *names.OTHER_DEVICES)) and len(name) <= MAX_NAME
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceConfig:

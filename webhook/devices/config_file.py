@@ -6,7 +6,6 @@ Source: volcano `pkg/scheduler/api/devices/config/vgpu.go`, `vnpu.go`.
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -17,7 +16,6 @@ from webhook import names
 from webhook.devices import registry
 from webhook.devices.config import NULL_IS_EMPTY, AscendConfig, Chip, Count, DeviceConfig, ResourceNames, VgpuConfig
 from webhook.devices.families import Family, Role
-from webhook.devices.target import Target
 from webhook.errors import ConfigError, Mistakes, json_type
 from webhook.mistakes import mistake_at
 
@@ -121,21 +119,6 @@ def device_config(vgpu: VgpuConfig, ascend: AscendConfig) -> DeviceConfig:
         ),
         _unlabelled=MappingProxyType(unlabelled),
     )
-
-
-def as_read_by(config: DeviceConfig, target: Target) -> DeviceConfig:
-    """What a version of the scheduler makes of a device config: before 1.13 it knew the well-known vGPU names only."""
-    if target.reads_names:
-        return config
-    known = VgpuConfig()
-    vgpu = replace(
-        config.vgpu,
-        number_name=known.number_name,
-        memory_name=known.memory_name,
-        cores_name=known.cores_name,
-        percentage_name=known.percentage_name,
-    )
-    return device_config(vgpu, config.ascend)
 
 
 def _roles(vgpu: VgpuConfig, ascend: AscendConfig) -> dict[str, tuple[str, Role]]:

@@ -14,7 +14,7 @@ from webhook.devices import wording
 from webhook.devices.config import DeviceConfig
 from webhook.devices.drawing import DrawnNode
 from webhook.devices.families import Role
-from webhook.devices.nearest import ChangeSearch, LowerAmount, Reducible, Removal
+from webhook.devices.nearest import VERDICT_STEPS, ChangeSearch, LowerAmount, Reducible, Removal
 from webhook.devices.nodes import Index, numbers_of
 from webhook.devices.requests import DevicePod
 from webhook.devices.shapes import SAMPLE, AnyShape, FleetPart, NodeShape
@@ -140,6 +140,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
         written: what the pod demands of its node's labels.
         nodes: the same; None if it leaves no node of the family.
         denies: whether a rule refuses pods in the pod's namespace.
+        search: of changes, if several explanations share its steps.
     """
 
     path: str
@@ -151,6 +152,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
     written: NodeSelector | None
     nodes: NodeSelector | None
     denies: Callable[[str], bool]
+    search: ChangeSearch | None = None
 
     @property
     def usable(self) -> bool:
@@ -184,7 +186,7 @@ class PlacementRequest(NamedTuple):  # made in reviews, and cheaper to make than
             skipped: nodes that the scheduler skips.
             chip: the kind of NPU.
         """
-        search = ChangeSearch(len(self.pod.amounts))
+        search = self.search or ChangeSearch()
         explained = None if explain is None else tuple(explain(shape).explain(search) for shape in shapes[:MAX_SHAPES])
         return PodExplanation(
             path=self.path,
@@ -218,6 +220,7 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
         self.requested = requested
         self.shape = shape
         self.alone = self.fleet_alone(fleet)
+        self.search = ChangeSearch()
 
     # --- what a family defines -----------------------------------------------------------------------------------------
 
@@ -269,11 +272,14 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
 
     def verdict(self) -> Verdict:
         """The engine's verdict; `Never` with what refuses first."""
+        if self.shape.doubt and not self.shape.devices:
+            return Unknown("which devices it has is not known")
         found = self._judge(self.requested, self.request.nodes)
         return self.narrow(found) if isinstance(found, Never) else found
 
     def explain(self, search: ChangeSearch) -> ShapeExplanation:
         """The explanation, with the nearest change if the pod does not fit."""
+        self.search = search
         verdict = self.verdict()
         slices = self.slices() if isinstance(verdict, Fits) else None
         refusal = self.refusal(verdict)
@@ -283,7 +289,8 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
             unchanged = (self.requested, self.request.nodes)
             change, searched = search.nearest(self._judge, unchanged, self.removals(), self.reducible())
         texts = self.slice_sentences(slices) if slices is not None else filter(None, [note])
-        sentences = [Sentence("", text) for text in texts]
+        sentences = [Sentence("", f"in doubt: {self.shape.doubt}")] if self.shape.doubt else []
+        sentences += [Sentence("", text) for text in texts]
         if isinstance(verdict, FitsTightly):
             sentences.append(Sentence("", TIGHT))
         if isinstance(verdict, Never | FitsTightly):
@@ -316,6 +323,7 @@ class ShapeExplainer(ABC, Generic[AnyShape, Requested, Slices]):
     def _judge(self, requested: Requested, nodes: NodeSelector | None) -> Verdict:
         if self.shape.node_left(nodes, self.request.node_index) is None:
             return Never(Reason.NODES)
+        self.search.spend(VERDICT_STEPS + len(self.request.pod.amounts))
         return self.judge(requested, nodes)
 
     def _advice(self, change: LowerAmount | Removal | None, *, searched: bool) -> str:

@@ -29,6 +29,7 @@ class Fleet:
         index: which nodes a selector leaves.
         complete: False if the real nodes are not known, only declared ones: then nothing can be ruled out.
         other_names: resources of some node that look like a family's but that the device config does not name.
+        offered: the resources that no family of the device config has, each with the first node that offers some.
         by_family: the shapes of each family.
         nodes: how many real nodes have usable devices.
         digest: changes when a shape does; labels and numbers of nodes do not enter.
@@ -38,6 +39,7 @@ class Fleet:
     index: Index
     complete: bool = True
     other_names: frozenset[str] = frozenset()
+    offered: Mapping[str, str] = field(default_factory=dict)
     by_family: Mapping[str, tuple[NodeShape, ...]] = field(init=False)
     nodes: int = field(init=False)
     digest: str = field(init=False)
@@ -47,7 +49,9 @@ class Fleet:
         by_family = {family: part.shapes for family, part in self.parts.items()}
         shapes = by_family.values()
         members = reduce(or_, (shape.members for some in shapes for shape in some), 0)
-        text = repr([[shape.content for shape in some] for some in shapes])
+        text = repr(
+            [[(shape.doubt, *shape.content) if shape.doubt else shape.content for shape in some] for some in shapes]
+        )
         text += "".join(part.identities for part in self.parts.values())
         text += "".join(sorted(self.other_names))
         derive(self, "by_family", MappingProxyType(by_family))
@@ -99,6 +103,15 @@ def build_fleet(
         index=index,
         complete=nodes is not None,
         other_names=frozenset(
-            name for node in known for name in (*node.capacity, *node.allocatable) if name not in config.roles
+            name
+            for node in known
+            for name in (*node.capacity, *node.allocatable)
+            if name not in config.roles and config.resources.looks_like_family(name)
         ),
+        offered={
+            name: node.name
+            for node in reversed(known)
+            for name, amount in node.allocatable.items()
+            if amount and name not in config.roles
+        },
     )

@@ -17,8 +17,11 @@ from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import REGULAR, Container
 
 MAX_CONTAINERS = 8  # tried for a change, those first in the specification
-MAX_TRIALS = 3_000  # of one pod; an ordinary shape takes about thirty
-MAX_LOOKS = 300_000  # at an amount, in all trials together
+MAX_STEPS = 300_000  # of one pod, each about a microsecond
+VERDICT_STEPS = (
+    100  # of each verdict, beside one for each amount of the pod; an ordinary shape takes about thirty verdicts
+)
+LEAST_STEPS = 1_000  # for the search in one verdict, even if no steps are left
 
 Requested = TypeVar("Requested")
 Engine = Callable[[Requested, NodeSelector | None], Verdict]
@@ -61,11 +64,19 @@ class Reducible(Generic[Requested]):
 
 
 class ChangeSearch:
-    """Searches changes of one pod, for all shapes together; the work is limited."""
+    """Searches changes of one pod or of several, for all shapes together; the work of all verdicts is limited."""
 
-    def __init__(self, amounts: int) -> None:
-        """Begin; a pod with many amounts, each of which an engine looks at, gets fewer trials."""
-        self._left = min(MAX_TRIALS, MAX_LOOKS // max(amounts, 1))
+    def __init__(self, steps: int | None = None) -> None:
+        """Begin, with so many steps; MAX_STEPS by default."""
+        self._left = MAX_STEPS if steps is None else steps
+
+    def spend(self, steps: int) -> None:
+        """Take steps."""
+        self._left -= steps
+
+    def share(self, most: int) -> int:
+        """How many steps an engine may search for one verdict: at most so many."""
+        return max(min(most, self._left), LEAST_STEPS)
 
     def nearest(
         self,
@@ -129,10 +140,9 @@ class ChangeSearch:
         """Whether the engine places the request.
 
         Raises:
-            _CutShort: there are no more trials, or the engine cannot decide this one.
+            _CutShort: no steps are left, or the engine cannot decide this one.
         """
-        self._left -= 1
-        verdict = judge(requested, nodes) if self._left >= 0 else None
+        verdict = judge(requested, nodes) if self._left > 0 else None
         if verdict is None or isinstance(verdict, Unknown):
             raise _CutShort
         return isinstance(verdict, Fits)

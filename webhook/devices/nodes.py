@@ -33,7 +33,8 @@ class Node:
         name: for messages.
         labels: all of them.
         annotations: those that register devices.
-        capacity, allocatable: the resources of the node that look like a family's, and what it offers of them.
+        capacity, allocatable: the resources of the node that look like devices, and what it offers of them.
+        gone: the API server no longer has it, since a short time.
     """
 
     name: str
@@ -41,6 +42,20 @@ class Node:
     annotations: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, int] = field(default_factory=dict)
     allocatable: Mapping[str, int] = field(default_factory=dict)
+    gone: bool = False
+
+    def doubt(self, resources: Iterable[str]) -> str:
+        """Why it is not certain that the node offers no devices, although it offers none now; empty if it is certain.
+
+        A kubelet sets a resource to 0 while its device plugin restarts, and never removes the name.
+
+        Args:
+            resources: those without which the scheduler uses none of the node's devices.
+        """
+        if self.gone:
+            return "it has disappeared from the API server"
+        zero = next((name for name in resources if self.allocatable.get(name) == 0), "")
+        return f"its allocatable {zero} is 0" if zero else ""
 
 
 def read_node(raw: Mapping[str, Any], config: DeviceConfig) -> Node | None:
@@ -62,7 +77,7 @@ def _texts(metadata: Mapping[str, Any], field: str) -> list[tuple[str, str]]:
 
 
 def _amounts(raw: Mapping[str, Any], field: str, config: DeviceConfig) -> dict[str, int]:
-    kept = config.resources.looks_like_family
+    kept = config.resources.looks_like_device
     return {name: quantity.whole(value) or 0 for name, value in table(raw, "status", field).items() if kept(name)}
 
 
@@ -100,6 +115,8 @@ class Index:
             chosen = self._all(selector.labels)
             if selector.terms:
                 chosen &= reduce(or_, map(self._all, selector.terms))
+            if selector.among is not None:
+                chosen &= selector.among
             self._known[selector] = chosen
         return chosen
 
@@ -144,6 +161,11 @@ class Index:
                 by_name.setdefault(name, []).append(number)  # a file may hold a node twice
             self._by_name = by_name  # in one step: two threads may review
         return bits([number for name in wanted for number in self._by_name.get(name, ())])
+
+
+def among(selector: NodeSelector | None, members: int) -> NodeSelector:
+    """A selector that leaves only some of the nodes that it left before; they are given as bits."""
+    return (selector or NodeSelector())._replace(among=members)
 
 
 def _union(found: Iterable[Holders]) -> int:

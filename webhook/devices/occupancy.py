@@ -153,7 +153,8 @@ def nodes_with_devices(nodes: Sequence[Node], fleet: Fleet) -> Iterator[NodeDevi
             for number in numbers_of(shape.members):
                 found.setdefault(number, []).append((family, shape))
     for number in sorted(found):
-        yield NodeDevices(number, nodes[number], found[number])
+        if not nodes[number].gone:
+            yield NodeDevices(number, nodes[number], found[number])
 
 
 def occupy_node(
@@ -170,7 +171,7 @@ def occupy_node(
         _overcommitted(ledger, family)
         for pod in pods:
             _examine(ledger, family, pod, config)
-        idle = dict(family.offered(shape, config))
+        idle = {} if shape.doubt else dict(family.offered(shape, config))
         for pod in live:
             for resource in idle.keys() & pod.totals.keys():
                 idle[resource] -= pod.totals[resource]

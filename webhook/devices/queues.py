@@ -98,7 +98,7 @@ class Queues:
         for queue in self.lineage(name):
             amount = queue.capability.get(resource)
             if nested and queue.name == ROOT:
-                amount = _limit_of_root(queue, resource, target)
+                amount = _limit_of_root(queue, resource)
             if amount is not None and (found is None or amount < found.amount):
                 found = Limit(queue.name, amount)
             if not nested:
@@ -116,9 +116,9 @@ class Queues:
         return next(iter(get_close_matches(name[:253], some, 1)), None)
 
 
-def _limit_of_root(root: Queue, resource: str, target: Target) -> int | None:
-    """An empty capability of the root limits nothing; another one allows 0 of what it does not list. Before 1.13: none."""
-    if not target.limits_root or not any(amount > 0 for amount in root.capability.values()):
+def _limit_of_root(root: Queue, resource: str) -> int | None:
+    """An empty capability of the root limits nothing; another one allows 0 of what it does not list."""
+    if not any(amount > 0 for amount in root.capability.values()):
         return None
     return root.capability.get(resource, 0)
 

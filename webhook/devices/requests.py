@@ -1,6 +1,6 @@
 """What a pod requests of the device families, read once and shared by all rules."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from webhook.pod import quantity
 from webhook.pod.view import INIT, OPTIONAL_FIELDS, REGULAR, Container, PodView, optional_fields
 
 MAX_QUANTITY = 2**31 - 1  # the scheduler keeps a request in an int32 and lets it wrap
+MAX_MEMORY = 2**20  # MiB, a TiB: no card has it, so what is above was meant in bytes
 
 
 class Amount(NamedTuple):
@@ -22,7 +23,7 @@ class Amount(NamedTuple):
         resource: the name.
         family, role: what the name means.
         raw: what is written: in limits, else in requests.
-        value: the number if it is a usable one, a whole number from 0 to 2147483647; else None.
+        value: the number if it is a usable one, a whole number from 0 to 2147483647, of memory to 1048576; else None.
     """
 
     container: Container
@@ -65,7 +66,8 @@ class DevicePod:
 
     Attributes:
         view: the pod.
-        amounts: every device resource of every container, init containers first.
+        amounts: every device resource of every container, init containers first; not of those init containers that request
+            nothing, as charts write them: a count of 0.
         roles: the resource names that mean something on this pod.
         requested: the families that some container requests, each with the containers that do.
         vgpu: the vgpu requests of the regular containers, in order: the only ones that the scheduler serves.
@@ -87,7 +89,7 @@ class DevicePod:
         for container in containers:
             if container.limits or container.requests:
                 own = amounts_of(container, self.roles)
-                if own:
+                if own and (container.kind != INIT or nonzero_families(own)):
                     self._note(container, own)
 
     @property
@@ -118,16 +120,21 @@ class DevicePod:
 def amounts_of(container: Container, roles: Roles) -> list[Amount]:
     """The device resources of one container, each once: limits first, then what only requests have."""
     limits = container.limits
-    found = []
-    for resource, raw in limits.items():
-        if resource in roles:
-            family, role = roles[resource]
-            found.append(Amount(container, resource, family, role, raw, usable(raw)))
+    found = [
+        _amount(container, resource, raw, roles[resource]) for resource, raw in limits.items() if resource in roles
+    ]
     for resource, raw in container.requests.items():
         if resource not in limits and resource in roles:
-            family, role = roles[resource]
-            found.append(Amount(container, resource, family, role, raw, usable(raw)))
+            found.append(_amount(container, resource, raw, roles[resource]))
     return found
+
+
+def _amount(container: Container, resource: str, raw: Any, meaning: tuple[str, Role]) -> Amount:
+    family, role = meaning
+    value = usable(raw)
+    if role is Role.MEMORY and value is not None and value > MAX_MEMORY:
+        value = None
+    return Amount(container, resource, family, role, raw, value)
 
 
 def usable(raw: Any) -> int | None:
@@ -151,14 +158,13 @@ def _new_ephemeral(view: PodView, previous: PodView) -> tuple[Container, ...]:
     return tuple([container for container in view.ephemeral_containers if container.name not in known])
 
 
-def families_of(container: Container, roles: Roles) -> set[str]:
-    """The families that a container requests."""
-    return {amount.family for amount in amounts_of(container, roles)}
-
-
 def requested_families(container: Container, roles: Roles) -> set[str]:
-    """The families of which a container requests more than nothing: by a count or, without one, by any other amount."""
-    amounts = amounts_of(container, roles)
+    """The families of which a container requests more than nothing."""
+    return nonzero_families(amounts_of(container, roles))
+
+
+def nonzero_families(amounts: Collection[Amount]) -> set[str]:
+    """The families of which one container's amounts request more than nothing: by a count or, without one, by any other."""
     counted = {amount.family for amount in amounts if amount.role is Role.NUMBER}
     return {
         amount.family

@@ -2,7 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from webhook.devices.nodes import Index, bits, lowest
@@ -20,12 +22,15 @@ class NodeShape(ABC):
         nodes: how many there are.
         members: which they are, as bits: bit i is the fleet's node i.
         declared: the policy declares them, and they may not exist yet.
+        doubt: why they may offer devices soon although they offer none now, as a sentence about a node; empty if they offer
+            them. Such nodes are read as if they offered all that they register.
     """
 
     names: tuple[str, ...]
     nodes: int
     members: int = 0
     declared: bool = False
+    doubt: str = ""
 
     @property
     @abstractmethod
@@ -63,11 +68,22 @@ class FleetPart(Generic[S_co]):
         shapes: the distinct ones, real nodes before declared ones.
         index: which nodes a selector leaves.
         gated: nodes that register devices which the scheduler ignores, each with the resource name that it lacks.
+        doubtful: the nodes in doubt, as bits.
     """
 
     shapes: tuple[S_co, ...]
     index: Index
     gated: tuple[tuple[str, str], ...] = ()
+    doubtful: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        doubtful = reduce(or_, [shape.members for shape in self.shapes if shape.doubt], 0)
+        object.__setattr__(self, "doubtful", doubtful)  # the dataclass is frozen
+
+    @property
+    def members(self) -> int:
+        """The real nodes, as bits."""
+        return reduce(or_, [shape.members for shape in self.shapes], 0)
 
     @property
     def identities(self) -> str:

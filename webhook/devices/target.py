@@ -10,7 +10,11 @@ from webhook.devices.scheduler import POLICIES, SchedulerConf
 
 Version = tuple[int, int, int]
 
-_VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?(?:[-+].*)?")
+OLDEST_VOLCANO: Version = (1, 13, 0)
+OLDEST_DEVICE_PLUGIN: Version = (1, 11, 0)
+
+_NUMBER = r"0|[1-9]\d{0,3}"
+_VERSION = re.compile(rf"v?({_NUMBER})\.({_NUMBER})(?:\.({_NUMBER}))?(?:[-+].*)?")
 
 
 def parse_version(text: str) -> Version:
@@ -36,13 +40,10 @@ class Target:
         scheduler: how the scheduler is configured; None if that is not known.
         gates_nodes: a node counts only if it advertises the three hard-coded vGPU names (1.14.4, and from 1.15.1).
         reads_uuids: the UUID annotations are read (from 1.16).
-        reads_names: the resource names of the device config are read, not only the well-known ones (from 1.13).
         follows_policy: cards are walked in the order of deviceshare.SchedulePolicy, not always from the last (from 1.15).
         spreads_groups: the annotation that gives each pod of a group cards of its own is read (from 1.15).
-        limits_root: in a hierarchy of queues, the capability of the queue root counts (from 1.13).
-        fits_every_name: memory, cores and percentage go through the ordinary node fit as the count does (from 1.13).
         counts_terminating: a pod that is being deleted still occupies its devices (before 1.15).
-        counts_repeats: a second entry of a pod for the same card counts, too (from 1.13, before 1.15).
+        counts_repeats: a second entry of a pod for the same card counts, too (before 1.15).
         skips_torn: an entry that cannot be read is skipped (from 1.16); before, one with too few fields stops the
             scheduler, and a number that cannot be read counts as 0.
         policies: those by which the scheduler may walk the cards; several if its configuration is not known.
@@ -54,11 +55,8 @@ class Target:
     scheduler: SchedulerConf | None = None
     gates_nodes: bool = field(init=False)
     reads_uuids: bool = field(init=False)
-    reads_names: bool = field(init=False)
     follows_policy: bool = field(init=False)
     spreads_groups: bool = field(init=False)
-    fits_every_name: bool = field(init=False)
-    limits_root: bool = field(init=False)
     policies: tuple[str, ...] = field(init=False)
     one_container: bool = field(init=False)
     counts_terminating: bool = field(init=False)
@@ -69,15 +67,12 @@ class Target:
         derive = object.__setattr__  # the dataclass is frozen
         derive(self, "gates_nodes", (1, 14, 4) <= self.volcano < (1, 15, 0) or self.volcano >= (1, 15, 1))
         derive(self, "reads_uuids", self.volcano >= (1, 16, 0))
-        derive(self, "reads_names", self.volcano >= (1, 13, 0))
         derive(self, "follows_policy", self.volcano >= (1, 15, 0))
         derive(self, "spreads_groups", self.volcano >= (1, 15, 0))
-        derive(self, "fits_every_name", self.volcano >= (1, 13, 0))
-        derive(self, "limits_root", self.volcano >= (1, 13, 0))
         policy = self.scheduler.schedule_policy if self.scheduler is not None else None
         known = POLICIES if policy is None else (policy,)
         derive(self, "policies", known if self.follows_policy else POLICIES[:1])
         derive(self, "one_container", self.device_plugin >= (1, 12, 0))
         derive(self, "counts_terminating", self.volcano < (1, 15, 0))
-        derive(self, "counts_repeats", (1, 13, 0) <= self.volcano < (1, 15, 0))
+        derive(self, "counts_repeats", self.volcano < (1, 15, 0))
         derive(self, "skips_torn", self.volcano >= (1, 16, 0))

@@ -6,9 +6,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from webhook import names
-from webhook.devices import registry
 from webhook.devices.config import DeviceConfig, VgpuConfig
-from webhook.devices.families import Family, Role
+from webhook.devices.families import Role
 from webhook.devices.fleet import Fleet
 from webhook.devices.requests import DevicePod
 from webhook.pod import quantity
@@ -76,8 +75,8 @@ def _unnamed(pod: DevicePod, config: DeviceConfig, fleet: Fleet | None) -> Itera
 
 def _unknown(unnamed: list[tuple[Container, str]], config: DeviceConfig, fleet: Fleet | None) -> list[UnknownName]:
     known = fleet if fleet is not None and fleet.complete else None
-    families = [family.id for family in registry.FAMILIES if known is not None and known.by_family[family.id]]
-    candidates = _candidates(config, families or [family.id for family in registry.FAMILIES])
+    offered = () if known is None else tuple(name for name in config.roles if _offers(known, name, config))
+    candidates = _candidates(config, offered or tuple(config.roles))
     found = []
     for number, (container, resource) in enumerate(unnamed):
         meant = _nearest(resource, candidates) if number < MAX_COMPARED else None
@@ -96,11 +95,19 @@ def _is_strange(resource: str, meant: str | None) -> bool:
 # --- the name that was meant -----------------------------------------------------------------------------------------
 
 
-def _candidates(config: DeviceConfig, families: list[str]) -> dict[tuple[str, str], str]:
-    """The known names by their own spelling and by likely variants of it: the domain, and the word behind it."""
-    roles = [(name, role, name) for name, (family, role) in config.roles.items() if family in families]
-    if Family.VGPU in families:
-        roles += [(usual, role, config.vgpu.role_names[role]) for usual, role in _USUAL.items()]
+def _offers(fleet: Fleet, name: str, config: DeviceConfig) -> bool:
+    """Whether some node has devices of the family that a name belongs to; of Ascend NPUs, of that kind."""
+    family, chip = config.roles[name][0], config.ascend.chip_of.get(name)
+    if chip is None:
+        return bool(fleet.by_family[family])
+    return any(shape.word == chip.word for shape in fleet.ascend.shapes)
+
+
+def _candidates(config: DeviceConfig, known: tuple[str, ...]) -> dict[tuple[str, str], str]:
+    """Some names by their own spelling and by likely variants of it: the domain, and the word behind it."""
+    roles = [(name, config.roles[name][1], name) for name in known]
+    usual = [(usual, role, config.vgpu.role_names[role]) for usual, role in _USUAL.items()]
+    roles += [one for one in usual if one[2] in known]
     found: dict[tuple[str, str], str] = {}
     for spelt, role, name in roles:
         domain, word = _split(spelt)
@@ -114,8 +121,10 @@ def _nearest(resource: str, candidates: dict[tuple[str, str], str]) -> str | Non
     domain, word = _split(resource)
     if len(word) > MAX_WORD:
         return None
-    digits = _digits(word)  # of a chip's model: other digits mean another model
-    words = [form for known, form in candidates if known == domain and _digits(form) == digits]
+    digits = _digits(word)  # of a chip's model: other digits mean another model, unless the word is only cut short
+    words = [
+        form for known, form in candidates if known == domain and (_digits(form) == digits or form.startswith(word))
+    ]
     near = get_close_matches(word, words, 1, CLOSE)
     return candidates[domain, near[0]] if near else None
 

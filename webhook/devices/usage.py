@@ -140,6 +140,8 @@ def _largest(family: str, nodes: Sequence[OccupiedNode], config: DeviceConfig) -
 
 def _largest_on(node: OccupiedNode, number: int, config: DeviceConfig) -> LargestPod | None:
     """The largest pod with so many devices that a node takes now."""
+    if node.shape.doubt:
+        return None
     able = sorted(((card.free.memory, card.free.cores) for card in node.cards if card.free != NOTHING), reverse=True)
     if number > len(able):
         return None

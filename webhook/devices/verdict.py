@@ -29,6 +29,7 @@ class Reason(Enum):
     EXCLUSIVE = "fits-no-node", "exclusive"
     TOTALS = "fits-no-node", "node totals"
     LEFT = "fits-no-node", "NPUs left"
+    APART = "fits-no-node", "devices of several kinds"
     TOGETHER = "fits-no-node", "all containers together"
     OVERSIZE = "ascend-memory-oversize", "memory above an NPU"
     PARTS = "ascend-partial-several", "parts of several NPUs"

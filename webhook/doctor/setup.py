@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.config_file import as_read_by
 from webhook.devices.target import Target
 from webhook.doctor.facts import Facts, Object, ObjectKind, Unread
 from webhook.doctor.volcano import (
@@ -82,7 +81,6 @@ class Setup:
         target: the versions that run; if they cannot be read, those of the policy.
         device_config: the ConfigMap that the scheduler reads; None if there is none.
         config: the device config in it; Volcano's defaults if it cannot be used.
-        named_config: the same as the version in the policy's target reads it, from which configurations are rendered.
         rendered: the webhook configurations as they should be.
     """
 
@@ -96,7 +94,6 @@ class Setup:
     target: Target
     device_config: DeviceConfigMap | Unread | None
     config: DeviceConfig
-    named_config: DeviceConfig
     rendered: tuple[Object, ...]
 
     @property
@@ -146,9 +143,8 @@ def put_together(facts: Facts, render: Render) -> Setup:
         conf=conf,
         target=target,
         device_config=found,
-        config=as_read_by(config, target),
-        named_config=as_read_by(config, meant),
-        rendered=tuple(render(as_read_by(config, meant), policy)),
+        config=config,
+        rendered=tuple(render(config, policy)),
     )
 
 

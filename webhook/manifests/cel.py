@@ -52,6 +52,11 @@ def text(value: str) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def matches(value: str, pattern: str) -> str:
+    """Whether a pattern matches the whole value of an expression."""
+    return f"{value}.matches({text(f'^(?:{pattern})$')})"
+
+
 def quoted(value: str) -> str:
     """The value of an expression as sentences show it: quoted, and cut to a length."""
     return f"strings.quote({cut(value)})"

@@ -89,7 +89,7 @@ def hide_devices(config: DeviceConfig) -> Object:
         "hide-devices",
         "/mutate",
         [_rule(["CREATE"], ["pods"])],
-        {"names-no-device": when.names_no_device(config)},
+        {"names-no-device": when.names_no_device(config), "is-no-mirror": when.is_no_mirror()},
         failurePolicy="Ignore",
         reinvocationPolicy="IfNeeded",
     )
@@ -100,7 +100,7 @@ def _mutating(config: DeviceConfig, *, all_pods: bool) -> Iterator[Object]:
         "repair",
         "/mutate",
         [_rule(["CREATE"], ["pods"])],
-        {"names-a-device": when.names_device(config)},
+        {"names-a-device": when.names_device(config), "is-no-mirror": when.is_no_mirror()},
         reinvocationPolicy="IfNeeded",
     )
     if all_pods:
@@ -112,21 +112,35 @@ def _validating(config: DeviceConfig, policy: Policy) -> Iterator[Object]:
         "pods",
         "/validate",
         [_rule(["CREATE"], ["pods"])],
-        {"concerns-a-device": when.concerns_device(config)},
+        {"concerns-a-device": when.concerns_device(config), "is-no-mirror": when.is_no_mirror()},
     )
     trusted = policy.settings.trusted_users
+    is_not_trusted = {"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {}
     yield _entry(
         "assignments",
         "/validate",
-        [_rule(["UPDATE"], ["pods"])],
-        ({"is-not-trusted": when.is_not_trusted(trusted)} if trusted else {})
-        | {"changes-an-assignment": when.changes_assignment(config)},
+        [_rule(["UPDATE"], ["pods", "pods/status"])],
+        is_not_trusted | {"changes-an-assignment": when.changes_assignment(config)},
+    )
+    yield _entry(
+        "bindings",
+        "/validate",
+        [_rule(["CREATE"], ["bindings", "pods/binding"])],  # the first is an old form of the second
+        is_not_trusted | {"has-an-assignment": when.binds_assignment()},
     )
     yield _entry(
         "ephemeral-containers",
         "/validate",
         [_rule(["UPDATE"], ["pods/ephemeralcontainers"])],
         {"concerns-a-device": when.ephemeral_concerns_device(config)},
+    )
+    group, _, version = names.QUEUE_API.partition("/")
+    yield _entry(
+        "pod-groups",
+        "/validate",
+        [_rule(["CREATE", "UPDATE"], ["podgroups"], group, (version,))],
+        {"changes-a-queue": when.changes_queue()},
+        failurePolicy="Ignore",  # every pod under Volcano needs one, also those without devices
     )
     if policy.settings.workloads is not Level.OFF:
         kinds = policy.settings.workload_kinds

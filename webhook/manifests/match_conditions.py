@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.manifests.cel import any_of, block, exists, lines, list_of, text
+from webhook.pod.environment import SHOW_NO_DEVICE
 from webhook.pod.templates import INLINE_CONTAINERS, STEP_CONTAINERS
 from webhook.pod.workload_kinds import MAX_LISTS, Form, TemplatePath, WorkloadKinds
-from webhook.rules.wording import SHOW_NO_DEVICE
 
 WIDTH = 100  # columns of the expression for a template path
 _ASSIGNING = frozenset({*names.RESERVED_ANNOTATIONS, names.GPU_UNHEALTHY_IDS})
@@ -29,12 +29,12 @@ def names_no_device(config: DeviceConfig) -> str:
 
 
 def concerns_device(config: DeviceConfig) -> str:
-    """A pod that names a device, exposes one by a variable, or has an annotation that assigns one."""
+    """A pod that names a device, exposes one by a variable or a mount, or has an annotation that assigns or injects one."""
     return exists("[object]", "pod", _concerns(config))
 
 
 def ephemeral_concerns_device(config: DeviceConfig) -> str:
-    """An ephemeral container that exposes a device by a variable, or any ephemeral container of a pod that names one."""
+    """An ephemeral container that exposes a device, or any ephemeral container of a pod that names one."""
     shows = f"has(pod.spec.ephemeralContainers) && {exists('pod.spec.ephemeralContainers', 'c', _exposes_device())}"
     return exists("[object]", "pod", any_of(_some_container(_requests_device(config)), shows))
 
@@ -151,26 +151,50 @@ def _some_of(fields: Sequence[str]) -> str:
     return f"{list_of(fields)}.filter(key, key in part).map(key, part[key])"
 
 
+def changes_queue() -> str:
+    """A new PodGroup, or one that goes to another queue."""
+    return f"oldObject == null || {' != '.join(_queue(owner) for owner in ('object', 'oldObject'))}"
+
+
+def _queue(owner: str) -> str:
+    return f"({_present(owner, ['spec', 'queue'])} ? {owner}.spec.queue : '')"
+
+
 def changes_assignment(config: DeviceConfig) -> str:
-    """An update that adds, changes or removes an annotation that assigns devices, or injects CDI devices into a device pod.
+    """An update that adds, changes or removes an annotation that assigns devices, or adds or changes one that injects some.
 
     `before` and `now` are the annotations of the old and the new pod.
     """
     changed = "((key in now) != (key in before) || key in now && now[key] != before[key])"
     reserved_key = exists(list_of(names.RESERVED_ANNOTATIONS), "key", changed)
     reserved_affix = exists("annotations", "key", f"({block(_reserved_by_affix())}) &&\n{changed}")
+    of_npus = exists(list_of(names.RESERVED_ASCEND_ANNOTATIONS), "key", changed)
     injected_key = exists("now", "key", f"({injects()}) && !(key in before && now[key] == before[key])")
     condition = any_of(
         reserved_key,
         exists("[now, before]", "annotations", reserved_affix),
-        f"{injected_key} &&\n{names_device(config)}",
+        f"{of_npus} &&\n{exists('[object]', 'pod', _some_container(_requests_npu(config)))}",
+        injected_key,
     )
     return exists(_annotations("object"), "now", exists(_annotations("oldObject"), "before", condition))
+
+
+def binds_assignment() -> str:
+    """A Binding with an annotation that assigns or injects devices, whatever the pod is, as the condition does not see it."""
+    written = any_of(reserved(), f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}", injects())
+    return exists(_annotations("object"), "annotations", exists("annotations", "key", written))
 
 
 def is_not_trusted(users: Iterable[str]) -> str:
     """A request of a user who is not in this list."""
     return f"!(request.userInfo.username in {list_of(users)})"
+
+
+def is_no_mirror() -> str:
+    """A new pod that is not a kubelet's copy of a static pod."""
+    kubelet = f"has(request.userInfo.groups) && {text(names.KUBELETS)} in request.userInfo.groups"
+    annotated = f"has(object.metadata.annotations) && {text(names.MIRROR)} in object.metadata.annotations"
+    return f"!({kubelet} && {annotated})"
 
 
 def is_probe() -> str:
@@ -185,14 +209,14 @@ def injects() -> str:
 
 
 def reserved() -> str:
-    """Only the scheduler and the device plugins write the annotation `key`."""
+    """Only the scheduler and the device plugins write the annotation `key`, whatever the pod requests."""
     return any_of(f"key in {list_of(names.RESERVED_ANNOTATIONS)}", _reserved_by_affix())
 
 
 def _concerns(config: DeviceConfig) -> str:
     assigning = any_of(
         exists(list_of(_ASSIGNING), "key", "key in pod.metadata.annotations"),
-        exists("pod.metadata.annotations", "key", _reserved_by_affix()),
+        exists("pod.metadata.annotations", "key", any_of(_reserved_by_affix(), injects())),
     )
     annotated = f"has(pod.metadata) && has(pod.metadata.annotations) && ({block(assigning)})"
     return any_of(_some_container(any_of(_requests_device(config), _exposes_device())), annotated)
@@ -208,16 +232,43 @@ def _some_container(condition: str) -> str:
 
 
 def _requests_device(config: DeviceConfig) -> str:
-    begins = [f"name.startsWith({text(prefix)})" for prefix in config.resources.prefixes]
+    return _requests(any_of(*(f"name.startsWith({text(prefix)})" for prefix in config.resources.prefixes)))
+
+
+def _requests_npu(config: DeviceConfig) -> str:
+    others = [name for name in config.ascend.chip_of if not name.startswith(names.ASCEND_PREFIX)]
+    begins = f"name.startsWith({text(names.ASCEND_PREFIX)})"
+    return _requests(any_of(begins, *([f"name in {list_of(others)}"] if others else [])))
+
+
+def _requests(condition: str) -> str:
+    """The container `c` requests a resource for whose `name` the condition holds."""
     parts = [
         f"has(c.resources) && has(c.resources.{part}) ? c.resources.{part} : {{}}" for part in ("limits", "requests")
     ]
-    return exists(lines(parts), "amounts", exists("amounts", "name", any_of(*begins)))
+    return exists(lines(parts), "amounts", exists("amounts", "name", condition))
 
 
 def _exposes_device() -> str:
-    shown = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !(has(e.value) && e.value in {list_of(SHOW_NO_DEVICE)})"
-    return f"has(c.env) && {exists('c.env', 'e', shown)}"
+    legacy = f"{_sets(names.CUDA_VERSION)} && !{_sets(names.NVIDIA_VISIBLE_DEVICES)}"
+    by_variable = any_of(exists("c.env", "e", shows_devices()), legacy)
+    by_mount = f"has(c.volumeMounts) && {exists('c.volumeMounts', 'm', requests_by_mount())}"
+    return any_of(f"has(c.env) && ({block(by_variable)})", by_mount)
+
+
+def _sets(name: str) -> str:
+    return exists("c.env", "e", f"e.name == {text(name)}")
+
+
+def shows_devices() -> str:
+    """The variable `e` makes cards visible."""
+    hides = f"(has(e.value) && e.value != '' ? e.value in [{', '.join(map(text, SHOW_NO_DEVICE))}] : !has(e.valueFrom))"
+    return f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !{hides}"
+
+
+def requests_by_mount() -> str:
+    """The mount `m` may be one that the NVIDIA runtime reads as a request for cards."""
+    return f"has(m.mountPath) && m.mountPath.contains({text(names.NVIDIA_REQUESTS)})"
 
 
 def _annotations(owner: str) -> str:

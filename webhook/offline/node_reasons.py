@@ -16,7 +16,7 @@ from webhook.devices.family import DeviceFamily
 from webhook.devices.ledger import OccupiedCard, OccupiedNode
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.shapes import SAMPLE, FleetPart
-from webhook.devices.verdict import Fits, FitsTightly, Unknown, Verdict
+from webhook.devices.verdict import Fits, FitsTightly, Reason, Unknown, Verdict
 from webhook.devices.vgpu.feasibility import judge
 from webhook.devices.vgpu.fleet import VgpuFleet
 from webhook.offline.live import LiveCluster
@@ -27,6 +27,9 @@ MAX_EXPLAINED = 48  # nodes of a pod that are explained to find the nearest chan
 MAX_HOLDERS = 5  # of a node that are listed
 MAX_ENDINGS = 64  # pods of a node whose end is tried
 MAX_NAMED = 3  # nodes in a sentence
+MAX_COMMON = 64  # nodes on which devices of several kinds are tried together
+
+OTHERS = "but no such node takes its other devices, too"
 
 
 class WaitVerdict(StrEnum):
@@ -113,40 +116,92 @@ class PodAnswer:
     def __init__(self, path: str, pod: ReviewedPod, live: LiveCluster) -> None:
         self.path = path
         self.pod = pod
-        requested = [family for family in registry.FAMILIES if pod.requests_family(family.id)]
-        by_family = [list(_FamilyAnswer(path, pod, family, live).reasons()) for family in requested]
-        self.reasons = [reason for reasons in by_family for reason in reasons]
-        # A family is as good as its best node, the pod as bad as its worst family.
-        best = [min([reason.verdict for reason in reasons], key=rank) for reasons in by_family]
+        answers = [
+            _FamilyAnswer(path, pod, family, live) for family in registry.FAMILIES if pod.requests_family(family.id)
+        ]
+        parts = [reasons for answer in answers for reasons in answer.reasons()]
+        if len(parts) > 1:
+            parts = _on_one_node(answers, parts, pod)
+        self.reasons = [reason for reasons in parts for reason in reasons]
+        # A part of the pod is as good as its best node, the pod as bad as its worst part.
+        best = [min([reason.verdict for reason in reasons], key=rank) for reasons in parts]
         self.verdict = max(best, key=rank)
 
 
+def _on_one_node(
+    answers: "Sequence[_FamilyAnswer]", parts: list[list[WaitReason]], pod: ReviewedPod
+) -> list[list[WaitReason]]:
+    """The reasons where one node has to take devices of several kinds, each of which has reasons of its own."""
+    by_node = [answer.able() for answer in answers]
+    common = [number for number in by_node[0] if all(number in nodes for nodes in by_node)]
+    for number in common[:MAX_COMMON]:
+        if all(answer.fits_on(nodes[number]) for answer, nodes in zip(answers, by_node, strict=True)):
+            return [reasons for answer in answers for reasons in answer.reasons(number)]
+    known = len(common) <= MAX_COMMON and all(answer.computes for answer in answers)
+    verdict = WaitVerdict.NOT_NOW if known else WaitVerdict.UNKNOWN
+    if any(never.reason is Reason.APART for _, never in pod.never):
+        verdict = WaitVerdict.NEVER
+    # What helps one part does not help the others.
+    return [[replace(_apart(reason, verdict), change=None, ends="") for reason in reasons] for reasons in parts]
+
+
+def _apart(reason: WaitReason, verdict: WaitVerdict) -> WaitReason:
+    """A reason as part of a pod that no node takes as a whole."""
+    if rank(reason.verdict) >= rank(verdict):
+        return reason
+    message = (
+        f"a node of this kind takes this part of the pod{'' if verdict is WaitVerdict.NEVER else ' now'}, {OTHERS}"
+    )
+    return replace(reason, verdict=verdict, reason="other devices", message=message)
+
+
 class _FamilyAnswer:
-    """Why each kind of node with devices of one family takes or refuses one pod."""
+    """Why each kind of node with devices of one family takes or refuses one pod.
+
+    Attributes:
+        computes: whether the engine of the family computes what fits now.
+    """
 
     def __init__(self, path: str, pod: ReviewedPod, family: DeviceFamily, live: LiveCluster) -> None:
+        self.computes = live.remaining(family, ()) is not None
+        self._only: int | None = None  # the number of the node that takes the pod
         self._path = path
         self._pod = pod
         self._family = family
         self._live = live
         self._request = pod.placement_request(live.fleet, family.id, path)
 
-    def reasons(self) -> Iterator[WaitReason]:
-        """A reason for each kind of node, or one for all of them; at least one."""
-        family = self._family
-        for explained in family.explain(self._request, self._live.fleet.parts[family.id]):
-            if explained.shapes is None:
-                message = "the scheduler cannot use the quantities of the pod; `vgpu-webhook review` lists them"
-                yield self._reason(WaitVerdict.NEVER, "quantities", message)
-            elif explained.ignored:
-                message = f"no node with {family.devices} has the labels that the pod's {explained.ignored} demands"
-                yield self._reason(WaitVerdict.NEVER, "node labels", message)
-            elif not explained.shapes:
-                yield self._reason(WaitVerdict.NEVER, "no nodes", self._missing(explained))
-            else:
-                yield from self._kinds(explained.shapes)
-                if explained.more > 0:
-                    yield self._others(explained)
+    def reasons(self, only: int | None = None) -> Iterator[list[WaitReason]]:
+        """For each kind of device a reason for each kind of node, or one for all of them; at least one.
+
+        Args:
+            only: the number of the node that takes the whole pod, if it has several kinds of devices.
+        """
+        self._only = only
+        for explained in self._family.explain(self._request, self._live.fleet.parts[self._family.id]):
+            yield list(self._of(explained))
+
+    def _of(self, explained: PodExplanation) -> Iterator[WaitReason]:
+        if explained.shapes is None:
+            message = "the scheduler cannot use the quantities of the pod; `vgpu-webhook review` lists them"
+            yield self._reason(WaitVerdict.NEVER, "quantities", message)
+        elif explained.ignored:
+            message = f"no node with {self._family.devices} has the labels that the pod's {explained.ignored} demands"
+            yield self._reason(WaitVerdict.NEVER, "node labels", message)
+        elif not explained.shapes:
+            yield self._reason(WaitVerdict.NEVER, "no nodes", self._missing(explained))
+        else:
+            yield from self._kinds(explained.shapes)
+            if explained.more > 0:
+                yield self._others(explained)
+
+    def able(self) -> dict[int, list[OccupiedNode]]:
+        """The nodes that take pods now, by their numbers; one with several kinds of devices is listed for each of them."""
+        found: dict[int, list[OccupiedNode]] = {}
+        for node in self._nodes():
+            if not node.shape.doubt and not self._live.obstacle(node.name, self._pod.view):
+                found.setdefault(node.number, []).append(node)
+        return found
 
     def _reason(self, verdict: WaitVerdict, reason: str, message: str, **more: Any) -> WaitReason:
         return WaitReason(
@@ -159,7 +214,7 @@ class _FamilyAnswer:
         node, resource = explained.skipped[0]
         return (
             f"the scheduler skips all nodes that register {self._family.devices} ({len(explained.skipped)}, the first is "
-            f"{node}): their allocatable {resource} is missing or 0; check the device plugin there"
+            f"{node}): their allocatable {resource} is missing; check the device plugin there"
         )
 
     def _kinds(self, shapes: Sequence[ShapeExplanation]) -> Iterator[WaitReason]:
@@ -175,11 +230,17 @@ class _FamilyAnswer:
                     "drawing": replace(empty.drawing, note=""),
                 }
                 yield self._reason(WaitVerdict.NEVER, refusal.reason, refusal.message, **about, **more)
+            elif empty.shape.doubt:
+                message = f"{empty.shape.doubt}; the pod waits until the node offers its devices again"
+                yield self._reason(WaitVerdict.NOT_NOW, "in doubt", message, **about)
             elif empty.placement == "unknown":
                 yield self._reason(WaitVerdict.UNKNOWN, "unknown", _words(empty), **about)
             elif empty.declared:
                 message = "the policy declares such nodes, and they would take the pod, but none exists now"
                 yield self._reason(WaitVerdict.NOT_NOW, "declared", message, **about)
+            elif self._only is not None and not nodes:
+                message = f"a node of this kind has room for this part of the pod, {OTHERS}"
+                yield self._reason(WaitVerdict.NOT_NOW, "other devices", message, **about)
             else:
                 yield self._now(nodes, about, share)
 
@@ -206,6 +267,7 @@ class _FamilyAnswer:
         """The nodes of the family that the pod's selector leaves."""
         selector, index = self._request.nodes, self._request.node_index
         chosen = -1 if selector is None else index.selected(selector)
+        chosen &= -1 if self._only is None else 1 << self._only
         return (node for node in self._live.occupied.get(self._family.id, ()) if chosen >> node.number & 1)
 
     def _now(self, nodes: Sequence[OccupiedNode], about: dict[str, Any], share: int) -> WaitReason:
@@ -241,7 +303,8 @@ class _FamilyAnswer:
         verdicts = self._family.judge(self._request, part)
         return next((verdict for verdict in verdicts if not isinstance(verdict, Fits)), Fits())
 
-    def _fits_on(self, nodes: Sequence[OccupiedNode]) -> bool:
+    def fits_on(self, nodes: Sequence[OccupiedNode]) -> bool:
+        """Whether some of the nodes takes this part of the pod now."""
         part = self._live.remaining(self._family, nodes)
         return part is not None and isinstance(self._judge(part), Fits)
 
@@ -249,7 +312,7 @@ class _FamilyAnswer:
         """Of nodes of which one takes the pod, the first that does."""
         while len(nodes) > 1:
             half = nodes[: len(nodes) // 2]
-            nodes = half if self._fits_on(half) else nodes[len(half) :]
+            nodes = half if self.fits_on(half) else nodes[len(half) :]
         explained = self._explained(nodes)[0][1]
         message = _words(explained) or "it fits"
         more = {"node": nodes[0].name, "drawing": _drawing(explained, nodes[0])}
@@ -292,7 +355,7 @@ class _FamilyAnswer:
         """The pod whose end makes room: one that is ending already, or else one that holds little."""
         for holder in sorted(holders[:MAX_ENDINGS], key=lambda one: (not one.terminating, one.memory, one.cores)):
             key = f"{holder.namespace}/{holder.name}"
-            if self._fits_on([self._live.without(node, key)]):
+            if self.fits_on([self._live.without(node, key)]):
                 return key
         return ""
 

@@ -2,23 +2,27 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import islice
 
 from webhook import names
+from webhook.errors import RequestError
 from webhook.lenient import at
 from webhook.offline.documents import Document, shown_name, to_review
+from webhook.offline.unjudged import MAX_UNJUDGED, UnjudgedDevice, unjudged_devices
 from webhook.outcome import Outcome
 from webhook.pod.templates import Template, find_templates, holds_pods
+from webhook.pod.workload_kinds import POD_GROUP
 from webhook.review import Snapshot, review
 from webhook.rules.base import Level
 from webhook.wire.models import Request
 
-_POD = ("", "Pod")
+_OF_PODS = (("", "Pod"), ("", names.BINDING), POD_GROUP)
 
 
 def is_reviewed_kind(request: Request, snapshot: Snapshot) -> bool:
-    """Whether the object is a pod, or a workload whose pod templates the webhook can find."""
+    """Whether the object is a pod, its Binding or PodGroup, or a workload whose pod templates the webhook can find."""
     kind = request.group, request.kind
-    return kind == _POD or kind in snapshot.settings.workload_kinds
+    return kind in _OF_PODS or kind in snapshot.settings.workload_kinds
 
 
 def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection[str] = names.EXEMPT_NAMESPACES) -> str:
@@ -31,8 +35,13 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
 
     Returns:
         What is exempt or unknown, and what that means; empty if the object is reviewed, or has no pods.
+
+    Raises:
+        RequestError: the kind is one that the webhook reviews, but in other letters, which the API server refuses.
     """
     group, kind, namespace = request.group, request.kind, request.namespace
+    if meant := _kind_in_other_letters(request, snapshot):
+        raise RequestError(f"the API server has no kind {kind!r}; did you mean {meant}?")
     found = is_reviewed_kind(request, snapshot) or bool(templates_by_shape(request, snapshot))
     if not found and not holds_pods(request.object or request.old_object or {}):
         return ""
@@ -42,9 +51,15 @@ def why_not_reviewed(request: Request, snapshot: Snapshot, *, exempt: Collection
         return f"namespace {namespace} is exempt: the policy exempts it under `namespaces`"
     if not found:
         return f"{unknown_kind(group, kind)}: only its pods are reviewed, when they are created; to try one, write it as a Pod"
-    if (group, kind) != _POD and snapshot.settings.workloads is Level.OFF:
+    if (group, kind) not in _OF_PODS and snapshot.settings.workloads is Level.OFF:
         return "the policy turns workloads off: only their pods are reviewed, when they are created"
     return ""
+
+
+def _kind_in_other_letters(request: Request, snapshot: Snapshot) -> str:
+    """The kind that was meant by `kind: pod`; empty unless a known kind differs in upper and lower case only."""
+    known = [kind for group, kind in (*_OF_PODS, *snapshot.settings.workload_kinds) if group == request.group]
+    return next((kind for kind in known if kind != request.kind and kind.lower() == request.kind.lower()), "")
 
 
 def templates_by_shape(request: Request, snapshot: Snapshot) -> list[Template]:
@@ -98,6 +113,12 @@ class Reviewed:
     def requests_devices(self) -> bool:
         """Whether a pod of it requests a device."""
         return any(pod.requested for _, pod in self.outcome.pods)
+
+    @property
+    def not_judged(self) -> list[UnjudgedDevice]:
+        """The devices that its pods request and the webhook does not judge, at most 20."""
+        found = (device for _, pod in self.outcome.pods for device in unjudged_devices(pod))
+        return list(islice(found, MAX_UNJUDGED))
 
     @property
     def has_pods(self) -> bool:

@@ -110,12 +110,12 @@ class RuleEntry:
 
     @property
     def text(self) -> str:
-        """The docstring of the rule's file: what it reads, refuses or writes, and why."""
+        """The docstring of the rule's file: what it reads; what it refuses, finds or writes; why."""
         return (sys.modules[self.module].__doc__ or self.what).strip()
 
     @property
     def parts(self) -> Mapping[str, str]:
-        """The parts of the text by their word, each on one line: Reads, Refuses or Writes, Why."""
+        """The parts of the text by their word, each on one line: Reads; Refuses, Finds or Writes; Why."""
         return {word: " ".join(part.split()) for word, part in _PART.findall(self.text)}
 
     @property

@@ -17,6 +17,7 @@ from webhook.devices.occupancy import occupancy, read_bound_pod
 from webhook.devices.requests import DevicePod
 from webhook.lenient import tables, text
 from webhook.offline.reviewed import is_reviewed_kind, templates_by_shape, unknown_kind, why_not_reviewed
+from webhook.offline.unjudged import unjudged_devices
 from webhook.outcome import Violation
 from webhook.pod.patch import field_path
 from webhook.pod.view import PodView, mapping
@@ -90,9 +91,10 @@ def as_written(raw: dict[str, Any], snapshot: Snapshot) -> PodView:
         Malformed: a field that rules read has the wrong type.
     """
     view = PodView(raw)
-    if not view.node_name or not DevicePod(view, snapshot.config).requested:
+    pod = DevicePod(view, snapshot.config)
+    if not view.node_name or not pod.requested:
         return view
-    own = {key: value for key, value in view.annotations.items() if not is_reserved(key)}
+    own = {key: value for key, value in view.annotations.items() if not is_reserved(key, pod)}
     assigned = len(own) < len(view.annotations)
     if not assigned and view.scheduler in snapshot.settings.scheduler_names:
         return view
@@ -110,6 +112,7 @@ class Judged(NamedTuple):
         requests_devices: whether it requests a device, now or once repaired.
         findings: none if all is well.
         unknown: names the kind, if the webhook does not review it; then what looks like a pod template was reviewed.
+        not_judged: a sentence for each kind of device that it requests and the webhook does not judge.
     """
 
     subject: Subject
@@ -118,6 +121,7 @@ class Judged(NamedTuple):
     requests_devices: bool
     findings: tuple[Violation, ...]
     unknown: str = ""
+    not_judged: tuple[str, ...] = ()
 
 
 def is_scanned(raw: Mapping[str, Any], kinds: WorkloadKinds, *, finished: bool = False) -> bool:
@@ -171,7 +175,9 @@ def judge(raw: dict[str, Any], snapshot: Snapshot) -> Judged | None:
         findings = (*_repairs(request, snapshot, outcome.violations), *findings)
     requests_devices = any(pod.requested for _, pod in outcome.pods)
     unknown = "" if known else unknown_kind(request.group, request.kind)
-    return Judged(subject, text(raw, "metadata", "name"), is_pod, requests_devices, findings, unknown)
+    others = {f"{one.resource} is not judged; {one.about}" for _, pod in outcome.pods for one in unjudged_devices(pod)}
+    name = text(raw, "metadata", "name")
+    return Judged(subject, name, is_pod, requests_devices, findings, unknown, tuple(sorted(others)))
 
 
 def _repairs(request: Request, snapshot: Snapshot, left: tuple[Violation, ...]) -> Iterator[Violation]:
@@ -209,6 +215,7 @@ def _group(version: object) -> str:
 MAX_ROWS = 10_000  # of each level, so that many warnings do not hide a denial
 MAX_REASONS = 20  # for which objects are not reviewed
 OTHER_REASONS = "other exempt namespaces and unknown kinds"
+OTHER_DEVICES = "other devices are not judged"
 
 _ORDER = {Level.DENY: 0, Level.WARN: 1, Level.AUDIT: 2}
 
@@ -240,6 +247,7 @@ class Tally:
         requesting: how many of them request devices.
         left: how many were not reviewed, by reason.
         by_shape: how many were reviewed by what looks like a pod template, by unknown kind.
+        not_judged: how many request a device that the webhook does not judge, by a sentence about it.
         objects: how many have findings of each level.
         findings: how many findings of each level, with those of every pod.
         left_out: how many are in no row, as there are too many.
@@ -251,6 +259,7 @@ class Tally:
     requesting: int = 0
     left: Counter[str] = field(default_factory=Counter)
     by_shape: Counter[str] = field(default_factory=Counter)
+    not_judged: Counter[str] = field(default_factory=Counter)
     objects: Counter[Level] = field(default_factory=Counter)
     findings: Counter[Level] = field(default_factory=Counter)
     left_out: int = 0
@@ -269,6 +278,8 @@ class Tally:
             self.workloads += 1
         if judged.unknown:
             _count(self.by_shape, judged.unknown)
+        for sentence in judged.not_judged:
+            _count(self.not_judged, sentence, OTHER_DEVICES)
         self.requesting += judged.requests_devices
         if judged.findings:
             self.objects.update({finding.level for finding in judged.findings})
@@ -345,8 +356,8 @@ class BoundPods:
                 tally.add_findings(Subject("", "v1", "Node", one.node, ""), [violation])
 
 
-def _count(counter: Counter[str], reason: str) -> None:
-    counter[reason if reason in counter or len(counter) < MAX_REASONS else OTHER_REASONS] += 1
+def _count(counter: Counter[str], reason: str, rest: str = OTHER_REASONS) -> None:
+    counter[reason if reason in counter or len(counter) < MAX_REASONS else rest] += 1
 
 
 def _place(row: ScanRow) -> tuple[str, str, str, int, str, str, int]:

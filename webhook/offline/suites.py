@@ -94,6 +94,7 @@ class Expectation(_Section):
     outcome: Annotated[str, AfterValidator(_known_outcome)] | None = None
     rules: list[RuleId] | None = None
     pods_refused: list[RuleId] | None = None
+    never_starts: list[RuleId] | None = None
     findings: list[ExpectedFinding] | None = None
     warnings: list[str] | None = None
     patch: list[dict[str, Any]] | None = None
@@ -349,6 +350,7 @@ def _whole(outcome: Outcome) -> dict[str, Any]:
         "outcome": outcome.word,
         "rules": outcome.rules,
         "podsRefused": list(outcome.pods_refused),
+        "neverStarts": list(outcome.never_starts),
         "findings": [
             {"rule": v.rule, "level": v.level.value, "path": v.path, "message": v.message} for v in outcome.violations
         ],
@@ -361,7 +363,7 @@ def _actual(outcome: Outcome, expected: Mapping[str, Any]) -> dict[str, Any]:
     """The keys of a review that a case expects; rules in the order of the case if they are the same."""
     whole = _whole(outcome)
     actual = {key: whole[key] for key in expected}
-    for key in ("rules", "podsRefused"):
+    for key in ("rules", "podsRefused", "neverStarts"):
         if key in expected and sorted(expected[key]) == sorted(actual[key]):
             actual[key] = expected[key]
     if "findings" in expected:

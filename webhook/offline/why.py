@@ -4,13 +4,13 @@ The engines of the reviews judge the pod twice: by empty nodes, and by what live
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from webhook import names
 from webhook.devices import registry, wording
-from webhook.devices.families import Family, Role
+from webhook.devices.families import Family
 from webhook.devices.nearest import LowerAmount, Removal
 from webhook.devices.requests import total
 from webhook.devices.verdict import Reason
@@ -26,7 +26,8 @@ from webhook.offline.live import LiveCluster, PodGroup, key_of
 from webhook.offline.node_reasons import MAX_NAMED, PodAnswer, WaitReason, WaitVerdict, loss, rank
 from webhook.offline.reviewed import Reviewed, review_document
 from webhook.offline.scan import judge as judge_object
-from webhook.outcome import Violation
+from webhook.offline.unjudged import MAX_UNJUDGED, unjudged_devices
+from webhook.outcome import Outcome, Violation
 from webhook.pod.gangs import Gang, read_gang, read_roles
 from webhook.pod.templates import find_templates, read_templates
 from webhook.pod.view import PodView
@@ -70,6 +71,7 @@ class WaitAnswer:
         group: its PodGroup; None if it is not known.
         scheduler: what the scheduler wrote on the pod last; empty if it wrote nothing.
         findings: what the webhook's rules find, beside the nodes.
+        not_judged: a sentence for each device that the pods request and the webhook does not judge.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class WaitAnswer:
     group: PodGroup | None = None
     scheduler: str = ""
     findings: tuple[Violation, ...] = ()
+    not_judged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +143,24 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     status = table(subject.document.value, "status")
     if subject.exists and about["kind"] == "Pod" and (settled := _settled(subject.document.value, status)):
         return WaitAnswer(**about, verdict=WaitVerdict.BOUND, summary=settled)
-    if not subject.exists and (refused := _refused(reviewed)):
+    outcome = reviewed.outcome
+    if not subject.exists and (not outcome.allowed or outcome.pods_refused):
+        refuses = "it, so that its pods" if not outcome.allowed else "its pods, so they"
+        rules = outcome.pods_refused if outcome.allowed else [violation.rule for violation in outcome.denials]
         return WaitAnswer(
             **about,
             verdict=WaitVerdict.NEVER,
-            summary="the webhook refuses it, so that its pods are never created",
-            reasons=refused,
+            summary=f"the webhook refuses {refuses} are never created",
+            reasons=_found_by(rules, outcome),
             group=subject.group,
         )
-    pods = _pods(subject, reviewed, live)
+    every_pod = _pods(subject, reviewed, live)
+    not_judged = _not_judged([pod for _, pod in every_pod])
+    pods = _unlike(every_pod)
     if not pods:
+        listed = f" that this webhook judges ({'; '.join(not_judged)})" if not_judged else ""
         raise ConfigError(
-            f"{about['kind']} {about['name'] or '(no name)'}: its pods request no devices, so devices do not keep them "
+            f"{about['kind']} {about['name'] or '(no name)'}: its pods request no devices{listed}, so devices do not keep them "
             "waiting; `kubectl describe` shows what the scheduler wrote"
         )
     answers = [PodAnswer(path, pod, live) for path, pod in pods[:MAX_PODS]]
@@ -159,8 +168,10 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
     verdict = max([answer.verdict for answer in answers], key=rank)
     gates = [*_gates(subject), *_queue(subject, [pod for _, pod in pods], live)]
     gang, together = _gang(subject, reviewed, answers, live)
-    others = [*gates, *together]
-    verdict = max([verdict, *(reason.verdict for reason in others)], key=rank)
+    never_starts = () if subject.exists else outcome.never_starts
+    others = [*gates, *(_found_by(never_starts, outcome) or together)]
+    others_say = [reason.verdict for reason in others]
+    verdict = max([verdict, *others_say], key=rank)
     refusing = [*others, *(reason for reason in reasons if reason.verdict is not WaitVerdict.FITS_NOW)]
     fits = tuple(reason for reason in reasons if reason.verdict is WaitVerdict.FITS_NOW)
     return WaitAnswer(
@@ -168,12 +179,13 @@ def explain_waiting(subject: WaitingObject, live: LiveCluster) -> WaitAnswer:
         verdict=verdict,
         summary=_summary(verdict, others, fits, exists=subject.exists),
         reasons=tuple(refusing),
-        change=None if verdict is WaitVerdict.FITS_NOW else _nearest(refusing, dict(pods)),
+        change=None if verdict in (WaitVerdict.FITS_NOW, *others_say) else _nearest(refusing, dict(pods)),
         fits=fits,
         gang=gang,
         group=subject.group,
         scheduler=_condition(status) if subject.exists else "",
         findings=_findings(subject, reviewed, live),
+        not_judged=not_judged,
     )
 
 
@@ -191,19 +203,22 @@ def _settled(raw: Mapping[str, Any], status: Mapping[str, Any]) -> str:
     return f"the pod does not wait for devices: it is bound to node {node}" if node else ""
 
 
-def _refused(reviewed: Reviewed) -> tuple[WaitReason, ...]:
-    outcome = reviewed.outcome
-    refusing = (
-        outcome.denials if not outcome.allowed else [v for v in outcome.violations if v.rule in outcome.pods_refused]
-    )
+def _found_by(rules: Collection[str], outcome: Outcome) -> tuple[WaitReason, ...]:
+    """The findings of some rules because of which the pods never run."""
     return tuple(
         WaitReason(reason=violation.rule, message=violation.message, verdict=WaitVerdict.NEVER)
-        for violation in refusing
+        for violation in outcome.violations
+        if violation.rule in rules
     )
+
+
+def _not_judged(pods: Sequence[ReviewedPod]) -> tuple[str, ...]:
+    found = (str(device) for pod in pods[:MAX_MEMBERS] for device in unjudged_devices(pod))
+    return tuple(dict.fromkeys(found))[:MAX_UNJUDGED]
 
 
 def _pods(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list[tuple[str, ReviewedPod]]:
-    """The pods to explain, each as the scheduler reads it; of equal ones the first."""
+    """The pods of an object, each as the scheduler reads it."""
     context = context_of(reviewed.request, live.snapshot)._replace(levels={})  # no rule corrects what the author wrote
     found: list[tuple[str, ReviewedPod]]
     if subject.exists and reviewed.request.kind == "Pod":
@@ -213,6 +228,11 @@ def _pods(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> list
     else:
         views = [(path, pod.view) for path, pod in reviewed.outcome.pods] or _views(reviewed.request, live.snapshot)
         found = [(path, ReviewedPod(view, context)) for path, view in views]
+    return found
+
+
+def _unlike(found: Sequence[tuple[str, ReviewedPod]]) -> list[tuple[str, ReviewedPod]]:
+    """The pods that request devices; of equal ones the first."""
     unlike = {_content(pod): (path, pod) for path, pod in reversed(found) if pod.requested}
     return list(reversed(unlike.values()))
 
@@ -274,8 +294,7 @@ def _queue(subject: WaitingObject, pods: Sequence[ReviewedPod], live: LiveCluste
         )
         yield WaitReason(reason="queue", message=message, verdict=WaitVerdict.NOT_NOW)
     for pod in pods:
-        counted = [one.resource for one in pod.amounts if one.role is Role.NUMBER or target.fits_every_name]
-        for resource in dict.fromkeys(counted):
+        for resource in dict.fromkeys(one.resource for one in pod.amounts):
             wanted, limit = total(pod, resource).total, queues.limit(group.queue, resource, target)
             if limit is not None and wanted > limit.amount:
                 allows = f"queue {wording.quoted(limit.queue)} allows {limit.amount} in all"
@@ -294,7 +313,8 @@ def _findings(subject: WaitingObject, reviewed: Reviewed, live: LiveCluster) -> 
     """What the rules find, without findings about nodes and about what the scheduler wrote."""
     judged = judge_object(subject.document.value, live.snapshot) if subject.exists else None
     found = judged.findings if judged is not None else reviewed.outcome.violations
-    return tuple(one for one in found if one.rule not in _ABOUT_NODES and one.level is not Level.AUDIT)
+    reasons = _ABOUT_NODES.union(reviewed.outcome.never_starts)
+    return tuple(one for one in found if one.rule not in reasons and one.level is not Level.AUDIT)
 
 
 _ABOUT_NODES = frozenset({reason.rule for reason in Reason} | {"fits-tightly", "reserved-annotation"})
@@ -314,7 +334,7 @@ def _summary(verdict: WaitVerdict, others: Sequence[WaitReason], fits: Sequence[
                 "(cpu, memory, its queue, pod affinity)"
             )
         case WaitVerdict.NOT_NOW:
-            return "it fits an empty node, but not what the running pods leave"
+            return "it fits an empty node, but no node takes it now"
         case WaitVerdict.NEVER:
             return "no node of this fleet can take it, even when it is empty"
         case _:
@@ -404,7 +424,7 @@ def _together(roles: Sequence[_Role], needed: int, gang: WaitingGang, live: Live
         for role, requested in requests
     ]
     view = roles[0].answer.pod.view
-    able = [node for node in live.occupied.get(vgpu.id, ()) if not live.obstacle(node.name, view)]
+    able = [node for node in live.occupied.get(vgpu.id, ()) if not (node.shape.doubt or live.obstacle(node.name, view))]
     left = live.remaining(vgpu, able)
     for part, verdict, when in (
         (live.fleet.vgpu, WaitVerdict.NEVER, "the empty fleet"),

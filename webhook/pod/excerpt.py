@@ -1,7 +1,7 @@
 """The part of a pod that rules read, for the audit log: enough to review it again, and no secret.
 
-A review of the excerpt gives the findings of the review of the pod. Env values never enter, but for the two words that
-rules compare.
+A review of the excerpt gives the findings of the review of the pod. Env values never enter, but for the words that rules
+compare.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,6 +9,7 @@ from typing import Any
 
 from webhook import names
 from webhook.lenient import at, table
+from webhook.pod.environment import without_secrets
 from webhook.pod.view import Container, PodView
 
 Amounts = Mapping[str, Any]  # limits or requests
@@ -130,8 +131,7 @@ def _env(variable: Mapping[str, Any]) -> dict[str, Any]:
     name = variable.get("name")
     if not isinstance(name, str) or not name.startswith(_ENV_PREFIXES):
         return {}
-    value = variable.get("value")
-    return {"name": name[:MAX_TEXT], "value": value} if value in ("none", "void") else {"name": name[:MAX_TEXT]}
+    return {"name": name[:MAX_TEXT], "value": without_secrets(variable)}
 
 
 def _volume(volume: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,11 +51,6 @@ def whole(value: object) -> int | None:
     return number if isinstance(number, int) else None
 
 
-def binary_suffix(value: object) -> bool:
-    """Whether a quantity is written with Ki, Mi, Gi, …: its author thought in bytes."""
-    return isinstance(value, str) and value[-1:] == "i"
-
-
 def _parse_text(text: str) -> int | Fraction:
     match = _QUANTITY.fullmatch(text)
     if match is None:

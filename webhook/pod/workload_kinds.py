@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from webhook import names
+
 VCJOB_GROUP = "batch.volcano.sh"
+POD_GROUP = names.QUEUE_API.partition("/")[0], names.POD_GROUP  # it has no pod templates, but its pods' queue
 KUBERNETES_GROUPS = frozenset({"", "apps", "batch"})  # of the workloads of Kubernetes itself
 MAX_LISTS = 2  # lists and maps in one path
 

@@ -21,10 +21,6 @@ FACTS = {
             "a node counts whatever vGPU names it lacks",
         ),
         "reads_uuids": ("GPU UUID annotations are read", "GPU UUID annotations are ignored"),
-        "reads_names": (
-            "the resource names of the device config are read",
-            "only the well-known resource names are read",
-        ),
         "follows_policy": (
             "cards are tried in the order of deviceshare.SchedulePolicy",
             "cards are tried from the last one on",
@@ -32,14 +28,6 @@ FACTS = {
         "spreads_groups": (
             "the annotation that spreads a group's pods over cards is read",
             "the annotation that spreads a group's pods over cards is ignored",
-        ),
-        "fits_every_name": (
-            "the ordinary node fit looks at memory, cores and percentage, too",
-            "the ordinary node fit looks at the count alone",
-        ),
-        "limits_root": (
-            "the capability of queue root limits a hierarchy of queues",
-            "the capability of queue root limits nothing",
         ),
         "counts_terminating": (
             "a pod that is being deleted occupies its devices",
@@ -110,6 +98,8 @@ def _values(policy: Policy) -> dict[str, Any]:
             kind.kind for key, kind in settings.workload_kinds.items() if WORKLOAD_KINDS.get(key) != kind
         ],
         "trustedUsers": sorted(settings.trusted_users),
+        "isolationEnv.wholeCards": settings.whole_cards,
+        "isolationEnv.allocators": settings.allocators,
         "fleet.autoscaled": settings.autoscaled,
         "fleet.staleAfterSeconds": policy.stale_after,
         "fleet.declared": [nodes.model_dump(mode="json", by_alias=True) for nodes in policy.declarations],

@@ -83,6 +83,8 @@ def parse_policy(document: object, source: str) -> Policy:
         ),
         trusted_users=frozenset(model.trusted_users),
         autoscaled=model.fleet.autoscaled,
+        whole_cards=model.isolation_env.whole_cards,
+        allocators=model.isolation_env.allocators,
     )
     levels = LevelTable(
         overrides=MappingProxyType(dict(model.rules)),

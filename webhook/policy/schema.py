@@ -20,7 +20,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook import names
-from webhook.devices.target import parse_version
+from webhook.devices.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO, Version, parse_version
 from webhook.mistakes import unknown_rule
 from webhook.pod.workload_kinds import MAX_LISTS
 from webhook.rules.base import Enforcement, Level, MemoryAboveCard, MixedCards
@@ -32,8 +32,10 @@ DEFAULT_TRUSTED_USERS = (
     "system:serviceaccount:kube-system:volcano-scheduler",
     "system:serviceaccount:volcano-system:volcano-device-plugin",
     "system:serviceaccount:kube-system:volcano-device-plugin",
-    "system:serviceaccount:volcano-system:hami-ascend-device-plugin",
-    "system:serviceaccount:kube-system:hami-ascend-device-plugin",
+    # The accounts of the manifests of ascend-device-plugin of HAMi and of MindCluster's Ascend Device Plugin.
+    "system:serviceaccount:kube-system:hami-ascend",
+    "system:serviceaccount:kube-system:ascend-device-plugin-sa-310p",
+    "system:serviceaccount:kube-system:ascend-device-plugin-sa-910",
 )
 
 
@@ -46,9 +48,13 @@ class _Section(BaseModel):
     )
 
 
-def _version(text: str) -> str:
-    parse_version(text)
-    return text
+def _at_least(oldest: Version) -> AfterValidator:
+    def check(text: str) -> str:
+        if parse_version(text) < oldest:
+            raise ValueError(f"{text} is not supported; the oldest supported version is {'.'.join(map(str, oldest))}")
+        return text
+
+    return AfterValidator(check)
 
 
 _REPAIRS = {rule.id: rule.summary for rule in MUTATIONS}
@@ -95,13 +101,18 @@ _SWITCHES = {
         for rule, what in _REPAIRS.items()
     },
 }
-_VERSION = r"^\s*v?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-+].*)?\s*$"
+_NUMBER = r"(0|[1-9]\d{0,3})"
+
+
+def _versions_from(minor: str) -> WithJsonSchema:
+    """The schema of versions from 1.`minor` on; `minor` is a pattern."""
+    later = rf"1\.({minor}|[2-9]\d|[1-9]\d{{2,3}})|([2-9]|[1-9]\d{{1,3}})\.{_NUMBER}"
+    return WithJsonSchema({"type": "string", "pattern": rf"^\s*v?({later})(\.{_NUMBER})?([-+].*)?\s*$"})
+
 
 _OFF_IS_A_WORD = BeforeValidator(_off)  # YAML reads a bare `off` as false
-_Version = Annotated[str, AfterValidator(_version), WithJsonSchema({"type": "string", "pattern": _VERSION})]
-_Levels = Annotated[
-    dict[Annotated[str, AfterValidator(_known_rule)], Annotated[Level, _OFF_IS_A_WORD]], WithJsonSchema(_RULE_LEVELS)
-]
+_Level = Annotated[Level, _OFF_IS_A_WORD, WithJsonSchema({"enum": _ANY_LEVEL})]
+_Levels = Annotated[dict[Annotated[str, AfterValidator(_known_rule)], _Level], WithJsonSchema(_RULE_LEVELS)]
 _Switches = Annotated[
     dict[Annotated[str, AfterValidator(_known_repair)], Annotated[Literal["on", "off"], BeforeValidator(_switch)]],
     WithJsonSchema(_SWITCHES),
@@ -131,8 +142,12 @@ class _Toleration(_Section):
 
 
 class _Target(_Section):
-    volcano: _Version = Field("1.15.1", description="The version of Volcano's scheduler.")
-    device_plugin: _Version = Field("1.12.0", description="The version of volcano-vgpu-device-plugin.")
+    volcano: Annotated[str, _at_least(OLDEST_VOLCANO), _versions_from("1[3-9]")] = Field(
+        "1.15.1", description="The version of Volcano's scheduler, 1.13 or newer."
+    )
+    device_plugin: Annotated[str, _at_least(OLDEST_DEVICE_PLUGIN), _versions_from("1[1-9]")] = Field(
+        "1.12.0", description="The version of volcano-vgpu-device-plugin, 1.11 or newer."
+    )
 
 
 class _Percentage(_Section):
@@ -214,6 +229,18 @@ class DeclaredNodes(_Section):
     mode: Literal["hami-core", "mig"] = Field("hami-core", description="How vgpu nodes share their cards.")
     nodes: _Positive = Field(1, description="How many there may be.")
     cards: Annotated[list[_Cards], Field(min_length=1)] = Field(description="The cards of one node.")
+
+
+class _IsolationEnv(_Section):
+    whole_cards: _Level = Field(
+        Level.WARN,
+        description="CUDA_DISABLE_CONTROL, which switches HAMi-core off, in a container that holds whole cards alone: with "
+        "100 cores and all memory, as all other containers of the pod that request vGPUs.",
+    )
+    allocators: _Level = Field(
+        Level.WARN,
+        description="LD_PRELOAD of memory allocators alone: jemalloc, tcmalloc or mimalloc, by the names of the files.",
+    )
 
 
 class _Fleet(_Section):
@@ -308,6 +335,11 @@ class PolicyFile(_Section):
         list(DEFAULT_TRUSTED_USERS),
         description="Who may write the annotations that assign cards to pods: the service accounts of Volcano's scheduler "
         "and of the device plugins.",
+    )
+    isolation_env: _IsolationEnv = Field(
+        _IsolationEnv(),
+        description="Levels of two findings of the rule isolation-env: deny, warn, audit or off. A milder level of the rule "
+        "holds for them, too.",
     )
     fleet: _Fleet = Field(_Fleet(), description="What the webhook cannot read from the nodes of the fleet.")
 

@@ -55,7 +55,7 @@ def located_findings(reviewed: Reviewed) -> Iterator[LocatedFinding]:
     """The findings of an object, then the warnings of its repairs."""
     outcome, document = reviewed.outcome, reviewed.document
     for violation in outcome.softened:
-        level = Level.DENY if violation.rule in outcome.pods_refused else violation.level
+        level = Level.DENY if violation.rule in outcome.never_runs else violation.level
         yield LocatedFinding(
             violation.rule, level, violation.message, violation.path, document.position(violation.path)
         )

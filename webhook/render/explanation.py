@@ -6,6 +6,7 @@ from typing import Any
 
 from webhook.devices import registry
 from webhook.devices.explanation import PodExplanation, Sentence, ShapeExplanation
+from webhook.devices.nearest import ChangeSearch
 from webhook.devices.vgpu.explain_gang import GangExplanation, explain_gang
 from webhook.offline.reviewed import Reviewed
 from webhook.render.terminal import INDENT, Style, Terminal
@@ -62,15 +63,22 @@ def gang_of(reviewed: Reviewed) -> GangExplanation | None:
     return explain_gang(judged, context.fleet.vgpu, context.config)
 
 
-def explain_pods(pods: Iterable[tuple[str, ReviewedPod]]) -> list[PodExplanation]:
-    """Explain the pods of an outcome to the nodes of each family that they request devices of."""
+def explain_pods(pods: Iterable[tuple[str, ReviewedPod]], search: ChangeSearch | None = None) -> list[PodExplanation]:
+    """Explain the pods of an outcome to the nodes of each family that they request devices of.
+
+    Args:
+        pods: the pods with their field paths.
+        search: of changes, if its steps limit this and other explanations; None for a search for each pod.
+    """
     return [
         explained
         for path, pod in pods
         if (fleet := pod.context.fleet) is not None
         for family in registry.FAMILIES
         if pod.requests_family(family.id)
-        for explained in family.explain(pod.placement_request(fleet, family.id, path), fleet.parts[family.id])
+        for explained in family.explain(
+            pod.placement_request(fleet, family.id, path)._replace(search=search), fleet.parts[family.id]
+        )
     ]
 
 
@@ -99,7 +107,7 @@ def show(explained: PodExplanation, terminal: Terminal) -> None:
             (Style.BAD, "never "),
             INDENT,
             (Style.BOLD, node),
-            f": the scheduler skips it, its allocatable {missing} is missing or 0",
+            f": the scheduler skips it, its allocatable {missing} is missing",
         )
     if len(explained.skipped) > SHOWN_GATED:
         terminal.line(inner, f"and {len(explained.skipped) - SHOWN_GATED} more nodes that the scheduler skips")

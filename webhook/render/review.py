@@ -36,6 +36,7 @@ _WORDS = {
 }
 _VERDICTS = {
     "REFUSED": Style.REFUSED,
+    "NEVER STARTS": Style.REFUSED,
     "would be REFUSED": Style.BAD,
     "repaired": Style.REPAIRED,
     "would be repaired": Style.REPAIRED,
@@ -73,6 +74,8 @@ class TextReport:
         self._headline(reviewed, word)
         self._changes(reviewed)
         self._findings(reviewed)
+        for device in reviewed.not_judged:
+            self.terminal.paragraph(INDENT, ((Style.WARNING, "note  "),), str(device))
         if explained is not None:
             self._explain(explained)
         advice = _advice(reviewed, explained=explained is not None)
@@ -149,7 +152,7 @@ class TextReport:
             return
         self.terminal.line(INDENT, (Style.BOLD, "found"))
         for violation in outcome.violations:
-            style = Style.BAD if violation.rule in outcome.pods_refused else LEVEL_STYLES[violation.level]
+            style = Style.BAD if violation.rule in outcome.never_runs else LEVEL_STYLES[violation.level]
             head = ((style, f"{violation.level:<6}"), (Style.BOLD, violation.rule), ": ")
             self.terminal.paragraph(INDENT * 2, head, violation.message)
             self.terminal.line(INDENT * 2, " " * 6, (Style.DIM, f"at {violation.path}"))
@@ -167,7 +170,8 @@ def note(reviewed: Reviewed) -> str:
     if outcome.touched and outcome.word.startswith("would-be-"):
         return f"admitted unchanged: the policy has enforcement: {outcome.enforcement} here"
     if outcome.touched:
-        return "" if reviewed.requests_devices or outcome.violations else "requests no device"
+        others = " that this webhook judges" if reviewed.not_judged else ""
+        return "" if reviewed.requests_devices or outcome.violations else f"requests no device{others}"
     if reviewed.not_reviewed:
         return f"not reviewed: {reviewed.not_reviewed}"
     return "nothing to review" + (" in this request" if reviewed.has_pods else ": neither a pod nor a workload")
@@ -179,6 +183,8 @@ def _word(reviewed: Reviewed) -> str:
         return "skipped"
     if reviewed.outcome.pods_refused:
         return "REFUSED"
+    if reviewed.outcome.never_starts:
+        return "NEVER STARTS"
     return _WORDS.get(reviewed.outcome.word, reviewed.outcome.word)
 
 
@@ -193,10 +199,16 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
         yield from _explain_advice(rules, explained=explained)
     elif refused := outcome.pods_refused:
         yield (
-            f"the workload is admitted, but its pods will never run: correct {', '.join(refused)}; "
+            f"the webhook admits the workload, but will refuse its pods: correct {', '.join(outcome.never_runs)}; "
             f"`vgpu-webhook rules {refused[0]}` explains it"
         )
-        yield from _explain_advice(refused, explained=explained)
+        yield from _explain_advice(outcome.never_runs, explained=explained)
+    elif never := outcome.never_starts:
+        yield (
+            f"the webhook admits the workload and its pods, but they can never start: correct {', '.join(never)}; "
+            f"`vgpu-webhook rules {never[0]}` explains it"
+        )
+        yield from _explain_advice(never, explained=explained)
     elif outcome.denials:
         rules = list(dict.fromkeys(violation.rule for violation in outcome.denials))
         yield f"before the policy enforces, correct what is marked deny; `vgpu-webhook rules {rules[0]}` explains it"
@@ -204,12 +216,17 @@ def _advice(reviewed: Reviewed, *, explained: bool) -> Iterator[str]:
     elif outcome.operations and not outcome.changes:
         yield "nothing has to be done before the policy enforces: the webhook then makes these changes"
     elif outcome.operations:
-        first = "read the warnings; then " if outcome.warnings else ""
-        yield f"{first}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
+        yield f"{_before(reviewed)}apply it unchanged: the webhook makes these changes (-o yaml prints the result)"
     elif outcome.word == "warned":
         yield "it is admitted; read the warnings before you apply it"
     elif reviewed.requests_devices and reviewed.request.operation == "CREATE":
-        yield "apply it unchanged"
+        yield f"{_before(reviewed)}apply it unchanged"
+
+
+def _before(reviewed: Reviewed) -> str:
+    """What to do before the object is applied."""
+    read = [name for name, some in (("warnings", reviewed.outcome.warnings), ("notes", reviewed.not_judged)) if some]
+    return f"read the {' and '.join(read)}; then " if read else ""
 
 
 def _explain_advice(rules: Iterable[str], *, explained: bool) -> Iterator[str]:
@@ -240,10 +257,14 @@ def _json(reviewed: Reviewed, explained: ObjectExplanation | None) -> str:
         "namespace": request.namespace,
         "name": reviewed.name,
         "allowed": outcome.allowed,
+        "outcome": outcome.word,
         "enforcement": outcome.enforcement,
+        "rules": outcome.rules,
         "podsRefused": outcome.pods_refused,
+        "neverStarts": outcome.never_starts,
         "notReviewed": reviewed.not_reviewed or None,
         "foundByShape": reviewed.found_by_shape or None,
+        "notJudged": [str(device) for device in reviewed.not_judged],
         "findings": [_finding(reviewed, violation) for violation in outcome.violations],
         "warnings": outcome.warnings,
         "patch": outcome.operations,
@@ -272,8 +293,8 @@ def _yaml(reviewed: Reviewed, _: object) -> str:
     lines = [f"# {visible(warning)}" for warning in outcome.warnings]
     if reviewed.not_reviewed:
         lines.append(f"# not reviewed: {visible(reviewed.not_reviewed)}")
-    if outcome.pods_refused:
-        lines.append(f"# its pods will NEVER RUN: correct {', '.join(outcome.pods_refused)}")
+    if outcome.never_runs:
+        lines.append(f"# its pods will NEVER RUN: correct {', '.join(outcome.never_runs)}")
     if not outcome.allowed:
         lines += [f"# {visible(f'{v.rule}: {v.message}')}" for v in outcome.denials]
         return "\n".join(["---", f"# REFUSED, left out: {visible(about)}", *lines])

@@ -47,10 +47,11 @@ def show_table(tally: Tally, passed_over: int, terminal: Terminal, *, nodes_know
 
 
 def not_reviewed(tally: Tally) -> list[str]:
-    """A line for each reason for which objects with pods were not reviewed, and for each unknown kind."""
+    """A line for each reason for which objects with pods were not reviewed, unknown kind and device that is not judged."""
     left = [f"not reviewed: {why} ({counted(number, 'object')})" for why, number in tally.left.items()]
     unknown = [only_pods_reviewed(kind, f" ({counted(number, 'object')})") for kind, number in tally.by_shape.items()]
-    return left + unknown
+    others = [f"{sentence} ({counted(number, 'object')})" for sentence, number in tally.not_judged.items()]
+    return left + unknown + others
 
 
 def unchecked(tally: Tally, *, nodes_known: bool) -> list[str]:

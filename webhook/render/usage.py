@@ -55,6 +55,9 @@ def show(report: UsageReport, by: str, terminal: Terminal, *, wide: bool) -> Non
         _show_totals(one, terminal)
     if not report.totals:
         terminal.line("no node has devices that the scheduler uses")
+    in_doubt = {node.name: node.shape.doubt for node in report.nodes if node.shape.doubt}
+    for name, doubt in list(in_doubt.items())[:MAX_FINDINGS]:
+        terminal.paragraph("", ((Style.WARNING, "in doubt"), "  "), f"{name}: {doubt}, so no pod gets its devices now")
     for finding in report.findings[:MAX_FINDINGS]:
         where = f"{finding.node}: {finding.pod}: " if finding.pod else f"{finding.node}: "
         terminal.paragraph("", ((Style.WARNING, finding.rule), "  "), f"{where}{finding.message}; {finding.remedy}")

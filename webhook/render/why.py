@@ -44,6 +44,8 @@ def show(answer: WaitAnswer, terminal: Terminal) -> None:
     for finding in answer.findings:
         head = ((Style.WARNING, f"{finding.level}  "), (Style.BOLD, f"{finding.rule}: "))
         terminal.paragraph(INDENT, head, finding.message)
+    for sentence in answer.not_judged:
+        terminal.paragraph(INDENT, ((Style.WARNING, "note  "),), sentence)
 
 
 def _show_reason(reason: WaitReason, summary: str, terminal: Terminal) -> None:

@@ -28,6 +28,13 @@ class Level(StrEnum):
     AUDIT = "audit"
     OFF = "off"
 
+    def at_most(self, ceiling: "Level") -> "Level":
+        """The milder of two levels."""
+        return max(self, ceiling, key=_SEVEREST_FIRST.index)
+
+
+_SEVEREST_FIRST = tuple(Level)
+
 
 class Enforcement(StrEnum):
     """Whether the webhook acts on what it finds. What it finds and records is the same with every value."""
@@ -106,6 +113,8 @@ class Settings:
     workload_kinds: WorkloadKinds = field(default_factory=lambda: WORKLOAD_KINDS)
     trusted_users: frozenset[str] = frozenset()
     autoscaled: bool = False
+    whole_cards: Level = Level.WARN
+    allocators: Level = Level.WARN
 
 
 class Context(NamedTuple):  # made for every review, and cheaper to make than a frozen dataclass
@@ -157,11 +166,13 @@ class Finding:
         path: the field, as people write it: `spec.containers[0].resources.limits[volcano.sh/vgpu-number]`.
         detail: one sentence: the container, the value, the limit that it breaks, and what to write instead.
         doubtful: it depends on something that is not known, so a denial becomes a warning.
+        ceiling: its level if that of the rule is not milder.
     """
 
     path: str
     detail: str
     doubtful: bool = False
+    ceiling: Level = Level.DENY
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +248,15 @@ class Validation:
     fleet: bool = False
     verdict: bool = False
 
+    @property
+    def reads_pods(self) -> bool:
+        """Whether it reads single pods; else it reads workloads only."""
+        return self.check is not _no_findings
+
     def may_find(self, families: Collection[str], fields: frozenset[str], repairs_off: frozenset[str]) -> bool:
         """Whether it can find anything in a pod with these families and optional fields."""
         return (
-            self.check is not _no_findings
+            self.reads_pods
             and concerns(self.families, families)
             and (not self.fields or not self.fields.isdisjoint(fields))
             and (not self.instead_of or self.instead_of in repairs_off)

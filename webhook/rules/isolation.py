@@ -1,21 +1,30 @@
-"""The environment variables that disable the isolation of a device, or set its limits: a pod's own override the plugin's."""
+"""What bypasses the isolation of a device, where several rules read it: environment variables, paths and annotations.
 
-from collections.abc import Collection
+A pod's own environment variables override the device plugin's.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
 from webhook import names
 from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod
+from webhook.pod.environment import PRELOAD, literal
+from webhook.rules import wording
+from webhook.rules.base import Context, Finding
+
+DISABLING = ("CUDA_DISABLE_CONTROL", "CUDA_DISABLE_CONTROL_DP")  # switch HAMi-core off, whatever their value
+PRELOADING = (PRELOAD, "LD_AUDIT")  # load nothing if they are empty
 
 _NAMES: dict[str, tuple[str, ...]] = {
     Family.VGPU: (
-        "CUDA_DISABLE_CONTROL",
-        "CUDA_DISABLE_CONTROL_DP",
+        *DISABLING,
         "CUDA_DEVICE_MEMORY_LIMIT",
         "CUDA_DEVICE_MEMORY_SHARED_CACHE",
         "GPU_CORE_UTILIZATION_POLICY",
         "CUDA_REDIRECT",
-        "LD_PRELOAD",
-        "LD_AUDIT",
+        *PRELOADING,
         names.NVIDIA_VISIBLE_DEVICES,
     ),
     Family.ASCEND: (
@@ -59,3 +68,59 @@ def first_behind(prefix: str, families: Collection[str]) -> str | None:
             if behind:
                 return behind[0]
     return None
+
+
+def has_no_effect(variable: Mapping[str, Any]) -> bool:
+    """Whether an environment variable of this module leaves the isolation as it is, by its value."""
+    if variable.get("name") == names.NVIDIA_VISIBLE_DEVICES:
+        return not wording.shows_devices(variable)
+    return variable.get("name") in PRELOADING and literal(variable) == ""
+
+
+# --- paths of the host: cleaned, all with a slash at the end but for prefixes of names ---------------------------------
+
+# Paths to the cards, and those that the isolation uses; this code creates no files there (S108).
+CARDS = (
+    "/usr/local/vgpu/",
+    "/var/lib/kubelet/device-plugins/",
+    "/run/nvidia/",  # a driver in a container keeps its own /dev there
+    "/tmp/vgpu/",  # noqa: S108
+    "/tmp/vgpulock/",  # noqa: S108
+    # Links in these lead to devices.
+    "/dev/block/",
+    "/dev/char/",
+    "/dev/fd/",
+    "/proc/",
+    "/dev/nvidia",  # a prefix: /dev/nvidia0
+)
+
+
+def above(paths: Iterable[str]) -> frozenset[str]:
+    """The directories that contain some of these paths."""
+    return frozenset(
+        path[:end] for path in paths for end, sign in enumerate(path, 1) if sign == "/" and end < len(path)
+    )
+
+
+ABOVE_CARDS = above(CARDS)
+
+# --- CDI ---------------------------------------------------------------------------------------------------------------
+
+INJECTS = "the annotation {key} injects devices past the scheduler; remove it"
+
+
+def injects(key: str) -> bool:
+    """Whether an annotation injects CDI devices."""
+    return key.startswith(names.CDI_PREFIX) or names.CDI_VENDOR in key
+
+
+def find_injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
+    """Find CDI annotations; on update, those that an untrusted user adds or changes."""
+    before: Mapping[str, Any] = {}
+    if pod.previous is not None:
+        if context.user in context.settings.trusted_users:
+            return
+        before = pod.previous.annotations
+    for key, value in pod.view.annotations.items():
+        if injects(key) and not (key in before and before[key] == value):
+            yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))

@@ -178,6 +178,12 @@ class LevelTable:
         deciders = [None, *range(len(self.namespaces))]
         return any(self.written(decider)[rule].value is not Level.OFF for decider in deciders)
 
+    @property
+    def enforces(self) -> bool:
+        """Whether some namespace is enforced."""
+        deciders = [None, *range(len(self.namespaces))]
+        return any(self.enforced(decider).value is Enforcement.ENFORCE for decider in deciders)
+
     def enforcing(self) -> "LevelTable":
         """The same, but enforced in every namespace."""
         entries = tuple(replace(entry, enforcement=None) for entry in self.namespaces)

@@ -55,6 +55,7 @@ from webhook.rules.validate import (
     queue_missing,
     queue_not_leaf,
     quota_memory,
+    requests_differ,
     reserved_annotation,
     several_device_containers,
     split_count,
@@ -83,6 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 VALIDATIONS: tuple[Validation, ...] = (
     quantity_invalid.RULE,
     limits_missing.RULE,
+    requests_differ.RULE,
     number_zero.RULE,
     count_missing.RULE,
     cores_range.RULE,
@@ -132,7 +134,8 @@ VALIDATIONS: tuple[Validation, ...] = (
     quota_memory.RULE,
 )
 
-UPDATE_RULES = frozenset({isolation_mount.RULE.id, reserved_annotation.RULE.id})
+BINDING_RULES = frozenset({reserved_annotation.RULE.id})
+UPDATE_RULES = frozenset({isolation_mount.RULE.id, visible_devices.RULE.id, reserved_annotation.RULE.id})
 EPHEMERAL_RULES = frozenset(
     rule.RULE.id
     for rule in (
@@ -145,5 +148,7 @@ EPHEMERAL_RULES = frozenset(
         visible_devices,
     )
 )
+
+WORKLOAD_RULES = frozenset(rule.id for rule in VALIDATIONS if not rule.reads_pods)
 
 DEFAULT_LEVELS = {rule.id: rule.level for rule in VALIDATIONS}

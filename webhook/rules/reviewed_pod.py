@@ -1,8 +1,9 @@
 """The pod that rules read: what it requests, and what the policy and the fleet make of it, computed once a review."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import and_
 from typing import NamedTuple, TypeVar
 
 from webhook import names
@@ -11,10 +12,11 @@ from webhook.devices.ascend.feasibility import NpuRequest, npu_requests
 from webhook.devices.explanation import PlacementRequest
 from webhook.devices.families import Family
 from webhook.devices.fleet import Fleet
+from webhook.devices.nodes import among
 from webhook.devices.queues import DEFAULT, Queue, Queues
-from webhook.devices.requests import DevicePod
+from webhook.devices.requests import DevicePod, DeviceRequest
 from webhook.devices.unknown import UnknownName, unknown_names
-from webhook.devices.verdict import Never, Verdict
+from webhook.devices.verdict import Never, Reason, Verdict
 from webhook.devices.vgpu.eligibility import (
     NONE_ELIGIBLE,
     UNCONSTRAINED,
@@ -24,13 +26,17 @@ from webhook.devices.vgpu.eligibility import (
     eligible,
     read_constraints,
 )
-from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
+from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, only_on, slice_request
+from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container, PodView
 from webhook.rules import wording
-from webhook.rules.base import VGPU_ONLY, Context
+from webhook.rules.base import VGPU_ONLY, Context, Finding
+
+MAX_CELLS = 64  # groups of nodes that are alike in all that a pod of several families requests; with more, it may fit
 
 Value = TypeVar("Value")
+Judged = tuple[str, Verdict]  # with the id of the family
 
 
 class computed_once(cached_property[Value]):  # noqa: N801  # used like a function
@@ -43,13 +49,13 @@ class computed_once(cached_property[Value]):  # noqa: N801  # used like a functi
 
 
 class ChosenQueue(NamedTuple):
-    """The queue of a pod or of a Volcano Job, and all queues.
+    """The queue of a pod, of a Volcano Job or of a PodGroup, and all queues.
 
     Attributes:
         name: of the queue, which may not exist.
         path: the field that names it, or that would.
         queues: those of the cluster.
-        what: goes to the queue: `pod` or `job`, for messages.
+        what: goes to the queue: `pod`, `job` or `PodGroup`, for messages.
     """
 
     name: str
@@ -59,8 +65,13 @@ class ChosenQueue(NamedTuple):
 
     @property
     def certain(self) -> bool:
-        """Whether the pods go nowhere else: instead of `default` they may get the queue of their namespace."""
-        return self.name != DEFAULT
+        """Whether the pods go nowhere else: before there is a PodGroup, the namespace may replace `default`."""
+        return self.name != DEFAULT or self.what == names.POD_GROUP
+
+    @property
+    def refused(self) -> str:
+        """The part of a sentence about a queue that takes nothing: what Volcano's own webhook does."""
+        return wording.VOLCANO_REFUSES if self.what == "job" else ""
 
     @property
     def queue(self) -> Queue | None:
@@ -116,6 +127,23 @@ class Refusal:
         return found[0] if len(found) == 1 else None
 
 
+class Doubt(NamedTuple):
+    """What refuses a pod without the nodes in doubt, one such node that takes it, and why it is in doubt."""
+
+    never: Never
+    node: str
+    why: str
+
+    @property
+    def finding(self) -> Finding:
+        """A warning: the node may be back soon."""
+        detail = (
+            f"only node {wording.quoted(self.node)} can take the pod, but {self.why}; the pod stays pending until that node "
+            "offers its devices again"
+        )
+        return Finding("spec.containers", detail, doubtful=True)
+
+
 class ReviewedPod(DevicePod):
     """A pod under review.
 
@@ -149,6 +177,22 @@ class ReviewedPod(DevicePod):
         fleet = self.context.fleet
         return NONE_ELIGIBLE if fleet is None else eligible(self.constraints, fleet.vgpu)
 
+    @computed_once
+    def whole_cards(self) -> tuple[Container, ...]:
+        """The containers that request vGPUs, if each holds whole cards alone: all memory and cores; otherwise none."""
+        whole = all(self._takes_whole_cards(request) for request in self.vgpu)
+        return tuple([request.container for request in self.vgpu]) if whole else ()
+
+    def _takes_whole_cards(self, request: DeviceRequest) -> bool:
+        if not request.usable or not request.number or request.cores != CARD_CORES or request.percentage is not None:
+            return False
+        if not request.memory:
+            return True  # the scheduler takes all memory of each card
+        fleet = self.context.known_fleet
+        if fleet is None or self.context.settings.autoscaled or not self.eligible.complete:
+            return False  # a larger card may be there
+        return all(card.memory <= request.memory for card in self.eligible.cards)
+
     @property
     def spreads(self) -> bool:
         """Whether no card takes two pods of the same group."""
@@ -180,23 +224,36 @@ class ReviewedPod(DevicePod):
         return unknown_names(self, self.context.config, self.context.fleet)
 
     @computed_once
-    def verdicts(self) -> tuple[tuple[str, Verdict], ...]:
+    def verdicts(self) -> tuple[Judged, ...]:
         """The verdict of each requested family, and of each kind of Ascend NPU; empty while the nodes are unknown.
 
-        A node has to satisfy every family that a pod requests; each is judged by its own nodes.
+        One node has to satisfy them all. If each of them fits some node, but no node fits all, one more verdict says so.
         """
         fleet = self.context.known_fleet
-        if fleet is None:
-            return ()
-        others = () if VGPU_ONLY.issuperset(self.requested) else tuple(self._verdicts_of_others(fleet))
-        if Family.VGPU not in self.requested or self.slice_request is None:
-            return others
-        return (*others, (Family.VGPU, judge(self.slice_request, fleet.vgpu, self.context.budget)))
+        return () if fleet is None else self._verdicts(fleet, None)
 
     @computed_once
     def never(self) -> tuple[tuple[str, Never], ...]:
         """The families that no node can ever satisfy."""
-        return tuple([(family, found) for family, found in self.verdicts if isinstance(found, Never)])
+        found = _nevers(self.verdicts)
+        return tuple([(family, never) for family, never in found if self._unread(family) is None]) if found else found
+
+    @computed_once
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What holds only without the nodes in doubt."""
+        fleet = self.context.known_fleet
+        if fleet is None:
+            return ()
+        doubtful = 0
+        for family in self.requested:
+            doubtful |= fleet.parts[family].doubtful
+        if not doubtful:
+            return ()
+        if found := _nevers(self.verdicts):
+            return tuple([Doubt(never, *node) for family, never in found if (node := self._unread(family)) is not None])
+        found = _nevers(self._verdicts(fleet, ~doubtful))
+        node = self._able_in_doubt(fleet) if found else None
+        return tuple([Doubt(never, *node) for _, never in found]) if node is not None else ()
 
     def refusals(self, rule: str) -> list[Refusal]:
         """What no node can ever give, for a reason that the rule reports."""
@@ -233,8 +290,69 @@ class ReviewedPod(DevicePod):
             denies=self.context.denies,
         )
 
-    def _verdicts_of_others(self, fleet: Fleet) -> Iterator[tuple[str, Verdict]]:
+    def _verdicts(self, fleet: Fleet, members: int | None) -> tuple[Judged, ...]:
+        """The verdicts on some nodes, given as bits; None for all."""
+        found = self._each(fleet, None if members is None else lambda family: among(self.selector_for(family), members))
+        if len(found) > 1 and not _nevers(found) and not self._shares_node(fleet, -1 if members is None else members):
+            return (*found, (found[0][0], Never(Reason.APART)))
+        return found
+
+    def _each(self, fleet: Fleet, nodes: Callable[[str], NodeSelector] | None) -> tuple[Judged, ...]:
+        """The verdict of each family, on nodes for that family; None for those that the pod's selector leaves."""
+        others = () if VGPU_ONLY.issuperset(self.requested) else tuple(self._verdicts_of_others(fleet, nodes))
+        if Family.VGPU not in self.requested or self.slice_request is None:
+            return others
+        requested = self.slice_request if nodes is None else only_on(self.slice_request, nodes(Family.VGPU))
+        return (*others, (Family.VGPU, judge(requested, fleet.vgpu, self.context.budget)))
+
+    def _verdicts_of_others(self, fleet: Fleet, nodes: Callable[[str], NodeSelector] | None) -> Iterator[Judged]:
         for family in registry.FAMILIES:
             if family.judge is not None and family.id in self.requested:
-                for verdict in family.judge(self.placement_request(fleet, family.id), fleet.parts[family.id]):
+                request = self.placement_request(fleet, family.id)
+                request = request if nodes is None else request._replace(nodes=nodes(family.id))
+                for verdict in family.judge(request, fleet.parts[family.id]):
                     yield family.id, verdict
+
+    def _shares_node(self, fleet: Fleet, members: int) -> bool:
+        """Whether one of some nodes may satisfy all that the pod requests; each of its families has a node of its own."""
+        if Family.GPUSHARE in self.requested and self.context.denies("family-mixed"):
+            return True  # refused already
+
+        def fits(cell: int) -> bool:
+            return not _nevers(self._each(fleet, lambda _family: among(None, cell)))
+
+        nonzero = {amount.family for amount in self.amounts if amount.value}
+        without = _nevers(self._each(fleet, lambda _family: among(None, 0)))
+        demanding = [family for family, _ in without if family in nonzero]
+        parts = [fleet.parts[family] for family in dict.fromkeys(demanding)]
+        if len(demanding) < 2 or any(shape.declared for part in parts for shape in part.shapes):
+            return True  # what else a declared node has is not known
+        shared = reduce(and_, [part.members for part in parts], members)
+        if self.view.selector is not None:
+            shared = shared & fleet.index.selected(self.view.selector) or shared
+        cells = [shared]  # of nodes that are alike in all that the pod requests
+        for shape in [shape for part in parts for shape in part.shapes if shape.members & shared]:
+            cells = [some for cell in cells for some in (cell & shape.members, cell & ~shape.members) if some]
+            if len(cells) > MAX_CELLS:
+                return True
+        return any(fits(cell) for cell in cells)
+
+    def _unread(self, family: str) -> tuple[str, str] | None:
+        """A node in doubt of which it is not known what devices it has, and why; None if there is none."""
+        fleet = self.context.known_fleet
+        if fleet is None or not fleet.parts[family].doubtful:
+            return None
+        found = fleet.parts[family].selected(self.selector_for(family))
+        return next(((node, shape.doubt) for shape, node in found if shape.doubt and not shape.devices), None)
+
+    def _able_in_doubt(self, fleet: Fleet) -> tuple[str, str] | None:
+        """A node in doubt that takes the pod, and why it is in doubt."""
+        for family in self.requested:
+            for shape, node in fleet.parts[family].selected(self.selector_for(family)):
+                if shape.doubt and not _nevers(self._verdicts(fleet, shape.members)):
+                    return node, shape.doubt
+        return None
+
+
+def _nevers(verdicts: Iterable[Judged]) -> tuple[tuple[str, Never], ...]:
+    return tuple([(family, found) for family, found in verdicts if isinstance(found, Never)])

@@ -7,7 +7,7 @@ from webhook import names
 from webhook.devices.config import DeviceConfig
 from webhook.devices.vgpu.fleet import VgpuShape
 from webhook.devices.wording import container, memory, quoted, unit
-from webhook.pod import quantity
+from webhook.pod.environment import SHOW_NO_DEVICE, literal
 from webhook.pod.patch import REMOVE, Edit
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
@@ -15,14 +15,13 @@ from webhook.rules.base import Finding
 
 __all__ = [
     "PARTS",
-    "SHOW_NO_DEVICE",
+    "VOLCANO_REFUSES",
     "annotation_path",
     "card_types",
     "container",
     "find_in_container",
     "find_resource",
     "left",
-    "meant_mebibytes",
     "memory",
     "quoted",
     "remove_amount",
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 PARTS = ("limits", "requests")
-SHOW_NO_DEVICE = ("none", "void")  # values of NVIDIA_VISIBLE_DEVICES
+VOLCANO_REFUSES = " (Volcano's webhook, where installed, refuses such a Job)"
 
 
 def set_amount(container: Container, resource: str, amount: int) -> Iterator[Edit]:
@@ -76,13 +75,6 @@ def sizes(found: list[int], config: DeviceConfig) -> str:
     return f"{', '.join(map(str, found[:6]))}{', …' if len(found) > 6 else ''} {unit(config)}"
 
 
-def meant_mebibytes(written: Any, factor: int) -> int:
-    """The number to write instead of a quantity like `1Gi`, where one unit is `factor` MiB; 0 if there is none."""
-    if not quantity.binary_suffix(written):
-        return 0
-    return (quantity.whole(written) or 0) // 2**20 // factor
-
-
 def left(selector: NodeSelector | None, before: str = "") -> str:
     """` that your nodeSelector leaves` if the pod selects nodes; else empty."""
     return f" {before}that your {selector.words} leaves" if selector is not None else ""
@@ -96,5 +88,5 @@ def card_types(shapes: tuple[VgpuShape, ...]) -> str:
 
 
 def shows_devices(env: Any) -> bool:
-    """Whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none and void."""
-    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and env.get("value") not in SHOW_NO_DEVICE
+    """Whether an environment variable makes cards visible: NVIDIA_VISIBLE_DEVICES other than none, void and empty."""
+    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and literal(env) not in SHOW_NO_DEVICE

@@ -1,25 +1,28 @@
 """What several rules read of a workload and its gang; each fact is computed once a review."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from webhook import names
 from webhook.devices.families import Family
+from webhook.devices.fleet import Fleet
+from webhook.devices.nodes import among
 from webhook.devices.queues import DEFAULT
 from webhook.devices.vgpu.cycle import GangRequest, RoleRequest
-from webhook.devices.vgpu.feasibility import WORK_LIMIT
-from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, Starts, judge_gang
+from webhook.devices.vgpu.feasibility import WORK_LIMIT, only_on
+from webhook.devices.vgpu.gang import GangVerdict, JudgedGang, NeverStarts, Starts, judge_gang
 from webhook.devices.vgpu.slices import SearchBudget
-from webhook.lenient import at, table
+from webhook.lenient import at, table, text
 from webhook.pod.gangs import Gang, GangRole, read_gang, read_roles
-from webhook.pod.workload_kinds import VCJOB_GROUP
+from webhook.pod.workload_kinds import POD_GROUP, VCJOB_GROUP
 from webhook.rules import wording
 from webhook.rules.base import Context
 from webhook.rules.reviewed_pod import ChosenQueue, ReviewedPod, computed_once
 
 
 class Workload:
-    """A workload, and the pods that its templates would give.
+    """A workload and the pods that its templates would give, or a PodGroup, which has none.
 
     Attributes:
         group, kind: of the object.
@@ -84,12 +87,14 @@ class Workload:
 
     @computed_once
     def queue(self) -> ChosenQueue | None:
-        """The queue of a Volcano Job; None if queues are unknown, or the pods are of another kind and name their own."""
+        """The queue of a Volcano Job or PodGroup; None if queues are unknown, or the pods name their own."""
         queues = self.context.collections.queues
-        if queues is None or not self.is_volcano_job or not self.requests_devices:
+        if queues is None:
             return None
-        name = self.raw["spec"].get("queue")
-        return ChosenQueue(name if isinstance(name, str) and name else DEFAULT, "spec.queue", queues, "job")
+        name = text(self.raw, "spec", "queue") or DEFAULT
+        if (self.group, self.kind) == POD_GROUP:
+            return ChosenQueue(name, "spec.queue", queues, names.POD_GROUP)
+        return ChosenQueue(name, "spec.queue", queues, "job") if self.is_volcano_job and self.requests_devices else None
 
     @computed_once
     def requests_devices(self) -> bool:
@@ -119,8 +124,26 @@ class Workload:
         request = GangRequest(tuple(requests), gang.minimum - others, by_index=self._come_by_index(roles))
         verdict: GangVerdict = Starts()
         if request.minimum > 0 or any([role.needed for role in requests]):
-            verdict = judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget(WORK_LIMIT))
-        return JudgedGang(gang, tuple(roles), request, verdict)
+            verdict = self._judge(request, fleet)
+        doubt = "" if isinstance(verdict, NeverStarts) else self._doubt(request, fleet)
+        return JudgedGang(gang, tuple(roles), request, verdict, doubt)
+
+    def _judge(self, request: GangRequest, fleet: Fleet) -> GangVerdict:
+        return judge_gang(request, fleet.vgpu, self.context.budget or SearchBudget(WORK_LIMIT))
+
+    def _doubt(self, request: GangRequest, fleet: Fleet) -> str:
+        """One of the nodes in doubt, and why it is, if the gang cannot start without these nodes; else empty."""
+        doubtful = fleet.vgpu.doubtful
+        if not doubtful or any([pod.doubts for pod in self.pods.values()]):
+            return ""
+        certain = [
+            replace(role, request=only_on(role.request, among(role.request.constraints.nodes, ~doubtful)))
+            for role in request.roles
+        ]
+        if not isinstance(self._judge(replace(request, roles=tuple(certain)), fleet), NeverStarts):
+            return ""
+        shape = next(shape for shape in fleet.vgpu.shapes if shape.doubt)
+        return f"{shape.names[0]}: {shape.doubt}"
 
     def _come_by_index(self, roles: Sequence[GangRole]) -> bool:
         """Whether the scheduler takes the first pod of each role, then the second: nothing puts one role before another."""

@@ -116,11 +116,8 @@ class Admission:
             self._metrics.refused_bytes(endpoint, error.status)
         return error.status, codec.error_status(error)
 
-    def answer_evicted(self, path: str) -> tuple[int, bytes]:
-        """Answer a request whose connection is evicted before its body is complete."""
-        error = Busy(
-            "too many reviews are being read at the same time, and this one arrived slowly; send it again without pauses"
-        )
+    def refuse_unread(self, path: str, error: RequestError) -> tuple[int, bytes]:
+        """Answer a request whose body is not read to its end."""
         if path in ENDPOINTS:
             return self.refuse(ENDPOINTS[path][0], error)
         return error.status, codec.error_status(error)

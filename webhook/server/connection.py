@@ -7,13 +7,15 @@ from typing import Any
 from gunicorn.asgi.parser import CallbackRequest
 from gunicorn.asgi.protocol import ASGIProtocol, BodyReceiver
 
+from webhook.errors import RequestError
 from webhook.server.admission import CLOSE, DIRECT_BYTES, JSON
+from webhook.server.body import Busy
 from webhook.server.budget import PIECE_BYTES, ConnectionUsage
+from webhook.server.framing import ChunkedBody, HeadLines
 from webhook.server.tls import VerifiedClient, verified_client
 
 HEAD_SECONDS = 10.0  # until a new connection sends a request, and for each head from its first byte
 HEAD_BYTES = 64 << 10  # of a head
-FRAMING_BYTES = 64 << 10  # of chunk sizes, extensions and trailers, which the parser keeps and reads again
 IDLE_SECONDS = 600.0  # API servers keep idle connections for minutes, and a handshake costs more than a review
 SMALL_PIECE_BYTES = 1 << 10  # a smaller piece of a body takes noticeably more memory than its bytes
 WRITE_BLOCKED_SECONDS = 10.0  # for a peer that does not read its responses
@@ -61,7 +63,8 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         self._request_ready = RequestEvent(worker.loop)
         self._usage = usage
         self._head_bytes = 0
-        self._framing_bytes = 0  # received after the head of the current request, but not part of the body
+        self._head_lines = HeadLines()
+        self._chunked_body: ChunkedBody | None = None  # while one arrives
         self._response_started = False  # to the current request
         self._pipelined: deque[bytes] = deque()  # received after a complete request that is not yet answered
         self._write_blocked_since = 0.0  # 0 if the peer reads its responses
@@ -76,7 +79,7 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
 
     def _drop_references(self, _task: asyncio.Task[None]) -> None:
         """Remove cyclic references after the last request: the garbage collector does not see into the C parser."""
-        for name in ("_callback_parser", "_body_receiver", "_task"):
+        for name in ("_callback_parser", "_chunked_body", "_body_receiver", "_task"):
             setattr(self, name, None)
 
     def data_received(self, data: bytes) -> None:
@@ -93,7 +96,7 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         return self._body_receiver is not None and self._body_receiver._complete  # noqa: SLF001
 
     def _feed(self, data: bytes) -> None:
-        """Feed the parser; limit the bytes of the head and of the framing."""
+        """Feed the parser; limit the bytes of the head."""
         if self._current_request is None:
             if not self._head_bytes:
                 self._usage.since = self.worker.loop.time()
@@ -103,10 +106,34 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
                 self._send_error_response(431, "Request Header Fields Too Large")
                 self.close()
         elif not self._closed:
-            self._framing_bytes += len(data)
             super().data_received(data)
-            if self._framing_bytes > FRAMING_BYTES and not self._request_complete:
-                self.close()
+
+    def _feed_callback_parser(self, data: bytes) -> bool:
+        """Feed the parser with heads and with bodies that have a length; decode chunks here."""
+        try:
+            body = self._chunked_body
+            if body is None:
+                if self._current_request is None:
+                    self._head_lines.check(data)
+                if not super()._feed_callback_parser(data):
+                    return False
+                body = self._chunked_body  # the head of a chunked request sets it
+                if body is None:
+                    return True
+                data = self._callback_parser.remaining()
+                self._callback_parser.reset()
+            rest = body.feed(data)
+        except RequestError as error:
+            if not self.serving:
+                self._send_error_response(error.status, str(error))
+            self._refuse(error)
+            return False
+        if rest is not None:
+            self._chunked_body = None
+            self._on_message_complete()
+            if rest:
+                self._pipelined.appendleft(rest)
+        return True
 
     def _feed_pipelined(self) -> None:
         """Feed what arrived while a request was being answered."""
@@ -124,20 +151,25 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
         super().resume_writing()
 
     def _on_headers_complete(self) -> Any:
-        self._head_bytes = self._framing_bytes = 0
+        self._head_bytes = 0
         self._response_started = False
         # As gunicorn does it, but without its handling of proxy headers, which nothing here reads.
         self._current_request = CallbackRequest.from_parser(self._callback_parser, is_ssl=self._is_ssl)
         self._body_receiver = BodyReceiver(self._current_request, self)
         self._request_ready.set()
+        if self._current_request.chunked:
+            self._chunked_body = ChunkedBody(self._on_body)
+            return True  # the parser ends the request here, and keeps what follows
         return False
+
+    def _on_message_complete(self) -> None:
+        if self._chunked_body is None:
+            super()._on_message_complete()
 
     def _arm_keepalive_timer(self) -> None:
         """Set no timer: the worker closes idle connections, which costs less than a timer for each request."""
 
     def _on_body(self, chunk: bytes) -> None:
-        # Each byte of body permits one byte of framing besides itself.
-        self._framing_bytes = max(0, self._framing_bytes - 2 * len(chunk))
         if len(chunk) < SMALL_PIECE_BYTES:
             self.worker.budget.read(self._usage, PIECE_BYTES, self.worker.loop.time())
         if self._body_receiver is not None:
@@ -197,8 +229,16 @@ class AdmissionProtocol(ASGIProtocol):  # type: ignore[misc]  # gunicorn has no 
 
     def evict(self) -> None:
         """Close the connection to free its memory; a request whose body is still arriving gets a response."""
+        self._refuse(
+            Busy(
+                "too many reviews are being read at the same time, and this one arrived slowly; send it again without pauses"
+            )
+        )
+
+    def _refuse(self, error: RequestError) -> None:
+        """Answer a request that has not arrived completely, and close the connection."""
         if self.serving and not self._response_started:
-            status, response = self.app.answer_evicted(self._current_request.path)
+            status, response = self.app.refuse_unread(self._current_request.path, error)
             headers = [JSON, CLOSE, (b"content-length", b"%d" % len(response))]
             self._send_response_start(status, headers, self._current_request)
             self._send_body(response)

@@ -9,6 +9,7 @@ import contextlib
 import gc
 import os
 import resource
+import signal
 import socket
 import ssl
 from pathlib import Path
@@ -131,7 +132,15 @@ class Server(BaseApplication):  # type: ignore[misc]
         return self.service.admission
 
 
+def ignore_reloads(_: object) -> None:
+    """Ignore the signals that start and end workers: files are reloaded without them, and a new worker loses requests."""
+    for number in (signal.SIGHUP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_IGN)
+
+
 SETTINGS: dict[str, Any] = {
+    "when_ready": ignore_reloads,  # in the master
+    "post_worker_init": ignore_reloads,
     "worker_class": f"{__name__}.AdmissionWorker",
     "workers": 1,  # one fleet, one metrics registry; replicas give the rest
     "preload_app": True,

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
 from operator import attrgetter
@@ -37,6 +37,8 @@ from webhook.settings.sources import (
 Kept = TypeVar("Kept")
 Content = Mapping[str, Any]  # the key of a ConfigMap that is read; empty without it
 
+GONE_SECONDS = 300.0  # a node counts, in doubt, after it has disappeared
+
 log = logging.getLogger(__name__)
 
 
@@ -46,13 +48,13 @@ class ClusterVersion(NamedTuple):
     Attributes:
         files: what the settings files hold.
         copies: the versions of the copies of ConfigMaps and collections.
-        nodes: which copy of the nodes is in use, and its version.
+        nodes: which copy of the nodes is in use, its version, and how often nodes that are gone were forgotten.
         nodes_known: whether that copy is complete, and not stale.
     """
 
     files: FileSettings
     copies: tuple[object, ...]
-    nodes: tuple[object, int]
+    nodes: tuple[object, int, int]
     nodes_known: bool
 
 
@@ -185,6 +187,36 @@ def _node_fields(config: DeviceConfig) -> tuple[frozenset[str], frozenset[str]]:
     return config.node_annotations, frozenset(config.roles)
 
 
+class _GoneNodes:
+    """The nodes that have disappeared from the API server, for some minutes: most come back, as when their machine restarts.
+
+    Attributes:
+        forgotten: grows when some are no longer remembered.
+    """
+
+    def __init__(self) -> None:
+        self.forgotten = 0
+        self._last: Mapping[str, Node] = {}
+        self._gone: dict[str, tuple[Node, float]] = {}  # with the time at which each is forgotten (time.monotonic)
+
+    def update(self, nodes: Mapping[str, Node]) -> list[Node]:
+        """Compare the nodes with those of the last update; returns those that are gone."""
+        missing = self._last.keys() - nodes.keys()
+        until = time.monotonic() + GONE_SECONDS
+        self._gone |= {name: (replace(self._last[name], gone=True), until) for name in missing}
+        self._gone = {name: found for name, found in self._gone.items() if name not in nodes}
+        self._last = dict(nodes)
+        return [node for node, _ in self._gone.values()]
+
+    def forget(self) -> None:
+        """Forget those that are gone for too long."""
+        now = time.monotonic()
+        kept = {name: found for name, found in self._gone.items() if found[1] > now} if self._gone else self._gone
+        if len(kept) < len(self._gone):
+            self._gone = kept
+            self.forgotten += 1
+
+
 class NodeSource:
     """Follows the nodes, and keeps of them what the device config reads.
 
@@ -206,6 +238,7 @@ class NodeSource:
         self.began = time.monotonic()
         self._current: _NodeCache | None = None
         self._next: _NodeCache | None = None
+        self._gone = _GoneNodes()
 
     def follow(self, config: DeviceConfig, stale_after: float) -> None:
         """Keep the fields that this device config reads, and confirm them at least twice before they are stale."""
@@ -224,22 +257,25 @@ class NodeSource:
             if self._current is not None:
                 self._current.reflector.stop()
             self._current, self._next = self._next, None
+            self._gone = _GoneNodes()  # those of the last copy have other fields
 
     @property
-    def version(self) -> tuple[object, int]:
-        """Which copy of the nodes is in use, and its version."""
-        return self._current, self._current.reflector.version if self._current else 0
+    def version(self) -> tuple[object, int, int]:
+        """Which copy of the nodes is in use, its version, and how often nodes that are gone were forgotten."""
+        self._gone.forget()
+        return self._current, self._current.reflector.version if self._current else 0, self._gone.forgotten
 
     def known(self, stale_after: float) -> bool:
         """Whether the nodes are listed, and not stale."""
         return self._current is not None and self.age() <= stale_after
 
     def read(self, config: DeviceConfig, stale_after: float) -> tuple[DeviceConfig, list[Node] | None]:
-        """The device config in use, and its nodes; None if they are not known, or stale."""
+        """The device config in use, and its nodes, with those that are gone; None if they are not known, or stale."""
         if self._current is None or not self.known(stale_after):
             return config, None
+        objects = self._current.reflector.objects.copy()
         # Sorted, so that every replica has the same fleet, digest and order of messages.
-        nodes = sorted(self._current.reflector.objects.values(), key=attrgetter("name"))
+        nodes = sorted((*objects.values(), *self._gone.update(objects)), key=attrgetter("name"))
         return config if self._current.serves(config) else self._current.config, nodes
 
     def age(self) -> float:

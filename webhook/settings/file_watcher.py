@@ -16,6 +16,10 @@ Signature = tuple[tuple[int, int, int] | None, ...]
 log = logging.getLogger(__name__)
 
 
+class ReadAgain(ConfigError):
+    """A file may be incomplete, so it is read once more before it is used."""
+
+
 @dataclass(slots=True)
 class WatchedFiles:
     """Files that are used together, such as a certificate and its key.
@@ -53,7 +57,7 @@ class WatchedFiles:
             self.apply(await asyncio.get_running_loop().run_in_executor(None, self.load))
         except ConfigError as error:
             # Permissions and the number of open files can change while the signature stays the same.
-            problem, unreadable = str(error), isinstance(error.__cause__, OSError)
+            problem, unreadable = str(error), isinstance(error, ReadAgain) or isinstance(error.__cause__, OSError)
         except Exception as error:
             problem = repr(error)
             log.exception("%s: a bug", self.source)

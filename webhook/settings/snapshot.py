@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from webhook.devices.collections import Collections
 from webhook.devices.config import DeviceConfig
-from webhook.devices.config_file import as_read_by, parse_device_config
+from webhook.devices.config_file import parse_device_config
 from webhook.devices.fleet import build_fleet
 from webhook.devices.nodes import Node
 from webhook.devices.scheduler import SchedulerConf
@@ -57,7 +57,7 @@ class SnapshotInputs:
         settings = self.policy.settings
         if self.scheduler is not None:
             settings = replace(settings, target=replace(settings.target, scheduler=self.scheduler))
-        config = as_read_by(self.config, settings.target)
+        config = self.config
         declared = self.policy.declared(config)
         fleet = None
         if self.nodes is not None or declared:

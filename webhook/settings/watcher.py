@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from webhook.errors import ConfigError
 from webhook.review import Snapshot
-from webhook.settings.file_watcher import FileWatcher, WatchedFiles, signature
+from webhook.settings.file_watcher import FileWatcher, ReadAgain, Signature, WatchedFiles, signature
 from webhook.settings.files import FileSettings, SettingsPaths
 from webhook.settings.snapshot import SnapshotInputs
 from webhook.settings.sources import (
@@ -32,6 +32,7 @@ from webhook.settings.sources import (
     SettingStatus,
     SourceStatus,
 )
+from webhook.texts import counted
 
 if TYPE_CHECKING:
     from webhook.settings.cluster_sources import ClusterSources, ClusterVersion
@@ -95,6 +96,8 @@ class SettingsWatcher:
         self._reloaded = reloaded
         self._keep_inputs = keep_inputs
         self._bad_file: str | None = None
+        self._nodes = 0  # in the fleet file, as it is in use
+        self._dropped: Signature = ()  # of the fleet file with far fewer nodes
         self._loaded_before = False
         self._settled = asyncio.Event()
         self._stopped = False
@@ -195,13 +198,26 @@ class SettingsWatcher:
             if self._loaded_before:
                 _refuse_pipe(path)
 
+        written = signature((self._files.fleet,)) if self._files.fleet is not None else ()
         try:
             found = self._files.load(begin)
+            reading = "fleet"
+            self._refuse_drop(found.raw_nodes or (), written)
         except Exception:
             self._bad_file = reading
             raise
         self._bad_file = None
         return found
+
+    def _refuse_drop(self, nodes: Sequence[object], written: Signature) -> None:
+        """Read a file with far fewer nodes once more: one that is being written is valid at the end of each node."""
+        if 2 * len(nodes) <= self._nodes and written != self._dropped:
+            self._dropped = written
+            raise ReadAgain(
+                f"{self._files.fleet}: {counted(len(nodes), 'node')}, {self._nodes} before; it may not be complete yet, and is "
+                "used if it is the same when it is read again"
+            )
+        self._nodes, self._dropped = len(nodes), ()
 
     def _build_from_files(self) -> tuple[SnapshotInputs, Snapshot]:
         inputs = self._load().inputs()

@@ -122,7 +122,7 @@ def to_request(document: Any, size: int = 0) -> Request:
         first = mistake_at(error.errors(include_url=False)[0], "the body")
         raise NotAReview(f"{_NOT_A_REVIEW}: {first}") from error
     request = review["request"]
-    kind = request["kind"]
+    kind, user = request["kind"], request.get("userInfo", {})
     return Request(
         uid=request["uid"],
         api_version=review["apiVersion"],
@@ -132,11 +132,12 @@ def to_request(document: Any, size: int = 0) -> Request:
         sub_resource=request.get("subResource", ""),
         namespace=request.get("namespace", ""),
         name=request.get("name", ""),
-        user=request.get("userInfo", {}).get("username", ""),
+        user=user.get("username", ""),
         dry_run=bool(request.get("dryRun")),
         object=_object(request, "object"),
         old_object=_object(request, "oldObject"),
         size=size,
+        groups=user.get("groups", ()),
     )
 
 

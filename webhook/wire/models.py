@@ -3,6 +3,7 @@
 Source: k8s.io/api/admission/v1 (and v1beta1, which has the same fields).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field, TypeAdapter
@@ -25,6 +26,7 @@ class _Kind(TypedDict):
 class _User(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
     username: NotRequired[_Text]
+    groups: NotRequired[list[str]]
 
 
 class _Request(TypedDict):
@@ -66,6 +68,7 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
         object, old_object: as JSON; None where the operation has none.
         size: bytes of the body; 0 if it did not come as one.
         unread: why the objects are too large to be read, and so None; empty if they were read.
+        groups: of the user.
     """
 
     uid: str
@@ -82,3 +85,4 @@ class Request(NamedTuple):  # made for every review, and cheaper to make than a 
     old_object: dict[str, Any] | None
     size: int = 0
     unread: str = ""
+    groups: Sequence[str] = ()

@@ -66,3 +66,38 @@ securityContext:
 {{- define "vgpu-webhook.priority-class" -}}
 {{- .Values.priorityClassName | default (ternary "system-cluster-critical" "" .Values.highAvailability) }}
 {{- end }}
+
+{{/* The policy in use, as YAML: an object or a text, with the enforcement of the values. */}}
+{{- define "vgpu-webhook.policy" -}}
+{{- $policy := .Values.policy | default dict }}
+{{- if kindIs "string" $policy }}
+{{- $policy = fromYaml $policy }}
+{{- with $policy.Error }}
+{{- fail (printf "the value policy is not YAML: %s" .) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.enforcement (hasKey $policy "enforcement") }}
+{{- fail "the value policy already sets the enforcement: set enforcement there, or leave it out of the policy" }}
+{{- end }}
+{{- with .Values.enforcement }}
+{{- $policy = set (deepCopy $policy) "enforcement" . }}
+{{- end }}
+{{- toYaml $policy }}
+{{- end }}
+
+{{/* Not empty if the policy has the rule about quotas on somewhere: only then are ResourceQuotas read. */}}
+{{- define "vgpu-webhook.reads-quotas" -}}
+{{- $policy := include "vgpu-webhook.policy" . | fromYaml }}
+{{- $levels := list (dig "rules" "quota-memory" "audit" $policy) }}
+{{- range $policy.namespaces }}
+{{- $levels = append $levels (dig "rules" "quota-memory" "off" .) }}
+{{- end }}
+{{- range $levels }}
+{{- if not (has (toString .) (list "off" "false")) }}yes{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The namespaces for which the API server never calls the webhook. */}}
+{{- define "vgpu-webhook.excluded-namespaces" -}}
+{{- concat (list "kube-system") .Values.excludedNamespaces | uniq | toYaml }}
+{{- end }}

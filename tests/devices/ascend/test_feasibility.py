@@ -88,7 +88,8 @@ def walk(order, amounts, hami_core, parts_refused):
 
 
 def some_order_works(npus, amounts, offered, hami_core, parts_refused):
-    if sum(number or 0 for number, _, _ in amounts) > offered or offered == 0:
+    offered = offered or sum(split for split, _, _ in npus)  # with 0 its plugin may be restarting
+    if sum(number or 0 for number, _, _ in amounts) > offered:
         return False
     served = [(1 if number is None else number, memory, cores or 0) for number, memory, cores in amounts]
     return any(walk(order, served, hami_core, parts_refused) for order in permutations(npus))
@@ -149,7 +150,7 @@ EIGHT = ascend_node("n0", [(4, 10, 8)] * 8, offered=32)
         ([(3, None, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
         ([(3, None, None), (None, 3, None)], ascend_node("n0", [(4, 10, 8)] * 4, offered=2), Reason.TOTALS, 3, 2),
         ([(2, 3, None)], EIGHT, Reason.TOGETHER, 2, 32),
-        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], offered=0), Reason.NO_CARD, 1, 0),
+        ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], allocatable={}), Reason.NO_CARD, 1, 0),
         ([(1, None, None)], ascend_node("n0", [(4, 10, 8)], chip="Ascend310P"), Reason.NO_CARD, 1, 0),
     ],
 )

@@ -140,7 +140,7 @@ def test_the_annotation_of_a_node_overrides_the_config_for_hami_core(config, mod
 
 def test_a_node_that_does_not_offer_the_count_is_gated():
     built = fleet(
-        ascend_node("gated", [(4, 65536, 20)], offered=0),
+        ascend_node("gated", [(4, 65536, 20)], allocatable={"cpu": "1"}),
         device_node("other", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": register_npus([(7, 21527, 8)])}),
         device_node("broken", {names.NODE_ASCEND_REGISTER_PREFIX + "Ascend310P": "[{]"}),
     )

@@ -99,7 +99,7 @@ def test_a_refusal_has_its_reason_and_its_change(raw, candidate, refused, change
 
 
 def test_an_interrupted_search_is_reported(monkeypatch):
-    monkeypatch.setattr(nearest, "MAX_LOOKS", 2)
+    monkeypatch.setattr(nearest, "MAX_STEPS", 2)
     ((_, explanation),) = explained(pod({"memory": 90}, {"memory": 30}), PLAIN)
     assert explanation.change is None
     assert is_cut_short(explanation)

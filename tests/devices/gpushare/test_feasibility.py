@@ -72,6 +72,8 @@ def peak(containers, init, which):
 
 def takes(node, containers, init):
     number, total, unhealthy, offered = node
+    if 0 in offered and number:  # its plugin may be restarting
+        offered = number, total
     if any(peak(containers, init, which) > offered[which] for which in (0, 1)):
         return False
     cards = healthy(number, total, unhealthy)

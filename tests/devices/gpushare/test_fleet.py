@@ -54,9 +54,7 @@ def test_unhealthy_cards_are_dropped(text, left):
     assert shapes(gpushare_node("n0", 4, 64000, text)) == [(("n0",), left, 16000, 4, 64000)]
 
 
-@pytest.mark.parametrize(
-    "capacity", [{}, {NUMBER: "4"}, {MEMORY: "64000"}, {NUMBER: "0", MEMORY: "64000"}, {NUMBER: "x", MEMORY: "64000"}]
-)
+@pytest.mark.parametrize("capacity", [{}, {NUMBER: "4"}, {MEMORY: "64000"}])
 def test_a_node_needs_both_resources(capacity):
     assert shapes(device_node("n0", capacity=capacity)) == []
 

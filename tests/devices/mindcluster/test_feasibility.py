@@ -89,7 +89,7 @@ def test_a_label_gives_the_cores_of_a_chip(server_type, cores):
 
 def test_nodes_that_offer_no_cores_are_ignored():
     assert (
-        fleet(mindcluster_node("n0", 0), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={})).nodes == 0
+        fleet(device_node("n0"), device_node("n1", capacity={names.NPU_CORE: "8"}, allocatable={"cpu": "1"})).nodes == 0
     )
 
 

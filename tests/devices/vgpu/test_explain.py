@@ -84,12 +84,12 @@ def test_a_request_for_a_whole_card_is_reduced_to_the_free_memory():
     assert format_change(explanation.change) == f"c0 {MEMORY} 70"
 
 
-def test_a_node_without_cores_refuses_by_its_totals():
-    coreless = node("n", "a,10,100,T4", cores=0)
+def test_a_node_with_few_cores_refuses_by_its_totals():
+    coreless = node("n", "a,10,100,T4", cores=4)
     (explanation,) = explained([(1, 10, 5)], coreless, target=UNGATED)
     assert explanation.refusal.reason == Reason.TOTALS.words
     assert f"{CORES} 5 in total" in explanation.refusal.message
-    assert format_change(explanation.change) == f"c0 {CORES} 0"
+    assert format_change(explanation.change) == f"c0 {CORES} 4"
 
 
 def test_two_mistakes_have_no_single_change():
@@ -99,7 +99,7 @@ def test_two_mistakes_have_no_single_change():
 
 
 def test_an_interrupted_search_is_reported(monkeypatch):
-    monkeypatch.setattr(nearest, "MAX_TRIALS", 1)
+    monkeypatch.setattr(nearest, "MAX_STEPS", 2)
     (explanation,) = explained([(3, 130)], PLAIN)
     assert explanation.change is None
     assert is_cut_short(explanation)

@@ -23,7 +23,7 @@ from webhook.devices.vgpu.fleet import Card, declared_shape
 from webhook.pod.view import PodView
 
 CONFIG = parse_device_config({}, "test")
-MASTER, OLDER, OLDEST = Target(volcano=(1, 16, 0)), Target(), Target(volcano=(1, 12, 0))
+MASTER, OLDER = Target(volcano=(1, 16, 0)), Target()
 T4, A100 = ("NVIDIA-Tesla T4", 15360), ("NVIDIA-A100", 81920)
 NUMBER, MEMORY, CORES = names.VGPU_NUMBER, names.VGPU_MEMORY, names.VGPU_CORES
 
@@ -147,13 +147,6 @@ def test_the_totals_of_a_node_limit_the_sum_of_requests():
     assert verdict(fleet(node), {NUMBER: 1, MEMORY: 501}, {NUMBER: 1, MEMORY: 500}) == Never(Reason.TOGETHER)
     assert verdict(fleet(node), {NUMBER: 1, MEMORY: 1}, {CORES: 101}) == Never(Reason.TOGETHER)
     assert verdict(fleet(node), {NUMBER: 3}, {NUMBER: 2}) == Never(Reason.TOGETHER)
-
-
-def test_before_1_13_the_totals_limit_only_the_count():
-    node = node_json("n", register([A100] * 4), offers={NUMBER: "4", MEMORY: "1000", CORES: "1"})
-    built = fleet(node, target=OLDEST)
-    assert verdict(built, {NUMBER: 1, MEMORY: 1001, CORES: 2}, target=OLDEST) == Fits()
-    assert verdict(built, {NUMBER: 3, MEMORY: 1}, {NUMBER: 2, MEMORY: 1}, target=OLDEST) == Never(Reason.TOGETHER)
 
 
 @pytest.mark.parametrize(

@@ -105,3 +105,14 @@ def test_equal_containers_are_searched_as_one_group():
     assert placement_exists(cards, [Need(1, 34, 0)] * 17, budget) is False
     assert placement_exists(cards, [Need(1, 34, 0)] * 16, budget) is True
     assert WORK_LIMIT - budget.left < 1_500
+
+
+def test_the_order_of_containers_matters_with_mig_and_between_those_with_cores_and_those_without():
+    large, small = Need(1, 2000, 0), Need(1, 1000, 0)
+    hami, mig = Card("NVIDIA-A", 8000, 8), Card("NVIDIA-A", 8000, 8, geometries=())
+    order = [large, small, large]
+    assert [(group.need, group.members) for group in groups_of(order, [hami])] == [(large, 2), (small, 1)]
+    assert [(group.need, group.members) for group in groups_of(order, [hami, mig])] == [(each, 1) for each in order]
+    with_cores = Need(1, 2000, 10)
+    order = [with_cores, small, with_cores]
+    assert [(group.need, group.members) for group in groups_of(order, [hami])] == [(each, 1) for each in order]

@@ -88,11 +88,13 @@ def build_ascend_fleet(
             kinds = decode_npus(text) if text is not None else ()
             if not kinds:
                 continue
-            offered = node.allocatable.get(chip.number_name, 0)
-            if offered == 0:
+            if chip.number_name not in node.allocatable:
                 gated.append((node.name, chip.number_name))
-            else:
-                found.add(number, node.name, word=chip.word, kinds=kinds, hami_core=hami_core, offered=offered)
+                continue
+            doubt = node.doubt((chip.number_name,))
+            offered = node.allocatable[chip.number_name] or sum(max(npu.split, 0) * count for npu, count in kinds)
+            fields = {"word": chip.word, "kinds": kinds, "hami_core": hami_core, "offered": offered, "doubt": doubt}
+            found.add(number, node.name, **fields)
     shapes: dict[str, list[AscendShape]] = {}
     for shape in (*found.shapes(AscendShape), *declared):
         shapes.setdefault(shape.word, []).append(shape)

@@ -40,7 +40,7 @@ _INT32 = 2**31 - 1
 
 def annotation(word: str) -> str:
     """The pod annotation of one kind of chip."""
-    return f"{names.RESERVED_HAMI_PREFIX}{word}{names.HAMI_ALLOCATED_SUFFIX}"
+    return f"{names.HAMI_PREFIX}{word}{names.HAMI_ALLOCATED_SUFFIX}"
 
 
 def requested(pod: DevicePod, config: DeviceConfig) -> Mapping[str, tuple[str, ...]] | None:

@@ -53,17 +53,23 @@ def build_gpushare_fleet(nodes: Iterable[Node], index: Index, declared: Iterable
     """Collapse the nodes that have both gpushare names in their capacity into shapes."""
     found = Grouping()
     for number, node in enumerate(nodes):
-        cards = node.capacity.get(names.GPUSHARE_NUMBER, 0)
-        if cards > 0 and names.GPUSHARE_MEMORY in node.capacity:
-            healthy = cards - len(unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards))
-            found.add(
-                number,
-                node.name,
-                cards=healthy,
-                memory=node.capacity[names.GPUSHARE_MEMORY] // cards,  # the scheduler takes all cards for equal
-                offered_number=node.allocatable.get(names.GPUSHARE_NUMBER, 0),
-                offered_memory=node.allocatable.get(names.GPUSHARE_MEMORY, 0),
-            )
+        if names.GPUSHARE_NUMBER not in node.capacity or names.GPUSHARE_MEMORY not in node.capacity:
+            continue
+        cards, memory = max(node.capacity[names.GPUSHARE_NUMBER], 0), node.capacity[names.GPUSHARE_MEMORY]
+        healthy = cards - len(unhealthy(node.annotations.get(names.GPU_UNHEALTHY_IDS, ""), cards))
+        doubt = node.doubt((names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)) if healthy or not cards else ""
+        if not cards and not doubt:
+            continue
+        offered = node.capacity if doubt else node.allocatable
+        found.add(
+            number,
+            node.name,
+            cards=healthy,
+            memory=memory // cards if cards else 0,  # the scheduler takes all cards for equal
+            offered_number=offered.get(names.GPUSHARE_NUMBER, 0),
+            offered_memory=offered.get(names.GPUSHARE_MEMORY, 0),
+            doubt=doubt,
+        )
     return FleetPart((*found.shapes(GpushareShape), *declared), index)
 
 

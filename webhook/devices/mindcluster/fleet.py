@@ -45,10 +45,11 @@ def build_mindcluster_fleet(nodes: Iterable[Node], index: Index) -> MindclusterF
     """Collapse the nodes that offer AI cores into shapes."""
     found = Grouping()
     for number, node in enumerate(nodes):
-        cores = node.allocatable.get(names.NPU_CORE, 0)
-        if cores > 0:
+        cores, doubt = node.allocatable.get(names.NPU_CORE, 0), node.doubt((names.NPU_CORE,))
+        if cores > 0 or doubt:
+            cores = max(cores or node.capacity.get(names.NPU_CORE, 0), 0)
             chip_cores = _chip_cores(node.labels.get(names.NODE_SERVER_TYPE, ""))
-            found.add(number, node.name, cores=cores, chip_cores=chip_cores)
+            found.add(number, node.name, cores=cores, chip_cores=chip_cores, doubt=doubt)
     return FleetPart(tuple(found.shapes(MindclusterShape)), index)
 
 

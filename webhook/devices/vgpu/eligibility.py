@@ -237,15 +237,16 @@ def corrected(found: Constraints, view: PodView, denies: Callable[[str], bool]) 
     if found.mode is not None and found.mode not in MODES and denies("mode-invalid"):
         meant = near_mode(found.mode)
         found = found._replace(mode=meant)
-    if denies("gputype-malformed"):
-        use, nouse = view.annotation(names.USE_GPUTYPE), view.annotation(names.NOUSE_GPUTYPE)
-        found = found._replace(use_types=_meant(use), nouse_types=_meant(nouse))
+    if excludes_every_card(view) and denies("gputype-malformed"):
+        words = clean_words(view.annotation(names.NOUSE_GPUTYPE) or "")
+        found = found._replace(nouse_types=type_words(",".join(words)) if words else None)
     return found
 
 
-def _meant(text: str | None) -> tuple[str, ...] | None:
-    words = clean_words(text) if text else []
-    return type_words(",".join(words)) if words else None
+def excludes_every_card(view: PodView) -> bool:
+    """Whether the gputype annotations exclude every card, whatever its type: an empty word is a part of each."""
+    nouse = view.annotation(names.NOUSE_GPUTYPE)
+    return nouse is not None and names.USE_GPUTYPE not in view.annotations and "" in nouse.split(",")
 
 
 def near_mode(text: str) -> str | None:

@@ -29,10 +29,10 @@ from webhook.devices.nearest import MAX_CONTAINERS, ContainerName, Reducible
 from webhook.devices.shapes import FleetPart
 from webhook.devices.verdict import Fits, Reason, Verdict
 from webhook.devices.vgpu.eligibility import corrected, eligible, read_constraints, remainders
-from webhook.devices.vgpu.feasibility import SliceRequest, capped, judge, slice_request
+from webhook.devices.vgpu.feasibility import WORK_LIMIT, SliceRequest, capped, judge, slice_request
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, Used, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import ORDERS, Stuck, walk
-from webhook.devices.vgpu.slices import Need
+from webhook.devices.vgpu.slices import Need, SearchBudget
 from webhook.pod.selectors import NodeSelector
 from webhook.pod.view import Container
 from webhook.texts import shorten
@@ -123,7 +123,11 @@ class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
 
     def judge(self, requested: SliceRequest, nodes: NodeSelector | None) -> Verdict:
         """The engine's verdict."""
-        return judge(replace(requested, constraints=requested.constraints._replace(nodes=nodes)), self.alone)
+        steps = self.search.share(WORK_LIMIT)
+        budget = SearchBudget(steps)
+        verdict = judge(replace(requested, constraints=requested.constraints._replace(nodes=nodes)), self.alone, budget)
+        self.search.spend(steps - max(budget.left, 0))
+        return verdict
 
     def slices(self) -> VgpuSlices:
         """The first of the scheduler's policies that places every container."""
@@ -237,8 +241,7 @@ class VgpuExplainer(ShapeExplainer[VgpuShape, SliceRequest, VgpuSlices]):
         needs, totals = list(self.requested.needs), dict(self.requested.totals)
         changed: dict[str, Any] = {role.value: value}
         needs[place] = replace(needs[place], **changed)
-        if role is Role.NUMBER or self.request.target.fits_every_name:
-            totals[role] = totals.get(role, 0) - self.requested.requests[place].amount(role) + value
+        totals[role] = totals.get(role, 0) - self.requested.requests[place].amount(role) + value
         return replace(self.requested, needs=tuple(needs), totals=totals)
 
     def _other_policy(self, slices: VgpuSlices) -> str:

@@ -15,6 +15,7 @@ from webhook.devices.vgpu.eligibility import Candidate, Constraints, eligible
 from webhook.devices.vgpu.fleet import CARD_CORES, Card, VgpuFleet, VgpuShape
 from webhook.devices.vgpu.placement import Placement, place
 from webhook.devices.vgpu.slices import Need, SearchBudget, enough_slices, takes
+from webhook.pod.selectors import NodeSelector
 
 WORK_LIMIT = 30_000  # steps of one request, all its pods together: some 30 ms
 MAX_REFUSED = 16  # nodes remembered while others are judged
@@ -49,7 +50,7 @@ def slice_request(requests: Sequence[DeviceRequest], constraints: Constraints, t
     # The scheduler ignores a container that requests only cores. Memory 0 means unset: the whole card.
     served = tuple([request for request in requests if request.number is not None or request.memory is not None])
     needs = tuple([Need(request.number or 1, request.memory or None, request.cores or 0) for request in served])
-    return SliceRequest(served, needs, _totals(requests, target), constraints, target.policies)
+    return SliceRequest(served, needs, _totals(requests), constraints, target.policies)
 
 
 def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceRequest:
@@ -60,6 +61,11 @@ def capped(requested: SliceRequest, denies: Callable[[str], bool]) -> SliceReque
     excess = sum(before.cores - after.cores for before, after in zip(requested.needs, needs, strict=True))
     totals = {role: amount - excess if role is Role.CORES else amount for role, amount in requested.totals.items()}
     return replace(requested, needs=needs, totals=totals)
+
+
+def only_on(requested: SliceRequest, nodes: NodeSelector) -> SliceRequest:
+    """The request with another selector of nodes."""
+    return replace(requested, constraints=requested.constraints._replace(nodes=nodes))
 
 
 def judge(requested: SliceRequest, fleet: VgpuFleet, budget: SearchBudget | None = None) -> Verdict:
@@ -86,7 +92,7 @@ def judge(requested: SliceRequest, fleet: VgpuFleet, budget: SearchBudget | None
     if tight is not None:
         return FitsTightly(tight)
     if unknown:
-        return Unknown("the pod has too many containers to try every placement")
+        return Unknown("there are too many placements to try all of them")
     return Never(_reason(requested, fleet))
 
 
@@ -111,12 +117,11 @@ def offers(shape: VgpuShape, totals: Mapping[Role, int]) -> bool:
     return all([amount <= shape.allocatable.get(role, 0) for role, amount in totals.items()])
 
 
-def _totals(requests: Iterable[DeviceRequest], target: Target) -> dict[Role, int]:
+def _totals(requests: Iterable[DeviceRequest]) -> dict[Role, int]:
     totals: dict[Role, int] = {}
     for request in requests:
         for role in request.written:
-            if role is Role.NUMBER or target.fits_every_name:
-                totals[role] = totals.get(role, 0) + request.amount(role)
+            totals[role] = totals.get(role, 0) + request.amount(role)
     return totals
 
 

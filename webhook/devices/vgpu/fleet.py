@@ -1,7 +1,7 @@
 """The nodes that offer vGPUs, as shapes."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -179,10 +179,12 @@ class VgpuFleet(FleetPart[VgpuShape]):
 
     Attributes:
         slots: card UUID to its places; empty where the target version does not read UUIDs.
+        native: a node that offers cards of NVIDIA's own device plugin, too; empty if there is none.
         memo: results that were computed from this fleet and are kept as long as it.
     """
 
     slots: Mapping[str, tuple[Slot, ...]] = field(default_factory=dict)
+    native: str = ""
     memo: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -217,28 +219,46 @@ def build_vgpu_fleet(
     found = Grouping()
     slots: dict[str, list[Slot]] = {}
     gated: list[tuple[str, str]] = []
+    native = ""
+    roles, gate = config.role_names, GATE_NAMES if target.gates_nodes else ()
+    own = (config.number_name, config.memory_name, config.cores_name)
     for number, node in enumerate(nodes):
         text = node.annotations.get(names.NODE_VGPU_REGISTER)
         if text is None:
             continue
-        lacking = [name for name in GATE_NAMES if node.allocatable.get(name, 0) == 0]
-        if lacking and target.gates_nodes:
-            gated.append((node.name, lacking[0]))
+        offers = any(node.allocatable.get(name) for name in own)
+        lacking = next((name for name in gate if _lacks(node, name, former=offers and name not in own)), None)
+        if lacking is not None:
+            gated.append((node.name, lacking))
             continue
         register = decode_register(text, config, cards)
         if register is None:
             continue
-        offered = tuple(node.allocatable.get(resource, 0) for resource in config.role_names.values())
-        shape = found.add(number, node.name, mode=register.mode, cards=register.cards, offered=offered)
+        native = native or (node.name if node.allocatable.get(names.NVIDIA_GPU) else "")
+        doubt = node.doubt((*gate, *own))
+        offered = tuple(node.allocatable.get(resource, 0) for resource in roles.values())
+        if doubt:
+            full = owned(register.cards)
+            offered = tuple(
+                amount or (full[role] if resource in node.allocatable else 0)
+                for amount, (role, resource) in zip(offered, roles.items(), strict=True)
+            )
+        shape = found.add(number, node.name, mode=register.mode, cards=register.cards, offered=offered, doubt=doubt)
         if target.reads_uuids:
             for position, uuid in enumerate(register.uuids):
                 slots.setdefault(uuid, []).append(Slot(shape, number, position))
     return VgpuFleet(
-        (*found.shapes(partial(offering, config.role_names)), *declared),
+        (*found.shapes(partial(offering, roles)), *declared),
         index,
         tuple(gated),
         MappingProxyType({uuid: tuple(places) for uuid, places in slots.items()}),
+        native,
     )
+
+
+def _lacks(node: Node, name: str, *, former: bool) -> bool:
+    """Whether it is certain that a node does not offer a resource; a former name stays at 0 for ever."""
+    return name not in node.allocatable or (former and node.allocatable[name] == 0)
 
 
 def offering(roles: Iterable[Role], offered: Iterable[int], **fields: Any) -> VgpuShape:
@@ -248,13 +268,17 @@ def offering(roles: Iterable[Role], offered: Iterable[int], **fields: Any) -> Vg
 
 def declared_shape(name: str, mode: str, nodes: int, cards: Iterable[Card]) -> VgpuShape:
     """A shape that exists only in the policy; it offers what its cards add up to."""
-    owned = tuple(cards)
-    offered = {
-        Role.NUMBER: sum(card.split for card in owned),
-        Role.MEMORY: sum(card.memory for card in owned),
-        Role.CORES: CARD_CORES * len(owned),
+    found = tuple(cards)
+    return VgpuShape(
+        names=(name,), nodes=nodes, declared=True, mode=mode, cards=found, allocatable=MappingProxyType(owned(found))
+    )
+
+
+def owned(cards: Sequence[Card]) -> dict[Role, int]:
+    """What a node with these cards offers of each role."""
+    return {
+        Role.NUMBER: sum(card.split for card in cards),
+        Role.MEMORY: sum(card.memory for card in cards),
+        Role.CORES: CARD_CORES * len(cards),
         Role.PERCENTAGE: 0,
     }
-    return VgpuShape(
-        names=(name,), nodes=nodes, declared=True, mode=mode, cards=owned, allocatable=MappingProxyType(offered)
-    )

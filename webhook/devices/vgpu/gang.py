@@ -80,12 +80,14 @@ class JudgedGang:
         roles: those that request vGPUs, in the order of the verdict's indexes.
         request: of the same roles.
         verdict: on it.
+        doubt: one of the nodes in doubt, and why it is, if the gang cannot start without these nodes; else empty.
     """
 
     gang: Gang
     roles: tuple[GangRole, ...]
     request: GangRequest
     verdict: GangVerdict
+    doubt: str = ""
 
 
 def judge_gang(gang: GangRequest, fleet: VgpuFleet, budget: SearchBudget) -> GangVerdict:

@@ -12,7 +12,6 @@ from webhook.doctor.volcano import (
     DEFAULT_CONFIG_NAMESPACE,
     READS_CONFIG,
     VGPU,
-    DeviceConfigMap,
     SchedulerConfigMap,
     device_config_places,
     npu_registers,
@@ -69,9 +68,6 @@ def device_names(setup: Setup) -> Iterator[CheckResult]:
         yield ok("without a device config that can be read, Volcano takes the well-known names")
         return
     nvidia = found.nvidia
-    if not setup.target.reads_names:
-        yield _before_names(found)
-        return
     enabled = isinstance(setup.conf, SchedulerConfigMap) and setup.conf.enables(VGPU, setup.target)
     if not nvidia and not enabled:
         yield ok(f"{found.place} has no nvidia: section, and no vGPUs are in use")
@@ -91,18 +87,6 @@ def device_names(setup: Setup) -> Iterator[CheckResult]:
         )
     else:
         yield ok(f"{found.place} names all four resources of vGPUs")
-
-
-def _before_names(found: DeviceConfigMap) -> CheckResult:
-    renamed = [
-        f"{key} {text(found.nvidia, key)}" for key, usual in _KEYS.items() if text(found.nvidia, key) not in ("", usual)
-    ]
-    if not renamed:
-        return ok("Volcano before 1.13 reads the well-known names only, and no other is set")
-    return broken(
-        f"{found.place}: {listed(renamed)} is not read: Volcano before 1.13 reads the well-known names only",
-        "use the well-known names, or Volcano 1.13",
-    )
 
 
 def device_settings(setup: Setup) -> Iterator[CheckResult]:

@@ -49,7 +49,7 @@ def _rendered(setup: Setup, installed: dict[tuple[ObjectKind, str], Object]) -> 
     """The net of the kind that is installed as it should be, and the command that prints it."""
     refusing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.VALIDATING_POLICY}
     repairing = {name: raw for (kind, name), raw in installed.items() if kind is ObjectKind.MUTATING_POLICY}
-    config, policy = setup.named_config, setup.policy
+    config, policy = setup.config, setup.policy
     found: list[Object] = []
     command = "vgpu-webhook manifests"
     if refusing:
@@ -102,10 +102,12 @@ def _binding(kind: ObjectKind, raw: Object, meant: Object, apply: str) -> Iterat
     name, spec = name_of(raw), meant["spec"]
     if text(raw, "spec", "policyName") != spec["policyName"]:
         yield broken(f"{kind} {name} binds another policy than {spec['policyName']}", apply)
-    actions = texts(raw, "spec", "validationActions")
-    if kind is ObjectKind.VALIDATING_POLICY_BINDING and "Deny" not in actions:
+    actions, expected = texts(raw, "spec", "validationActions"), texts(meant, "spec", "validationActions")
+    if "Deny" in actions and "Deny" not in expected:
+        yield broken(f"{kind} {name} denies, but the policy enforces nowhere", apply)
+    elif not set(expected) <= set(actions):
         yield warning(
-            f"{kind} {name}: validationActions are {', '.join(actions) or 'empty'}, so it refuses nothing", apply
+            f"{kind} {name}: validationActions are {', '.join(actions) or 'empty'}, not {', '.join(expected)}", apply
         )
     if at(raw, "spec", "matchResources") or at(raw, "spec", "paramRef"):
         yield warning(f"{kind} {name}: matchResources or paramRef limit what the net reads", apply)

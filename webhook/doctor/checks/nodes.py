@@ -1,13 +1,13 @@
 """Nodes: what they register and advertise, their taints, their MIG geometries, and what is assigned of their devices."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook import names
 from webhook.devices.ascend.fleet import decode_npus
 from webhook.devices.fleet import build_fleet
 from webhook.devices.ledger import LedgerFinding, LedgerRule
-from webhook.devices.nodes import GATE_NAMES, read_node
+from webhook.devices.nodes import GATE_NAMES, Node, numbers_of, read_node
 from webhook.devices.occupancy import occupancy
 from webhook.devices.vgpu.fleet import Register, decode_register
 from webhook.doctor.check import CheckResult, broken, known, need, ok, warning
@@ -92,16 +92,24 @@ def ascend_registers(setup: Setup) -> Iterator[CheckResult]:
 
 def node_resources(setup: Setup) -> Iterator[CheckResult]:
     """Nodes advertise the resources that the scheduler reads; some versions read the well-known names in any case."""
-    found = _vgpu_nodes(setup)
+    found, in_doubt = _vgpu_nodes(setup), list(_in_doubt(setup))
+    for (doubt, known_devices), nodes in in_doubt:
+        result = broken if known_devices else warning  # a plugin that was removed leaves the names of its resources
+        yield result(
+            f"{listed(nodes)}: {doubt}; no pod gets its devices before the device plugin and the kubelet run again",
+            "if it stays 0, look at the log of the device plugin; if it has too many memory devices, set gpuMemoryFactor",
+        )
     if not found:
-        yield ok("no node registers vGPU cards")
+        if not in_doubt:
+            yield ok("no node registers vGPU cards")
         return
     vgpu = setup.config.vgpu
     configured = (vgpu.number_name, vgpu.memory_name, vgpu.cores_name)
     gated = GATE_NAMES if setup.target.gates_nodes else ()
-    good = True
+    good = not in_doubt
+    told = {name for _, nodes in in_doubt for name in nodes}
     for name in dict.fromkeys((*gated, *configured)):
-        lacking = [name_of(node) for node in found if not _offered(node, name)]
+        lacking = [name_of(node) for node in found if not _offered(node, name) and name_of(node) not in told]
         if not lacking:
             continue
         good = False
@@ -113,6 +121,23 @@ def node_resources(setup: Setup) -> Iterator[CheckResult]:
         yield broken(f"{listed(lacking)}: {name} is absent or 0 in allocatable; {why}", _remedy(setup, name))
     if good:
         yield ok(f"{listed(list(configured))} are advertised: {counted(len(found), 'node')}")
+
+
+def _in_doubt(setup: Setup) -> Iterable[tuple[tuple[str, bool], list[str]]]:
+    """Why nodes offer no devices now but may soon, and whether their devices are known; with the names of the nodes."""
+    fleet = build_fleet(_nodes(setup), setup.config, setup.target)
+    nodes: dict[tuple[str, bool], list[str]] = {}
+    for shapes in fleet.by_family.values():
+        for shape in shapes:
+            if shape.doubt:
+                listed_nodes = [fleet.index.names[at] for at in numbers_of(shape.members)]
+                nodes.setdefault((shape.doubt, shape.devices > 0), []).extend(listed_nodes)
+    return nodes.items()
+
+
+def _nodes(setup: Setup) -> list[Node]:
+    read = [read_node(raw, setup.config) for raw in setup.facts.all(ObjectKind.NODE)]
+    return [node for node in read if node is not None]
 
 
 def _offered(node: Object, name: str) -> int:
@@ -234,8 +259,7 @@ def assignments(setup: Setup) -> Iterator[CheckResult]:
     """Nothing is wrong with what live pods hold of the devices."""
     pods = known(setup.facts.bound_pods)
     need(setup.facts.gap(ObjectKind.NODE) if not setup.facts.all(ObjectKind.NODE) else None)
-    read = [read_node(raw, setup.config) for raw in setup.facts.all(ObjectKind.NODE)]
-    nodes = [node for node in read if node is not None]
+    nodes = _nodes(setup)
     fleet = build_fleet(nodes, setup.config, setup.target)
     found: dict[LedgerRule, list[LedgerFinding]] = {}
     for finding in occupancy(nodes, pods, fleet, setup.config, setup.target).findings:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook import names
+from webhook.devices.target import OLDEST_DEVICE_PLUGIN, OLDEST_VOLCANO
 from webhook.doctor.check import CheckResult, broken, known, need, ok, unchecked, warning
 from webhook.doctor.facts import ObjectKind, Unread
 from webhook.doctor.setup import Setup, service
@@ -12,9 +13,7 @@ from webhook.doctor.volcano import ImageWorkload
 _BEHAVIOURS = {
     "gates_nodes": "whether nodes need the well-known names",
     "reads_uuids": "whether UUID annotations are read",
-    "reads_names": "whether resource names can be set",
     "follows_policy": "the order in which cards are walked",
-    "fits_every_name": "which names the ordinary node fit looks at",
     "one_container": "how many containers of a pod may have vGPUs",
 }
 
@@ -61,6 +60,12 @@ def _compared(setup: Setup, running: ImageWorkload | Unread, field: str, key: st
         )
     runs = replace(meant, volcano=version) if field == "volcano" else replace(meant, device_plugin=version)
     running_version = ".".join(map(str, version))
+    oldest = OLDEST_VOLCANO if field == "volcano" else OLDEST_DEVICE_PLUGIN
+    if version < oldest:
+        return broken(
+            f"{workload.place} runs {running_version}, which is not supported: pods are judged wrongly",
+            f"upgrade it to {'.'.join(map(str, oldest))} or newer",
+        )
     if runs == meant:
         return ok(f"{workload.place} runs {running_version}, as the policy expects")
     named = ".".join(map(str, getattr(meant, field)))

@@ -28,6 +28,7 @@ class Scope(NamedTuple):
         levels: of the webhook's policy.
         creates: the request makes a pod.
         judges: it brings in containers.
+        binds: it is a Binding, which has annotations for a pod and nothing else that is read.
     """
 
     config: DeviceConfig
@@ -35,6 +36,7 @@ class Scope(NamedTuple):
     levels: LevelTable
     creates: bool
     judges: bool
+    binds: bool
 
     @property
     def trusted(self) -> str:

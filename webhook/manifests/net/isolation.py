@@ -5,14 +5,19 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
+from types import ModuleType
 
 from webhook import names
-from webhook.devices.families import Family
+from webhook.devices.families import Family, Role
+from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.manifests import match_conditions as when
-from webhook.manifests.cel import any_of, cut, list_of, quoted, text
+from webhook.manifests.cel import any_of, cut, let, list_of, matches, quoted, text
 from webhook.manifests.net.expressions import Scope, amount, has_amount, message_of, of_each, requests, some
+from webhook.pod.environment import ALLOCATORS, PRELOAD
 from webhook.pod.paths import MAX_SLASHES
-from webhook.rules.isolation import ISOLATED, overriding
+from webhook.rules.base import Level
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, DISABLING, INJECTS, ISOLATED, PRELOADING, overriding
 from webhook.rules.validate import (
     host_access,
     isolation_env,
@@ -21,7 +26,6 @@ from webhook.rules.validate import (
     reserved_annotation,
     visible_devices,
 )
-from webhook.rules.wording import SHOW_NO_DEVICE
 
 # The API server has no function that cleans a path, and no loop. So the net refuses every path with a `..`, or through the
 # root directory of a process. Of all others, patterns match what `webhook.pod.paths.clean` takes out: doubled slashes, `.`,
@@ -44,11 +48,53 @@ def _privileged_device(_scope: Scope) -> str:
     return f"variables.judged.filter(c, {privileged}).map(c, {message_of(privileged_device, privileged_device.DETAIL)})"
 
 
-def _isolation_env(_scope: Scope) -> str:
+def _isolation_env(scope: Scope) -> str:
     overrides = any_of(*(_overrides(family) for family in sorted(ISOLATED)))
-    hides = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && has(e.value) && e.value in {list_of(SHOW_NO_DEVICE)}"
-    message = message_of(isolation_env, isolation_env.DETAIL, name=cut("e.name"))
-    return of_each("env", "e", f"({overrides}) && !({hides})", message)
+    hides = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !({when.shows_devices()})"
+    unset = f"e.name in {list_of(PRELOADING)} && {_LITERAL} == ''"
+    milder = (
+        (f"e.name in {list_of(DISABLING)} && whole && {_OF_VGPU}", isolation_env.DISABLES, scope.settings.whole_cards),
+        (
+            f"e.name == {text(PRELOAD)} && {matches(_LITERAL, ALLOCATORS)}",
+            isolation_env.PRELOADS,
+            scope.settings.allocators,
+        ),
+    )
+    admitted = any_of(hides, unset, *(condition for condition, _, level in milder if level is not Level.DENY))
+    name = cut("e.name")
+    message = message_of(isolation_env, isolation_env.DETAIL, name=name)
+    for condition, template, level in milder:
+        if level is Level.DENY:
+            message = f"({condition} ? {message_of(isolation_env, template, name=name)} : {message})"
+    found = of_each("env", "e", f"({overrides}) && !({admitted})", message)
+    return let(_holds_whole_cards(), "whole", found)
+
+
+# The literal value of the variable `e`; one that comes from elsewhere is no empty one.
+_LITERAL = "(has(e.value) && e.value != '' ? e.value : has(e.valueFrom) ? '$' : '')"
+_OF_VGPU = (
+    'c.kind == "containers" && [c.limits, c.requests].exists(amounts, amounts.exists(name, '
+    f"name in variables.roles && variables.roles[name].family == {text(Family.VGPU)}))"
+)
+
+
+def _holds_whole_cards() -> str:
+    """Each container that requests vGPUs holds whole cards for sure, and some variable switches HAMi-core off."""
+    of_vgpu = f"a.is.family == {text(Family.VGPU)}"
+    is_whole = {
+        Role.NUMBER: "a.value > 0",
+        Role.CORES: f"a.value == {CARD_CORES}",
+        Role.MEMORY: "a.value == 0",
+        Role.PERCENTAGE: "false",
+    }
+    whole = any_of(*(f"a.is.role == {text(role)} && {condition}" for role, condition in is_whole.items()))
+    has_both = " && ".join(
+        f"d.amounts.exists(a, {of_vgpu} && a.is.role == {text(role)})" for role in (Role.NUMBER, Role.CORES)
+    )
+    requests_some = f'd.kind == "containers" && d.amounts.exists(a, {of_vgpu})'
+    disables = f"variables.judged.exists(c, has(c.raw.env) && c.raw.env.exists(e, e.name in {list_of(DISABLING)}))"
+    holds = f"{has_both} && d.amounts.all(a, !({of_vgpu}) || {whole})"
+    return f"{disables} && variables.devices.all(d, !({requests_some}) || {holds})"
 
 
 def _overrides(family: str) -> str:
@@ -67,10 +113,10 @@ def _isolation_mount(scope: Scope) -> str:
             message = message_of(isolation_mount, isolation_mount.MOUNTS, path=quoted(path), problem=f"({problem})")
             found.append(of_each(kind, "m", f"{_unclean(path)} || {path}.matches({text(shadows)})", message))
     if scope.creates:
-        opens = under(isolation_mount.HOST, isolation_mount.ABOVE)
+        opens = under(CARDS, ABOVE_CARDS)
         problem = (
             f"{_unclean('v.hostPath.path')} ? {text(NOT_READ)} : "
-            f"v.hostPath.path.matches({text(under(isolation_mount.HOST))}) ? "
+            f"v.hostPath.path.matches({text(under(CARDS))}) ? "
             f"{text(isolation_mount.OPENS)} : {text(isolation_mount.OPENS_BELOW)}"
         )
         message = message_of(
@@ -83,12 +129,15 @@ def _isolation_mount(scope: Scope) -> str:
         found.append(
             _of_host_paths(f"{_unclean('v.hostPath.path')} || v.hostPath.path.matches({text(opens)})", message)
         )
+    found.append(_injections(scope, isolation_mount))
+    return " +\n".join(found)
+
+
+def _injections(scope: Scope, rule: ModuleType) -> str:
     changed = "" if scope.creates else "!(key in variables.old && variables.old[key] == variables.annotations[key]) && "
     trusted = "" if scope.creates else f"request.userInfo.username in {scope.trusted} ? [] : "
-    injects = f"{changed}({when.injects()})"
-    message = message_of(isolation_mount, isolation_mount.INJECTS, key=quoted("key"))
-    found.append(f"({trusted}variables.annotations.filter(key, {injects}).map(key, {message}))")
-    return " +\n".join(found)
+    message = message_of(rule, INJECTS, key=quoted("key"))
+    return f"({trusted}variables.annotations.filter(key, {changed}({when.injects()})).map(key, {message}))"
 
 
 def _host_access(scope: Scope) -> str:
@@ -97,8 +146,15 @@ def _host_access(scope: Scope) -> str:
         for field in host_access.NAMESPACES:
             shares = f"has(variables.pod.spec.{field}) && variables.pod.spec.{field}"
             found.append(some(shares, message_of(host_access, host_access.SHARES, field=text(field))))
-        message = message_of(host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted("v.hostPath.path"))
-        found.append(_of_host_paths(f"v.hostPath.path.matches({text(under(host_access.RUNTIMES))})", message))
+        path = "v.hostPath.path"
+        problem = text(host_access.CONTAINING)
+        for controls, paths in host_access.CONTROLLING.items():
+            problem = f"{path}.matches({text(under(paths))}) ? {text(controls)} : {problem}"
+        message = message_of(
+            host_access, host_access.BRINGS_IN, name=quoted("v.name"), path=quoted(path), problem=f"({problem})"
+        )
+        every = chain.from_iterable(host_access.CONTROLLING.values())
+        found.append(_of_host_paths(f"{path}.matches({text(under(every, host_access.ABOVE))})", message))
     powerful = f"power.upperAscii() in {list_of(host_access.CAPABILITIES)}"
     adds = (
         "has(c.raw.securityContext) && has(c.raw.securityContext.capabilities) && "
@@ -112,20 +168,47 @@ def _host_access(scope: Scope) -> str:
 
 
 def _visible_devices(scope: Scope) -> str:
-    shows = f"e.name == {text(names.NVIDIA_VISIBLE_DEVICES)} && !(has(e.value) && e.value in {list_of(SHOW_NO_DEVICE)})"
     native = "" if names.NVIDIA_GPU in scope.config.roles else f"{amount(names.NVIDIA_GPU)} == '0' && "
-    shares = (
-        f"({has_amount(names.GPUSHARE_NUMBER)} ? {amount(names.GPUSHARE_NUMBER)} : {amount(names.GPUSHARE_MEMORY)})"
+    vgpu = scope.config.vgpu
+    shares = _requests_some(names.GPUSHARE_NUMBER, names.GPUSHARE_MEMORY)
+    slices = _requests_some(vgpu.number_name, vgpu.memory_name, vgpu.cores_name, vgpu.percentage_name)
+    overrides, shows, legacy = (
+        message_of(visible_devices, template)
+        for template in (visible_devices.OVERRIDES, visible_devices.SHOWS, visible_devices.LEGACY)
     )
-    overrides, plain = (
-        message_of(visible_devices, template) for template in (visible_devices.OVERRIDES, visible_devices.SHOWS)
-    )
-    found = of_each("env", "e", f"{native}{shows}", f"({shares} != '0' ? {overrides} : {plain})")
-    return f"{requests(Family.VGPU)} ? [] : {found}"
+    none_native = f"variables.containers.all(c, {native}true) ? " if native else ""
+    injections = f"({none_native}{_injections(scope, visible_devices)}{' : []' if native else ''})"
+    if not scope.judges:
+        return f"{requests(Family.VGPU)} ? [] : {injections}"
+    variables = of_each("env", "e", f"{native}{when.shows_devices()}", f"({shares} ? {overrides} : {shows})")
+    problem = f"({_unclean('m.mountPath')} ? {text(NOT_READ)} : {text(visible_devices.REQUESTS_CARDS)})"
+    message = message_of(visible_devices, visible_devices.MOUNTS, path=quoted("m.mountPath"), problem=problem)
+    under_requests = f"({_unclean('m.mountPath')} || m.mountPath.matches({text(under([visible_devices.REQUESTS]))}))"
+    mounts = of_each("volumeMounts", "m", f"{native}{when.requests_by_mount()} && {under_requests}", message)
+    cuda = f"c.raw.env.exists(e, e.name == {text(names.CUDA_VERSION)} && {_LITERAL} != '')"
+    shown = f"has(c.raw.env) && {native}!{shares} && !{slices} && {cuda} && {_is_legacy()}"
+    others = f"({requests(Family.VGPU)} ? [] : {variables} +\n{mounts} +\n{injections})"
+    return f"variables.judged.filter(c, {shown}).map(c, {legacy}) +\n{others}"
+
+
+def _is_legacy() -> str:
+    """By its variables, the container `c` is one to which the NVIDIA runtime shows every card."""
+    required = f"r.name == {text(names.NVIDIA_REQUIRE_CUDA)}"
+    sets_all = f"c.raw.env.exists(r, {required}) && c.raw.env.all(r, !({required}) || has(r.value) && r.value != '')"
+    return f"!c.raw.env.exists(r, r.name == {text(names.NVIDIA_VISIBLE_DEVICES)}) && !({sets_all})"
+
+
+def _requests_some(count: str, *others: str) -> str:
+    """The container `c` requests more than nothing of a family: by its count or, without one, by another amount."""
+    amounts = " || ".join(f"{amount(other)} != '0'" for other in others)
+    return f"({has_amount(count)} ? {amount(count)} != '0' : {amounts})"
 
 
 def _reserved_annotation(scope: Scope) -> str:
-    reserved = f"({when.reserved()})"
+    of_npus = f"key in {list_of(names.RESERVED_ASCEND_ANNOTATIONS)}"
+    of_npus = of_npus if scope.binds else f"{of_npus} && {requests(Family.ASCEND)}"
+    injects = [when.injects()] if scope.binds else []
+    reserved = f"({any_of(when.reserved(), of_npus, *injects)})"
     if scope.creates:
         message = message_of(reserved_annotation, reserved_annotation.ON_CREATE, key=quoted("key"))
         return f"variables.annotations.filter(key, {reserved}).map(key, {message})"

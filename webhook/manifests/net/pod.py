@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 from webhook import names
 from webhook.devices.config import DeviceConfig
-from webhook.devices.families import Family
-from webhook.devices.requests import MAX_QUANTITY
+from webhook.devices.families import Family, Role
+from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY
 from webhook.manifests.cel import list_of, map_of, quoted, sentence, text
 from webhook.manifests.configurations import LABELS, Object
 from webhook.pod.size import MAX_CONTAINERS
@@ -15,6 +15,13 @@ from webhook.review import POD_TOO_LARGE
 # Less than the webhook reviews: the API server limits the cost of an expression, and its time is that of every request.
 MAX_ENTRIES = 5_000
 MAX_CHARACTERS = 50_000
+
+_REGULAR = 'd.kind != "initContainers"'
+# The amount `a` of `d` requests more than nothing of its family: it is the count, or there is no count.
+NONZERO = (
+    f"a.value != 0 && (a.is.role == {text(Role.NUMBER)} || "
+    f"!d.amounts.exists(b, b.is.family == a.is.family && b.is.role == {text(Role.NUMBER)}))"
+)
 
 _API = "admissionregistration.k8s.io/v1"
 KINDS = {"initContainers": "init container", "containers": "container", "ephemeralContainers": "ephemeral container"}
@@ -31,14 +38,13 @@ def bound(kind: str, name: str, spec: Object, binding: Object) -> list[Object]:
 
 def matched(entry: Object) -> Object:
     """What of a specification decides which requests are read: those that an entry of a webhook configuration is sent."""
-    mirror = f"!(has(object.metadata.annotations) && {text(names.MIRROR)} in object.metadata.annotations)"
     return {
         "matchConstraints": {
             "namespaceSelector": entry["namespaceSelector"],
             "matchPolicy": entry["matchPolicy"],
             "resourceRules": entry["rules"],
         },
-        "matchConditions": [*entry["matchConditions"], {"name": "is-no-mirror", "expression": mirror}],
+        "matchConditions": entry["matchConditions"],
     }
 
 
@@ -114,12 +120,14 @@ def devices(config: DeviceConfig, kept: Iterable[str] = ("who", "kind", "raw")) 
     )
     fields = ", ".join(f'"{key}": dyn(c.{key})' for key in kept)
     some_part = " || ".join(f"c.{part}.exists(name, {of_device})" for part in ("limits", "requests"))
-    return f'variables.containers.filter(c, {some_part}).map(c, {{{fields}, "amounts": dyn(\n  {amounts}\n)}})'
+    named = f'variables.containers.filter(c, {some_part}).map(c, {{{fields}, "amounts": dyn(\n  {amounts}\n)}})'
+    return f"{named}.filter(d, {_REGULAR} || d.amounts.exists(a, {NONZERO}))"
 
 
 def _amount(quantity: str) -> str:
     number = f"quantity(string({quantity}))"
-    usable = f"{number}.isInteger() && {number}.asInteger() >= 0 && {number}.asInteger() <= {MAX_QUANTITY}"
+    most = f"(variables.roles[name].role == {text(Role.MEMORY)} ? {MAX_MEMORY} : {MAX_QUANTITY})"
+    usable = f"{number}.isInteger() && {number}.asInteger() >= 0 && {number}.asInteger() <= {most}"
     fields = {"name": "name", "text": f"string({quantity})", "value": f"{usable} ? {number}.asInteger() : -1"}
     fields["is"] = "variables.roles[name]"
     return map_of({key: f"dyn({value})" for key, value in fields.items()})
@@ -128,8 +136,11 @@ def _amount(quantity: str) -> str:
 def requesting(config: DeviceConfig, family: str) -> str:
     """Some container requests devices of a family."""
     exact = list_of(name for name, (owner, _) in config.roles.items() if owner == family)
+    of_regular = f"[c.limits, c.requests].exists(amounts, amounts.exists(name, name in {exact}))"
+    of_init = f"d.amounts.exists(a, a.is.family == {text(family)})"
     return (
-        f"variables.containers.exists(c, [c.limits, c.requests].exists(amounts, amounts.exists(name, name in {exact})))"
+        f'variables.containers.exists(c, c.kind != "initContainers" && {of_regular}) ||\n'
+        f"variables.devices.exists(d, !({_REGULAR}) && {of_init})"
     )
 
 

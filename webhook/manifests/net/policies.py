@@ -1,14 +1,15 @@
 """The net: ValidatingAdmissionPolicies that refuse what some rules refuse, made from the policy and the device config.
 
 There is one for each entry of the validating webhook configuration that is about pods, with its rules and conditions, so it
-reads exactly the requests that the webhook is sent. It refuses what the policy denies and enforces in the namespace. Warnings
-and records are left to the webhook.
+reads exactly the requests that the webhook is sent. It refuses what the policy denies and enforces in the namespace. If the
+policy enforces nowhere, the bindings only warn or record, as its `enforcement` does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from webhook.devices.config import DeviceConfig
+from webhook.devices.families import Family
 from webhook.manifests.cel import let, text
 from webhook.manifests.configurations import DEFAULT_INSTALLATION, DOMAIN, Installation, Object, configurations
 from webhook.manifests.net.expressions import (
@@ -41,7 +42,7 @@ from webhook.pod.size import MAX_CONTAINERS
 from webhook.policy.policy import Policy
 from webhook.rules.base import ANY_FAMILY, EVERY_POD, Enforcement, Level, Validation
 from webhook.rules.levels import Effective
-from webhook.rules.registry import EPHEMERAL_RULES, UPDATE_RULES, VALIDATIONS
+from webhook.rules.registry import BINDING_RULES, EPHEMERAL_RULES, UPDATE_RULES, VALIDATIONS
 
 NETS = {"isolation": ISOLATION, "static": {**ISOLATION, **STATIC}}
 
@@ -50,6 +51,7 @@ MAX_MESSAGE = 1_200  # characters; the API server takes 5,120 bytes
 _RULES = {
     "pods": frozenset(rule.id for rule in VALIDATIONS),
     "assignments": UPDATE_RULES,
+    "bindings": BINDING_RULES,
     "ephemeral-containers": EPHEMERAL_RULES,
 }
 
@@ -72,16 +74,26 @@ def admission_policies(
         installation: names of its objects.
     """
     _, validating = configurations(config, policy, installation=installation)
+    levels, actions = policy.levels, ["Deny"]
+    if not levels.enforces:
+        levels, actions = levels.enforcing(), [levels.enforcement.capitalize()]
     found: list[Object] = []
     for entry in validating["webhooks"]:
         kind = entry["name"].removesuffix(f".{DOMAIN}")
         if kind in _RULES:
-            scope = Scope(config, policy.settings, policy.levels, kind == "pods", kind != "assignments")
+            scope = Scope(
+                config,
+                policy.settings,
+                levels,
+                creates=kind == "pods",
+                judges=kind in ("pods", "ephemeral-containers"),
+                binds=kind == "bindings",
+            )
             rules = [rule for rule in VALIDATIONS if rule.id in NETS[net] and rule.id in _RULES[kind]]
             spec = _spec(entry, scope, [(rule, NETS[net][rule.id](scope)) for rule in rules])
             spec["failurePolicy"] = failure_policy
             found += bound(
-                "ValidatingAdmissionPolicy", f"{installation.name}-{kind}", spec, {"validationActions": ["Deny"]}
+                "ValidatingAdmissionPolicy", f"{installation.name}-{kind}", spec, {"validationActions": actions}
             )
     return found
 
@@ -110,17 +122,20 @@ def _variables(scope: Scope, rules: list[tuple[Validation, str]]) -> Iterator[tu
     denied = {rule.id: where(levels, partial(_denies, rule)) for rule, _ in rules}
     if levels.namespaces:
         yield "entry", deciding_entry(levels)
-    yield "pod", "dyn(object)"
     yield "annotations", annotations_of("object")
     if not scope.creates:
-        yield "old", annotations_of("oldObject")
+        yield "old", "{}" if scope.binds else annotations_of("oldObject")
+    if scope.binds:
+        yield from _found(rules, denied)
+        return
+    yield "pod", "dyn(object)"
     yield "volumes", "has(variables.pod.spec.volumes) ? variables.pod.spec.volumes : []"
     lists = [listed("object", kind) for kind in KINDS]
     yield "count", " + ".join(f"size({each})" for each in lists)
     yield "containers", f"variables.count > {MAX_CONTAINERS} ? [] :\n" + " +\n".join(map(containers_of, KINDS))
     yield "roles", roles(scope.config)
     yield "devices", devices(scope.config)
-    for family in sorted({family for rule, _ in rules for family in rule.families or ()} - ANY_FAMILY):
+    for family in sorted({family for rule, _ in rules for family in rule.families or (Family.ASCEND,)} - ANY_FAMILY):
         yield requests(family).removeprefix("variables."), requesting(scope.config, family)
     if scope.judges:
         debugging = f"{containers_of('ephemeralContainers')}.filter(c, !(c.raw.name in variables.known))"
@@ -132,11 +147,18 @@ def _variables(scope: Scope, rules: list[tuple[Validation, str]]) -> Iterator[tu
         )
     some_denies = where(levels, lambda effective: any(_denies(rule, effective) for rule, _ in rules))
     yield "excess", only(some_denies, " +\n".join(excess()))
+    yield from _found(rules, denied, "excess")
+
+
+def _found(
+    rules: list[tuple[Validation, str]], denied: Mapping[str, str], excess: str = ""
+) -> Iterator[tuple[str, str]]:
+    """The findings of each rule, if nothing is too much, and of all."""
+    small = [f"size(variables.{excess}) == 0"] if excess else []
     for rule, findings in rules:
-        reads = both(denied[rule.id], "size(variables.excess) == 0", _family(rule))
-        yield _variable(rule), only(reads, findings)
-    held = [f"variables.{_variable(rule)}" for rule, _ in rules if denied[rule.id] != NOWHERE]
-    yield "findings", " + ".join(["variables.excess", *held])
+        yield _variable(rule), only(both(denied[rule.id], *small, _family(rule)), findings)
+    held = [_variable(rule) for rule, _ in rules if denied[rule.id] != NOWHERE]
+    yield "findings", " + ".join([f"variables.{name}" for name in (excess, *held) if name]) or "[]"
 
 
 def _denies(rule: Validation, effective: Effective) -> bool:

@@ -1,7 +1,7 @@
 """The other rules that need no nodes, in CEL: for each an expression for the list of its findings, as sentences.
 
 `webhook.manifests.net.expressions` has what they are made of. When the API server evaluates them, it has made all repairs,
-and has refused text that is not a quantity.
+and has refused text that is not a quantity, fractions and negative numbers.
 """
 
 import json
@@ -11,11 +11,12 @@ from types import ModuleType
 from webhook import names
 from webhook.devices.config import Chip
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import MAX_QUANTITY
+from webhook.devices.requests import MAX_MEMORY
 from webhook.devices.vgpu.eligibility import MODES
 from webhook.devices.vgpu.fleet import CARD_CORES
 from webhook.manifests.cel import let, list_of, map_of, quoted, sentence, text
 from webhook.manifests.net.expressions import BETWEEN, Scope, amount, covers, message_of, of_each, requests, some, where
+from webhook.manifests.net.pod import NONZERO
 from webhook.rules.isolation import ISOLATED, examples, overriding
 from webhook.rules.validate import (
     ascend_memory_oversize,
@@ -61,16 +62,11 @@ def _quantity_invalid(scope: Scope) -> str:
             (text(quantity_invalid.unit_of(factor)), text(quantity_invalid.unit_of(1))),
         )
     )
-    meant = f"quantity(a.text).asInteger() / {2**20} / {kept}"
-    in_bytes = (
-        f'a.is.role == {text(Role.MEMORY)} && a.text.endsWith("i") && quantity(a.text).isInteger() && {meant} > 0'
-    )
-    above = f'quantity(a.text).isGreaterThan(quantity("{MAX_QUANTITY}"))'
-    problem = (
-        f"(sign(quantity(a.text)) < 0 ? {text(quantity_invalid.NEGATIVE)} : "
-        f"{above} && {in_bytes} ? {sentence(quantity_invalid.BYTES, unit=unit, meant=f'string({meant})')} : "
-        f"{above} ? {text(quantity_invalid.ABOVE)} : {text(quantity_invalid.FRACTION)})"
-    )
+    units = f"quantity(a.text).asInteger() / {2**20} / {kept}"
+    meant = f"({units} > 0 ? {units} : 1)"
+    in_bytes = f"a.is.role == {text(Role.MEMORY)} && quantity(a.text).isInteger() && {units} <= {MAX_MEMORY}"
+    in_units = sentence(quantity_invalid.BYTES, unit=unit, meant=f"string({meant})")
+    problem = f"({in_bytes} ? {in_units} : {text(quantity_invalid.ABOVE)})"
     message = message_of(
         quantity_invalid, quantity_invalid.DETAIL, "d.who", resource="a.name", amount=quoted("a.text"), problem=problem
     )
@@ -184,9 +180,7 @@ def _of_chip(chips: tuple[Chip, ...], field: str) -> str:
 
 def _family_mixed(scope: Scope) -> str:
     first = f"variables.devices.filter(d, d.amounts.exists(a, {_OF_VGPU}))[0].who"
-    of_share = f"a.is.family == {text(Family.GPUSHARE)}"
-    counted = f"d.amounts.exists(b, b.is.family == a.is.family && b.is.role == {text(Role.NUMBER)})"
-    shares = f"d.amounts.exists(a, {of_share} && a.value != 0 && (a.is.role == {text(Role.NUMBER)} || !{counted}))"
+    shares = f"d.amounts.exists(a, a.is.family == {text(Family.GPUSHARE)} && {NONZERO})"
     found = [
         let(f"variables.devices.filter(d, {shares})", "l", some("size(l) > 0", _mixed(first, names.GPUSHARE_NAMES)))
     ]
@@ -204,7 +198,8 @@ def _init_container_device(_scope: Scope) -> str:
     restarts = 'has(d.raw.restartPolicy) && d.raw.restartPolicy == "Always"'
     sidecar = f"({restarts} ? {text(init_container_device.SIDECAR)} : '')"
     message = message_of(init_container_device, init_container_device.DETAIL, "d.who", sidecar=sidecar)
-    return f'variables.devices.filter(d, d.kind == "initContainers").map(d, {message})'
+    refused = f"d.amounts.exists(a, a.is.family != {text(Family.GPUSHARE)} && {NONZERO})"
+    return f'variables.devices.filter(d, d.kind == "initContainers" && {refused}).map(d, {message})'
 
 
 def _several_device_containers(scope: Scope) -> str:
@@ -308,20 +303,16 @@ def _near(mode: str) -> str:
 
 
 def _gputype_malformed(_scope: Scope) -> str:
-    return " +\n".join(_malformed(key, effect) for key, effect in gputype_malformed.EFFECTS.items())
-
-
-def _malformed(key: str, effect: str) -> str:
-    value, rule = _value(key), gputype_malformed
-    wrong = rf"(?:^|,)(?:[,{_SPACE}]|$)|[,{_SPACE}](?:,|$)"
-    empty_element = text(rule.EMPTY_ELEMENT.format(effect=effect))
-    problem = f"({value}.matches({text('(?:^|,)(?:,|$)')}) ? {empty_element} : {text(rule.SPACES)})"
+    rule, key = gputype_malformed, names.NOUSE_GPUTYPE
+    value, effect = _value(key), rule.EFFECTS[key]
     begins = f"(size({value}) > {MAX_SPLIT} ? {value}.substring(0, {MAX_SPLIT}) : {value})"  # the sentence shows less
     meant = f"{begins}.split(',').map(word, word.trim()).filter(word, word != '').join(',')"
     advice = let(meant, "meant", f"meant == '' ? {text(rule.NAME_TYPE)} : 'write ' + {quoted('meant')}")
+    problem = text(rule.EMPTY_ELEMENT.format(effect=effect))
     detail = message_of(rule, rule.DETAIL, key=text(key), value=quoted(value), problem=problem, advice=advice)
     empty = text(f"{rule.RULE.id}: {rule.EMPTY.format(key=key, effect=effect, advice=rule.NAME_TYPE)}")
-    return some(f"{_annotated(key)} && {value}.matches({text(wrong)})", f"({value} == '' ? {empty} : {detail})")
+    excludes = f"{_annotated(key)} && !({_annotated(names.USE_GPUTYPE)}) && {value}.matches({text('(?:^|,)(?:,|$)')})"
+    return some(excludes, f"({value} == '' ? {empty} : {detail})")
 
 
 def _gputype_shadowed(_scope: Scope) -> str:

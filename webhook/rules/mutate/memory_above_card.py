@@ -29,14 +29,8 @@ def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
             yield from set_amount(request.container, name, largest)
             yield Notice(
                 f"{wording.container(request.container)}: {name} {request.memory} is above the largest eligible card; "
-                f"lowered to {largest}{_hint(request.container.quantity(name), context)}"
+                f"lowered to {largest}"
             )
-
-
-def _hint(written: object, context: Context) -> str:
-    """A hint for a quantity like 1Gi: the resource counts MiB, not bytes."""
-    meant = wording.meant_mebibytes(written, context.config.vgpu.memory_factor)
-    return f" (for {written} write {meant})" if meant else ""
 
 
 RULE = Mutation(

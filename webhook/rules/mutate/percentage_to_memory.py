@@ -15,20 +15,21 @@ from webhook.rules.base import VGPU_ONLY, Context, MixedCards, Mutation, Notice
 from webhook.rules.reviewed_pod import ReviewedPod
 from webhook.rules.wording import remove_amount, set_amount
 
+PERCENTAGES = range(1, 101)
+
 
 def propose(pod: ReviewedPod, context: Context) -> Iterator[Edit | Notice]:
     """Convert each usable percentage; leave the others to validation."""
-    requests = [request for request in pod.vgpu if request.percentage is not None and 1 <= request.percentage <= 100]
-    if not requests or context.fleet is None:
+    found = [(request, request.amount(Role.PERCENTAGE)) for request in pod.vgpu if request.percentage in PERCENTAGES]
+    if not found or context.fleet is None:
         return
     sizes = sorted({card.memory for card in pod.eligible.cards})
-    for request in requests:
-        yield from _convert(request, sizes, context)
+    for request, percentage in found:
+        yield from _convert(request, percentage, sizes, context)
 
 
-def _convert(request: DeviceRequest, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
+def _convert(request: DeviceRequest, percentage: int, sizes: list[int], context: Context) -> Iterator[Edit | Notice]:
     config, settings = context.config.vgpu, context.settings
-    percentage = request.percentage or 0
     mixed = len(sizes) > 1
     # With a default memory, "no memory" would not mean the whole card: then 100 is a percentage like any other.
     whole_card = mixed and percentage == 100 and config.default_memory == 0

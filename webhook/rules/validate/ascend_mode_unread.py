@@ -1,7 +1,7 @@
 """The mode of an Ascend pod must be exactly hami-core.
 
 Reads:    the annotation huawei.com/vnpu-mode
-Refuses:  a mode that differs from hami-core only in case, spaces or dashes
+Finds:    a mode that differs from hami-core only in case, spaces or dashes
 Why:      the scheduler reads every other value as a hard split: it cuts NPUs by templates and rounds memory up.
 """
 

@@ -2,10 +2,13 @@
 
 Reads:    limits and requests of every container
 Refuses:  vgpu together with gpushare, or with a native nvidia.com/gpu that is not the configured count
-Why:      the families belong to different plugins that cannot share a node, so no node has both.
+Why:      different device plugins give them out, which do not share cards; Volcano serves vGPUs or gpushare, not both.
+
+If a node offers vGPUs and nvidia.com/gpu, its plugins may have been given different cards, so the rule only warns.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from webhook import names
 from webhook.devices.families import Family
@@ -14,7 +17,10 @@ from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
-DETAIL = "{first} requests a vGPU and {second} requests {other}, but no node offers both; use one of them"
+DETAIL = (
+    "{first} requests a vGPU and {second} requests {other}, but different device plugins give them out, which do not share "
+    "cards; use one of them"
+)
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
@@ -25,7 +31,10 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
             break
     for container in pod.view.every_container():
         if requests_native_gpu(container, pod.roles):
-            yield _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
+            found = _finding(wording.resource_path(container, names.NVIDIA_GPU), pod, container, names.NVIDIA_GPU)
+            both = context.fleet.vgpu.native if context.fleet is not None else ""
+            hint = f" (node {wording.quoted(both)} offers both; make sure that its plugins give out different cards)"
+            yield replace(found, detail=found.detail + hint, doubtful=True) if both else found
             return
 
 

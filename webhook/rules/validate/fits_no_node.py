@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.devices.config import DeviceConfig
 from webhook.devices.families import Family
+from webhook.devices.verdict import Reason
 from webhook.devices.vgpu.eligibility import Candidate
 from webhook.devices.vgpu.feasibility import SliceRequest, offers
 from webhook.devices.vgpu.fleet import CARD_CORES
@@ -20,7 +21,9 @@ from webhook.rules.reviewed_pod import Refusal, ReviewedPod
 def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Name the total that is too large, if one is."""
     for refused in pod.refusals(RULE.id):
-        if refused.family != Family.VGPU:
+        if refused.never.reason is Reason.APART:
+            yield Finding("spec.containers", _apart(pod))
+        elif refused.family != Family.VGPU:
             yield Finding(refused.path, _of_other_family(refused))
         elif pod.slice_request is not None:
             yield Finding(
@@ -28,6 +31,11 @@ def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
                 f"no node{wording.left(pod.constraints.nodes)} can take the pod even when it is empty: "
                 f"{_why(pod.slice_request, pod.eligible.candidates, context.config)}; request less, or make several pods",
             )
+
+
+def _apart(pod: ReviewedPod) -> str:
+    requested = " and ".join(dict.fromkeys(amount.resource for amount in pod.amounts if amount.value))
+    return f"no node has room for the {requested} of the pod together, even empty; make a pod for each kind of device"
 
 
 def _of_other_family(refused: Refusal) -> str:

@@ -1,7 +1,7 @@
 """A placement exists, yet the scheduler misses it on an empty node.
 
 Reads:    the requests of the regular containers; the fleet; the scheduler's SchedulePolicy
-Refuses:  a pod that only another order of containers or cards would place
+Finds:    a pod that only another order of containers or cards would place
 Why:      the scheduler serves containers in order, walks the cards once and takes nothing back.
 
 On a partly used node the walk may differ, so this is a warning.

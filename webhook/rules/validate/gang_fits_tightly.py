@@ -1,7 +1,7 @@
 """The pods of a gang fit the empty fleet, yet the scheduler places too few of them.
 
 Reads:    minAvailable of a Volcano Job, group-min-member of a workload; the pods of its templates; the fleet
-Refuses:  a gang that only another order of its pods, or another choice of cards, would start
+Finds:    a gang that only another order of its pods, or another choice of cards, would start
 Why:      the scheduler takes the first cards that fit and takes nothing back, neither on a node nor between nodes.
 
 For several tasks every order of the pods that the scheduler may have is tried on every node. If that takes too long, the

@@ -1,8 +1,10 @@
 """A gang that waits for pods which are never created, or only after the gang has started.
 
 Reads:    minAvailable, replicas and dependsOn of a Volcano Job; group-min-member of a workload, and how it creates pods
-Refuses:  a minimum above the pods that exist at a time
+Finds:    a minimum above the pods that exist at a time
 Why:      Volcano starts a gang when as many pods exist as it needs; until then all of them stay Pending, with no event.
+
+Volcano's own webhook, which its chart installs, refuses a Job with minAvailable above its replicas.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +36,8 @@ def _of_job(gang: Gang) -> str:
     """A Volcano Job whose tasks have too few pods, or wait for one another."""
     if gang.minimum > gang.replicas:
         pods = gang.replicas
-        return f"minAvailable is {gang.minimum}, but the tasks have {pods} pods in all; set it to {pods} or less"
+        problem = f"minAvailable is {gang.minimum}, but the tasks have {pods} pods in all"
+        return f"{problem}; set it to {pods} or less{wording.VOLCANO_REFUSES}"
     optional = {role.name for role in gang.roles if role.minimum == 0}
     first = [role for role in gang.roles if role.waits_for <= optional]
     created = sum(role.replicas for role in first)
@@ -65,7 +68,7 @@ def _of_owner(workload: Workload, gang: Gang) -> str:
         )
     if workload.kind == "Deployment" and (surge := _rollout(spec, gang.replicas)) < minimum:
         return (
-            f"group-min-member is {minimum}, but a rolling update creates {surge} pods and waits for them before it goes on; "
+            f"group-min-member is {minimum}, but a rolling update creates {counted(surge, 'pod')} and waits before it goes on; "
             f"let maxSurge be {minimum}, or use strategy Recreate"
         )
     return ""

@@ -26,6 +26,12 @@ def check(workload: Workload, context: Context) -> Iterator[Finding]:
             yield Finding(judged.gang.path, _together(judged, never))
         else:
             yield _alone(workload, judged, never)
+    elif judged is not None and judged.doubt:
+        detail = (
+            f"without the nodes in doubt ({judged.doubt}) the empty fleet has no room for the {judged.gang.minimum} pods that "
+            "start together; they stay pending until these nodes offer their devices again"
+        )
+        yield Finding(judged.gang.path, detail, doubtful=True)
 
 
 def _alone(workload: Workload, judged: JudgedGang, never: NeverStarts) -> Finding:

@@ -1,7 +1,7 @@
 """A list of unhealthy cards has no effect on a pod.
 
 Reads:    the annotation volcano.sh/gpu-unhealthy-ids of a new pod
-Refuses:  the annotation
+Finds:    the annotation
 Why:      the scheduler reads it on nodes only, so the pod may still get such a card.
 """
 

@@ -1,15 +1,18 @@
 """The scheduler splits gputype lists at commas and trims nothing.
 
 Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
-Refuses:  an empty value, an empty element, spaces around an element
+Refuses:  a nouse-gputype that is empty or has an empty element; warns of other empty values and elements, and of spaces
 Why:      an empty element is a substring of every card type: use "A100," allows every card, nouse "T4," excludes every card.
+
+A word with a space is part of many card types: " A800" of "NVIDIA-NVIDIA A800-SXM4-80GB". What it leaves is for
+no-eligible-card to decide.
 """
 
 from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
-from webhook.devices.vgpu.eligibility import clean_words
+from webhook.devices.vgpu.eligibility import clean_words, excludes_every_card
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
@@ -30,21 +33,21 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
         if text is None:
             continue
         meant = ",".join(clean_words(text))
-        if text != meant:
-            empty = any(not word for word in text.split(","))
-            problem = EMPTY_ELEMENT.format(effect=effect) if empty else SPACES
-            advice = f"write {wording.quoted(meant)}" if meant else NAME_TYPE
-            detail = DETAIL.format(key=key, value=wording.quoted(text), problem=problem, advice=advice)
-            yield Finding(wording.annotation_path(key), detail)
-        elif not meant:
-            detail = EMPTY.format(key=key, effect=effect, advice=NAME_TYPE)
-            yield Finding(wording.annotation_path(key), detail)
+        if meant and text == meant:
+            continue
+        empty = any(not word for word in text.split(","))
+        problem = EMPTY_ELEMENT.format(effect=effect) if empty else SPACES
+        advice = f"write {wording.quoted(meant)}" if meant else NAME_TYPE
+        template = DETAIL if text else EMPTY
+        detail = template.format(key=key, value=wording.quoted(text), problem=problem, effect=effect, advice=advice)
+        refuses = key == names.NOUSE_GPUTYPE and excludes_every_card(pod.view)
+        yield Finding(wording.annotation_path(key), detail, doubtful=not refuses)
 
 
 RULE = Validation(
     id="gputype-malformed",
     level=Level.DENY,
-    summary="use/nouse-gputype that is empty, has an empty element or spaces around an element",
+    summary="a nouse-gputype that excludes every card; warns of other gputype lists with empty elements or spaces",
     check=check,
     families=VGPU_ONLY,
     fields=ANNOTATIONS,

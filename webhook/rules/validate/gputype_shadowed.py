@@ -1,7 +1,7 @@
 """If a pod has both gputype annotations, the scheduler reads only one.
 
 Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype
-Refuses:  both on one pod
+Finds:    both on one pod
 Why:      the scheduler ignores nouse-gputype if use-gputype exists, whatever its value.
 """
 

@@ -1,7 +1,7 @@
 """A gputype word that matches no card of the fleet.
 
 Reads:    the annotations nvidia.com/use-gputype and nvidia.com/nouse-gputype; the fleet's card types
-Refuses:  a word that no card type contains
+Finds:    a word that no card type contains
 Why:      it is most likely misspelt: use-gputype then allows fewer cards than intended, nouse-gputype excludes none.
 """
 

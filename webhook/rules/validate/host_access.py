@@ -1,31 +1,66 @@
-"""Host namespaces, SYS_ADMIN and the container runtime's socket bypass the isolation.
+"""Host namespaces, powerful capabilities and paths that control the node bypass the isolation.
 
 Reads:    spec.hostPID, spec.hostIPC, hostPath volumes; capabilities of every container
-Refuses:  any of them, in a pod that requests a vGPU
+Finds:    any of them, in a pod that requests a vGPU
 Why:      such a container can see, and partly control, the other tenants of its cards.
 
-On update, only new ephemeral containers are read.
+Container runtimes read the names of capabilities whatever their case, and some also with the prefix CAP_. On update, only new
+ephemeral containers are read.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.pod.view import Container, mapping, sequence
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.isolation import ABOVE_CARDS, above
 
-RUNTIMES = ("/run/containerd/", "/run/crio/", "/run/docker.sock/", "/run/k3s/", "/run/cri-dockerd.sock/")
 NAMESPACES = ("hostPID", "hostIPC")
-CAPABILITIES = frozenset({"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"})
+_POWERS = ("SYS_ADMIN", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "PERFMON", "DAC_READ_SEARCH")
+CAPABILITIES = frozenset({"ALL", *_POWERS, *(f"CAP_{power}" for power in _POWERS)})
+
+# By what they do: paths of the host, cleaned and with a slash at the end. isolation-mount refuses what contains the cards.
+CONTROLLING = {
+    "which starts containers with any right; remove the volume": (
+        "/run/containerd/",
+        "/run/cri-dockerd.sock/",
+        "/run/crio/",
+        "/run/docker/",
+        "/run/docker.sock/",
+        "/run/k3s/",
+    ),
+    "which starts processes on the node; remove the volume": (
+        "/etc/kubernetes/",
+        "/etc/systemd/",
+        "/run/dbus/",
+        "/run/systemd/",
+    ),
+    "which decides the devices of every container; remove the volume": (
+        "/etc/cdi/",
+        "/etc/nvidia-container-runtime/",
+        "/run/cdi/",
+        "/sys/",
+    ),
+    "which has the files of every container; remove the volume": (
+        "/var/lib/containerd/",
+        "/var/lib/containers/",
+        "/var/lib/docker/",
+        "/var/lib/rancher/",
+    ),
+}
+CONTAINING = "which has settings of the node; mount a narrower path"
+ABOVE = above(chain.from_iterable(CONTROLLING.values())) - ABOVE_CARDS
 
 SHARES = "{field}: true lets the pod reach the other tenants of its cards; remove it"
-BRINGS_IN = "volume {name} brings in the host's {path}, which starts containers with any right; remove the volume"
+BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 ADDS = "{who} adds the capability {power}, which reaches around the vGPU isolation; remove it"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find host namespaces, powerful capabilities and sockets."""
+    """Find host namespaces, powerful capabilities and paths."""
     if pod.previous is None:  # neither namespaces nor volumes ever change
         yield from _of_the_host(pod)
     for container in pod.judged:
@@ -39,11 +74,16 @@ def _of_the_host(pod: DevicePod) -> Iterator[Finding]:
         if pod.view.spec.get(field) is True:
             yield Finding(f"spec.{field}", SHARES.format(field=field))
     for index, name, path in pod.view.host_paths():
-        if (paths.clean(path) or "").startswith(RUNTIMES):
-            yield Finding(
-                f"spec.volumes[{index}].hostPath.path",
-                BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path)),
-            )
+        problem = _problem(paths.clean(path) or "")
+        if problem:
+            shown = {"name": wording.quoted(name), "path": wording.quoted(path)}
+            yield Finding(f"spec.volumes[{index}].hostPath.path", BRINGS_IN.format(problem=problem, **shown))
+
+
+def _problem(path: str) -> str | None:
+    if path in ABOVE:
+        return CONTAINING
+    return next((problem for problem, found in CONTROLLING.items() if path.startswith(found)), None)
 
 
 def _added_power(container: Container) -> str | None:
@@ -56,7 +96,7 @@ def _added_power(container: Container) -> str | None:
 RULE = Validation(
     id="host-access",
     level=Level.WARN,
-    summary="hostPID, hostIPC, added SYS_ADMIN or the container runtime's socket in a vgpu pod",
+    summary="hostPID, hostIPC, a capability such as SYS_ADMIN, or a hostPath that controls the node in a vgpu pod",
     check=check,
     families=VGPU_ONLY,
     fields=frozenset({"hostPID", "hostIPC", "volumes", "securityContext"}),

@@ -1,13 +1,17 @@
 """Devices of init containers are never allocated.
 
 Reads:    limits and requests of the init containers, including restartable ones (sidecars)
-Refuses:  any device
+Refuses:  a vGPU or an NPU; warns of gpushare. A count of 0 requests nothing
 Why:      the scheduler reads spec.containers only; the device plugin then finds no assignment, or takes another pod's.
+
+Volcano counts the gpushare cards of init containers, too. Its device plugin (volcano-sh/devices) then looks for a pod with
+that amount in a regular container.
 """
 
 from collections.abc import Iterator
 
-from webhook.devices.requests import DevicePod, families_of
+from webhook.devices.families import Family
+from webhook.devices.requests import DevicePod, requested_families
 from webhook.pod.view import INIT
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
@@ -15,15 +19,24 @@ from webhook.rules.base import Context, Finding, Level, Validation
 DETAIL = (
     "{who}{sidecar} requests a device, but Volcano allocates devices to regular containers only; move the request there"
 )
+GPUSHARE = (
+    "{who}{sidecar} requests a gpushare card: Volcano counts it, but its device plugin serves regular containers only; move "
+    "the request there"
+)
 SIDECAR = " (a sidecar)"
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find init containers that request a device."""
     for container in pod.view.init_containers:
-        if families_of(container, pod.roles):
-            sidecar = SIDECAR if container.raw.get("restartPolicy") == "Always" else ""
-            yield wording.find_in_container(DETAIL, container, "resources", sidecar=sidecar)
+        families = requested_families(container, pod.roles)
+        if families:
+            shares = families == {Family.GPUSHARE}
+            detail = (GPUSHARE if shares else DETAIL).format(
+                who=wording.container(container),
+                sidecar=SIDECAR if container.raw.get("restartPolicy") == "Always" else "",
+            )
+            yield Finding(f"{container.where}.resources", detail, doubtful=shares)
 
 
 RULE = Validation(

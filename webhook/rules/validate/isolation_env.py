@@ -1,34 +1,54 @@
 """Some environment variables switch the isolation off, or set its limits.
 
-Reads:    env names of every container, including ephemeral ones
+Reads:    env of every container, including ephemeral ones; policy isolationEnv; vGPUs and the fleet's eligible cards
 Refuses:  the names of webhook/rules/isolation.py, in a pod that requests a vGPU or an Ascend NPU
 Why:      a pod's own env overrides what the device plugin injects.
+
+It warns by default where no other tenant is affected: CUDA_DISABLE_CONTROL for whole cards, and LD_PRELOAD of memory
+allocators.
+
+A container holds whole cards alone if it requests 100 cores, for which the scheduler wants an empty card and then lets no
+other container join, and all memory: none is written, or as much as every card that it may get has. The device plugin may
+read the variable of another container of the pod, so all that request vGPUs must hold whole cards.
+
+An empty NVIDIA_VISIBLE_DEVICES, LD_PRELOAD or LD_AUDIT has no effect on the isolation.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from webhook import names
-from webhook.devices.requests import DevicePod
+from webhook.pod.environment import preloads_allocators
 from webhook.rules import wording
 from webhook.rules.base import Context, Finding, Level, Validation
-from webhook.rules.isolation import ISOLATED, overriding
+from webhook.rules.isolation import DISABLING, ISOLATED, has_no_effect, overriding
+from webhook.rules.reviewed_pod import ReviewedPod
 
 DETAIL = "{who} sets {name}, which overrides the isolation of the device; remove it"
+DISABLES = (
+    "{who} sets {name}, which switches HAMi-core off; it holds whole cards alone: see policy isolationEnv.wholeCards"
+)
+PRELOADS = (
+    "{who} preloads a memory allocator, which can override the isolation; link the program with it, or set policy "
+    "isolationEnv.allocators to off"
+)
 
 
-def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
+def check(pod: ReviewedPod, context: Context) -> Iterator[Finding]:
     """Find env names that loosen the isolation."""
     known, prefixes = overriding(frozenset(pod.requested))
     for container in pod.judged:
         for index, env in container.entries("env"):
             name = env.get("name")
-            if isinstance(name, str) and (name in known or name.startswith(prefixes)) and not _is_hiding(env):
-                yield wording.find_in_container(DETAIL, container, f"env[{index}]", name=wording.quoted(name)[1:-1])
-
-
-def _is_hiding(env: Mapping[str, Any]) -> bool:
-    return env.get("name") == names.NVIDIA_VISIBLE_DEVICES and not wording.shows_devices(env)
+            if not isinstance(name, str) or not (name in known or name.startswith(prefixes)) or has_no_effect(env):
+                continue
+            template, ceiling = DETAIL, Level.DENY
+            if name in DISABLING and container in pod.whole_cards:
+                template, ceiling = DISABLES, context.settings.whole_cards
+            elif preloads_allocators(env):
+                template, ceiling = PRELOADS, context.settings.allocators
+            if ceiling is not Level.OFF:
+                path, shown = f"{container.where}.env[{index}]", wording.quoted(name)[1:-1]
+                detail = template.format(who=wording.container(container), name=shown)
+                yield Finding(path, detail, ceiling=ceiling)
 
 
 RULE = Validation(

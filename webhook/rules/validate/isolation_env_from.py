@@ -1,7 +1,7 @@
 """A ConfigMap or Secret can set the variables that switch the isolation off.
 
 Reads:    envFrom of every container, including ephemeral ones
-Refuses:  an entry that can set one of those variables, given its prefix, in a pod that requests a vGPU or an Ascend NPU
+Finds:    an entry that can set one of those variables, given its prefix, in a pod that requests a vGPU or an Ascend NPU
 Why:      its keys are read when the container starts, and override what the device plugin injects.
 """
 

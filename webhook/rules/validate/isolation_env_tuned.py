@@ -1,7 +1,7 @@
 """Some environment variables change how the isolation treats a container beside others.
 
 Reads:    env names of every container, including ephemeral ones
-Refuses:  CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
+Finds:    CUDA_TASK_PRIORITY, ACTIVE_OOM_KILLER and RECORD_KERNEL_INTERVAL, in a pod that requests a vGPU
 Why:      they lift no limit, but they give a container priority over the other tenants of its card, or hide its usage.
 
 CUDA_VISIBLE_DEVICES, LD_LIBRARY_PATH, LIBCUDA_LOG_LEVEL and NVIDIA_DRIVER_CAPABILITIES are allowed: ordinary programs

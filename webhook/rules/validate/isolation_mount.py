@@ -7,45 +7,29 @@ Why:      what is mounted there replaces the preloaded library, its lock or anot
 On update, only new ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from webhook import names
 from webhook.devices.requests import DevicePod
 from webhook.pod import paths
 from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
+from webhook.rules.isolation import ABOVE_CARDS, CARDS, find_injections
 
-# Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a trailing slash.
+# Paths that the isolation uses; this code creates no files there (S108). All paths are compared with a slash at the end.
 SHADOWED = (
     "/etc/ld.so.preload/",
     "/usr/local/vgpu/",
     "/tmp/vgpu/",  # noqa: S108
     "/tmp/vgpulock/",  # noqa: S108
     "/overrideEnv/",
-    "/run/nvidia-container-devices/",
+    f"/run/{names.NVIDIA_REQUESTS}/",
 )
-HOST = (
-    "/usr/local/vgpu/",
-    "/var/lib/kubelet/device-plugins/",
-    "/run/nvidia/",  # a driver in a container keeps its own /dev there
-    # Links in these lead to devices.
-    "/dev/block/",
-    "/dev/char/",
-    "/dev/fd/",
-    "/proc/",
-    # Prefixes without a slash: /dev/nvidia0, /tmp/vgpulock.
-    "/dev/nvidia",
-    "/tmp/vgpu",  # noqa: S108
-)
-ABOVE = frozenset(path[:end] for path in HOST for end, sign in enumerate(path, 1) if sign == "/" and end < len(path))
-
 MOUNTS = "{who} mounts {path}, {problem}"
 SHADOWS = "where the vGPU isolation keeps its files; mount it elsewhere"
 BRINGS_IN = "volume {name} brings in the host's {path}, {problem}"
 OPENS_BELOW = "which opens the cards or the isolation's files; mount a narrower path"
 OPENS = "which opens the cards or the isolation's files; remove the volume"
-INJECTS = "the annotation {key} injects devices past the scheduler; remove it"
 _TOO_LONG = f"a path with more than {paths.MAX_SLASHES} slashes; write a shorter one"
 
 
@@ -66,7 +50,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
                 f"spec.volumes[{index}].hostPath.path",
                 BRINGS_IN.format(name=wording.quoted(name), path=wording.quoted(path), problem=problem),
             )
-    yield from _injections(pod, context)
+    yield from find_injections(pod, context)
 
 
 def _problem_of_mount(path: str) -> str | None:
@@ -80,24 +64,9 @@ def _problem_of_host_path(path: str) -> str | None:
     clean = paths.clean(path)
     if clean is None:
         return _TOO_LONG
-    if clean in ABOVE:
+    if clean in ABOVE_CARDS:
         return OPENS_BELOW
-    return OPENS if clean.startswith(HOST) else None
-
-
-def _injections(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    before: Mapping[str, Any] = {}
-    if pod.previous is not None:
-        if context.user in context.settings.trusted_users:
-            return
-        before = pod.previous.annotations
-    for key, value in pod.view.annotations.items():
-        if _injects(key) and not (key in before and before[key] == value):
-            yield Finding(wording.annotation_path(key), INJECTS.format(key=wording.quoted(key)))
-
-
-def _injects(key: str) -> bool:
-    return key.startswith(names.CDI_PREFIX) or names.CDI_VENDOR in key
+    return OPENS if clean.startswith(CARDS) else None
 
 
 RULE = Validation(

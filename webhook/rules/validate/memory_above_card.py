@@ -39,13 +39,7 @@ def _slices(pod: ReviewedPod, slice_request: SliceRequest) -> Iterator[Finding]:
         if not any(memory_suffices(card, need) for card in cards):
             who = wording.container(request.container)
             what = f"requests {name} {need.memory}" if need.memory else f"gives no {name} and so requests a whole card"
-            written = request.container.quantity(name)
-            meant = wording.meant_mebibytes(written, context.config.vgpu.memory_factor)
-            hint = f" (for {written} write {meant})" if meant else ""
-            yield Finding(
-                wording.resource_path(request.container, name),
-                f"{who} {what}, but {_limit(best, context)}{hint}",
-            )
+            yield Finding(wording.resource_path(request.container, name), f"{who} {what}, but {_limit(best, context)}")
 
 
 def _limit(best: Card, context: Context) -> str:

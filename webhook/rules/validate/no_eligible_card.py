@@ -45,7 +45,7 @@ def _instead(refused: Refusal) -> str:
         return " with a healthy card" if family == Family.GPUSHARE else ""
     for node, missing in fleet.ascend.gated:
         if missing == refused.never.resource:
-            return f"; node {node} registers some, but its allocatable is missing or 0"
+            return f"; node {node} registers some, but its allocatable is missing"
     chips = ", ".join(dict.fromkeys(shape.word for shape in fleet.ascend.shapes))
     return f"; the fleet has {chips}" if chips else "; the fleet has no Ascend NPUs"
 
@@ -100,7 +100,7 @@ def _no_cards(fleet: VgpuFleet) -> str:
     node, missing = fleet.gated[0]
     return (
         f"no node offers vGPU cards; node {wording.quoted(node)} registers some, but the scheduler skips it while its "
-        f"allocatable {missing} is missing or 0"
+        f"allocatable {missing} is missing"
     )
 
 

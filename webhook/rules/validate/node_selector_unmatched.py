@@ -1,7 +1,7 @@
 """No node with such devices has the labels that the pod demands.
 
 Reads:    nodeSelector and required node affinity; the labels of the fleet's nodes
-Refuses:  a selector that leaves no node with the devices that the pod requests
+Finds:    a selector that leaves no node with the devices that the pod requests
 Why:      the pod stays pending until a node gets the labels; the scheduler reports that in an event, so this is a warning.
 """
 

@@ -1,14 +1,18 @@
-"""A device quantity is a whole number from 0 to 2147483647.
+"""A device quantity is a whole number from 0 to 2147483647, and memory a number of MiB.
 
 Reads:    the family names in limits and requests of every container
-Refuses:  text that is not a quantity, a fraction, a negative number, or one above 2147483647
+Refuses:  text that is not a quantity, a fraction, a negative number, one above 2147483647, memory above 1048576: bytes
 Why:      the scheduler casts to int32, which overflows: 8Gi of memory becomes 0, which means the whole card.
 """
 
+import re
 from collections.abc import Iterator
+from fractions import Fraction
+from math import ceil
 
+from webhook.devices.config import VgpuConfig
 from webhook.devices.families import Family, Role
-from webhook.devices.requests import MAX_QUANTITY, Amount, DevicePod
+from webhook.devices.requests import MAX_MEMORY, MAX_QUANTITY, Amount, DevicePod
 from webhook.errors import json_type
 from webhook.pod import quantity
 from webhook.rules import wording
@@ -18,33 +22,70 @@ DETAIL = "{who} requests {resource} {amount}, {problem}"
 NEGATIVE = "which is negative; write a whole number above 0"
 ABOVE = f"which is above {MAX_QUANTITY}, the most that the scheduler can count; write a smaller number"
 BYTES = "but Volcano counts {unit}, not bytes; did you mean {meant}?"
-FRACTION = "which is not a whole number; devices cannot be requested in fractions"
+FRACTION = "which is not a whole number; {advice}"
+UNREADABLE = "which is {what}; {advice}"
+
+_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
+_SIZE = re.compile(_NUMBER + r" ?([kmgt])i?b?", re.IGNORECASE)
+_PERCENTAGE = re.compile(_NUMBER + r" ?%")
+_MEBIBYTES = {"k": Fraction(1, 2**10), "m": Fraction(1), "g": Fraction(2**10), "t": Fraction(2**20)}
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     """Find unusable quantities, each resource of a container once."""
     for amount in pod.amounts:
         if amount.value is None:
-            written, problem = wording.quoted(amount.raw), _problem(amount, context)
+            written, problem = wording.quoted(amount.raw), _problem(amount, context.config.vgpu)
             yield wording.find_resource(DETAIL, amount.container, amount.resource, amount=written, problem=problem)
 
 
-def _problem(amount: Amount, context: Context) -> str:
-    raw = amount.raw
+def _problem(amount: Amount, config: VgpuConfig) -> str:
+    factor = config.memory_factor if amount.family == Family.VGPU else 1
     try:
-        number = quantity.parse(raw)
+        number = quantity.parse(amount.raw)
     except ValueError:
-        what = "which is not a quantity" if isinstance(raw, str) else f"which is {json_type(raw)}, not a quantity"
-        return f"{what}; write a whole number"
+        return _of_text(amount, factor, config)
     if number < 0:
         return NEGATIVE
-    if number > MAX_QUANTITY:
-        factor = context.config.vgpu.memory_factor if amount.family is Family.VGPU else 1
-        meant = wording.meant_mebibytes(raw, factor) if amount.role is Role.MEMORY else 0
-        if meant:
-            return BYTES.format(unit=unit_of(factor), meant=meant)
-        return ABOVE
-    return FRACTION
+    if not isinstance(number, int) and number <= MAX_QUANTITY:
+        return FRACTION.format(advice=_whole(amount, number, config))
+    meant = max(int(number) // 2**20 // factor, 1)
+    if amount.role is Role.MEMORY and meant <= MAX_MEMORY:
+        return BYTES.format(unit=unit_of(factor), meant=meant)
+    return ABOVE
+
+
+def _of_text(amount: Amount, factor: int, config: VgpuConfig) -> str:
+    """What is wrong with a value that is no quantity, such as `8192MB` and `50%`."""
+    raw, advice = amount.raw, "write a whole number"
+    if not isinstance(raw, str):
+        return UNREADABLE.format(what=f"{json_type(raw)}, not a quantity", advice=advice)
+    if (size := _SIZE.fullmatch(raw)) and amount.role is Role.MEMORY:
+        meant = int(Fraction(size[1]) * _MEBIBYTES[size[2].lower()]) // factor
+        return BYTES.format(unit=unit_of(factor), meant=max(meant, 1))
+    if percentage := _PERCENTAGE.fullmatch(raw):
+        advice = _part(amount, Fraction(percentage[1]), config) or advice
+    return UNREADABLE.format(what="not a quantity", advice=advice)
+
+
+def _whole(amount: Amount, number: Fraction, config: VgpuConfig) -> str:
+    """What to write instead of a fraction."""
+    part = _part(amount, number * 100, config) if number < 1 else ""
+    return part or f"write {ceil(number) if amount.role is Role.NUMBER else max(int(number), 1)}"
+
+
+def _part(amount: Amount, percentage: Fraction, config: VgpuConfig) -> str:
+    """How to request a percentage of a card; empty for what is not cut like that."""
+    whole = max(int(percentage), 1)
+    if amount.family != Family.VGPU or whole > 100:
+        return ""
+    match amount.role:
+        case Role.NUMBER:
+            return f"for a part of a card write 1, and {config.percentage_name}: {whole}"
+        case Role.MEMORY:
+            return f"for a part of a card write {config.percentage_name}: {whole}"
+        case _:
+            return f"write {whole}"
 
 
 def unit_of(factor: int) -> str:
@@ -55,6 +96,6 @@ def unit_of(factor: int) -> str:
 RULE = Validation(
     id="quantity-invalid",
     level=Level.DENY,
-    summary="a device quantity that is not a whole number from 0 to 2147483647",
+    summary="a device quantity that is not a whole number from 0 to 2147483647; memory above 1048576, which is bytes",
     check=check,
 )

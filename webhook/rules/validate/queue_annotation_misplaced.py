@@ -1,7 +1,7 @@
 """The queue is named where Volcano does not look, so the pods go to the queue `default`.
 
 Reads:    scheduling.volcano.sh/queue-name on a workload, volcano.sh/queue-name on a pod
-Refuses:  a queue named on the workload and not on its pod template, or under the name that only Volcano's jobs use
+Finds:    a queue named on the workload and not on its pod template, or under the name that only Volcano's jobs use
 Why:      Volcano reads scheduling.volcano.sh/queue-name of the pod, and spec.queue of its own Job.
 """
 

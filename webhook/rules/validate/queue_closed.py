@@ -1,7 +1,7 @@
 """A queue that is closed takes no new pods.
 
-Reads:    the queue of the pod or of a Volcano Job; the queue's state; the scheduler's plugins
-Refuses:  a queue that is Closed, Closing or Unknown
+Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the queue's state; the scheduler's plugins
+Finds:    a queue that is Closed, Closing or Unknown
 Why:      the plugins capacity and proportion start only pods of open queues; the pod gets no event.
 """
 
@@ -24,7 +24,7 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
         yield Finding(
             chosen.path,
             f"queue {wording.quoted(queue.name)} is {wording.quoted(queue.state)[1:-1]}, so the {chosen.what} would wait "
-            "until it is open again; open it, or name another queue",
+            f"until it is open again; open it, or name another queue{chosen.refused}",
             doubtful=conf is None or not chosen.certain,
         )
 

@@ -1,7 +1,7 @@
 """The queue does not exist, so the scheduler never looks at the pod.
 
-Reads:    the queue of the pod or of a Volcano Job; the queues
-Refuses:  a queue that does not exist
+Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the queues
+Finds:    a queue that does not exist
 Why:      the scheduler leaves the PodGroup out, and the pod waits without an event.
 
 Volcano itself creates the queues root and default. A queue that was created less than a few seconds ago may still count
@@ -26,7 +26,8 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
     hint = f"did you mean {wording.quoted(near)}?" if near else "create it, or name one that `kubectl get queues` lists"
     yield Finding(
         chosen.path,
-        f"queue {wording.quoted(chosen.name)} does not exist, so the {chosen.what} would wait without an event; {hint}",
+        f"queue {wording.quoted(chosen.name)} does not exist, so the {chosen.what} would wait without an event; {hint}"
+        f"{chosen.refused}",
     )
 
 

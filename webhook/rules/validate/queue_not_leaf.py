@@ -1,10 +1,12 @@
 """With hierarchical queues only a leaf takes pods; one pod in another queue stops the whole cluster.
 
-Reads:    the queue of the pod or of a Volcano Job; the parents of all queues; the scheduler's plugins
+Reads:    the queue of the pod, of a Volcano Job or of a PodGroup; the parents of all queues; the scheduler's plugins
 Refuses:  a queue that has child queues
 Why:      the plugin capacity with enableHierarchy starts no pod of any queue while one PodGroup is in a parent queue.
 
-If the scheduler's configuration is not known, or the pod names no queue, this is a warning.
+A PodGroup is how every pod gets into a queue, also one without devices or whose annotation changes later; it is refused
+when it is created, and when its queue changes. If the scheduler's configuration is not known, or the pod names no queue,
+this is a warning.
 """
 
 from collections.abc import Iterator
@@ -30,7 +32,7 @@ def check(reviewed: ReviewedPod | Workload, context: Context) -> Iterator[Findin
         yield Finding(
             chosen.path,
             f"queue {wording.quoted(chosen.name)} has child queues ({', '.join(named)}{more}); {condition} a {chosen.what} in "
-            "it stops the scheduling of the whole cluster; name a queue without children",
+            f"it stops the scheduling of the whole cluster; name a queue without children{chosen.refused}",
             doubtful=conf is None or not chosen.certain,
         )
 

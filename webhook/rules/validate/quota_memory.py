@@ -1,7 +1,7 @@
 """One pod needs more card memory than its namespace may have in all.
 
 Reads:    the vgpu requests; the fleet; ResourceQuotas with limits.<memory name>
-Refuses:  a pod that needs more memory of its cards than a quota allows all pods of the namespace together
+Finds:    a pod that needs more memory of its cards than a quota allows all pods of the namespace together
 Why:      Kubernetes never counts such a quota, and counts requests per slice instead of times vgpu-number.
 
 The need of a container is its memory times its number. A whole card counts as the smallest card that the pod may get, and

@@ -1,18 +1,22 @@
 """Only the scheduler and the device plugins write assignments.
 
-Reads:    annotations; on UPDATE the old ones and the user; policy trustedUsers
-Refuses:  an assignment annotation on a new pod; on UPDATE adding, changing or removing one, unless the user is trusted
+Reads:    annotations of a pod, its status and a Binding; on UPDATE the old ones and the user; policy trustedUsers
+Refuses:  an assignment annotation on a new pod; adding, changing or removing one later, unless the user is trusted
 Why:      a forged assignment gets another pod's cards, corrupts the scheduler's accounting, or crashes the plugin.
+
+The API server copies the annotations of a Binding onto the pod, so an untrusted user's may have no CDI annotation either.
+HAMi writes some names of hami.io/ on its own pods; these are reserved only in a pod that requests Ascend NPUs.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from webhook import names
+from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod
 from webhook.pod.view import ANNOTATIONS
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.isolation import injects
 
 ON_CREATE = "the annotation {key} is written by the scheduler and the device plugin alone; remove it"
 ON_UPDATE = (
@@ -26,23 +30,27 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
     now = pod.view.annotations
     if pod.previous is None:
         for key in now:
-            if is_reserved(key):
+            if is_reserved(key, pod):
                 yield Finding(wording.annotation_path(key), ON_CREATE.format(key=wording.quoted(key)))
     elif context.user not in context.settings.trusted_users:
-        for key in _changed(pod.previous.annotations, now):
+        before = pod.previous.annotations
+        for key in {**before, **now}:
+            if before.get(key) == now.get(key) or not is_reserved(key, pod):
+                continue
             detail = ON_UPDATE.format(user=wording.quoted(context.user), key=wording.quoted(key))
             yield Finding(wording.annotation_path(key), detail)
 
 
-def is_reserved(key: str) -> bool:
-    """Whether only the scheduler and the device plugins write an annotation."""
+def is_reserved(key: str, pod: DevicePod) -> bool:
+    """Whether only the scheduler and the device plugins write an annotation of this pod, or of its Binding."""
     if key in names.RESERVED_ANNOTATIONS or key.startswith(names.RESERVED_ASCEND_PREFIX):
         return True
-    return key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES)
-
-
-def _changed(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    return [key for key in {**before, **now} if is_reserved(key) and before.get(key) != now.get(key)]
+    if key.startswith(names.RESERVED_HAMI_PREFIX) and key.endswith(names.RESERVED_HAMI_SUFFIXES):
+        return True
+    binding = pod.view.raw.get("kind") == names.BINDING  # which does not show what the pod requests
+    if key in names.RESERVED_ASCEND_ANNOTATIONS:
+        return binding or pod.requests_family(Family.ASCEND)
+    return binding and injects(key)
 
 
 RULE = Validation(

@@ -1,9 +1,10 @@
 """From 1.12.0 on, the device plugin serves one vGPU container per pod.
 
 Reads:    the vgpu requests of the regular containers; policy target.devicePlugin
-Refuses:  two or more containers with a vGPU
-Why:      the plugin looks for a pod whose total equals one container's count: it finds none and the pod fails, or it takes
-          another pod's cards.
+Finds:    two or more containers with a vGPU
+Why:      the plugin looks for a pod whose total equals one container's count: it finds none, or takes another pod's cards.
+
+This is known from the plugin's source and from reports of its users; the pod then ends in UnexpectedAdmissionError.
 """
 
 from collections.abc import Iterator
@@ -13,8 +14,8 @@ from webhook.rules import wording
 from webhook.rules.base import VGPU_ONLY, Context, Finding, Level, Validation
 
 DETAIL = (
-    "{first} and {second} request vGPUs: device plugin {version} starts only pods with one such container; make several "
-    "pods"
+    "{first} and {second} request vGPUs: device plugin {version} looks for a pod with the vGPUs of one container only, so the "
+    "pod most likely fails; make several pods"
 )
 
 
@@ -30,7 +31,7 @@ def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
 RULE = Validation(
     id="several-device-containers",
     level=Level.WARN,
-    summary="a vGPU in two or more containers, which the device plugin from 1.12 on fails to serve",
+    summary="a vGPU in two or more containers, which the device plugin from 1.12 on most likely fails to serve",
     check=check,
     families=VGPU_ONLY,
 )

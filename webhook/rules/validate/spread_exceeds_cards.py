@@ -1,7 +1,7 @@
 """With the spread policy, no card takes two pods of a group: the pods above the number of cards wait for ever.
 
 Reads:    the annotation volcano.sh/vgpu-podgroup-policy of the template; replicas; the fleet
-Refuses:  more pods × vGPUs than the fleet has cards for them
+Finds:    more pods × vGPUs than the fleet has cards for them
 Why:      the scheduler skips a card that holds a pod of the same PodGroup.
 """
 

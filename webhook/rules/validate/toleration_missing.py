@@ -1,7 +1,7 @@
 """vGPU nodes are tainted. If the policy disables the repair that adds the toleration, the pod must have its own.
 
 Reads:    spec.tolerations; policy toleration and repairs
-Refuses:  a vgpu pod that does not tolerate every value of the taint, while the repair `toleration` is off
+Finds:    a vgpu pod that does not tolerate every value of the taint, while the repair `toleration` is off
 Why:      without it the pod stays pending on tainted nodes, and no message names the taint.
 """
 

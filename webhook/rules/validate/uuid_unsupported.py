@@ -1,7 +1,7 @@
 """Volcano reads the UUID annotations from 1.16 on.
 
 Reads:    the annotations volcano.sh/vgpu-use-gpuuuid and volcano.sh/vgpu-nouse-gpuuuid; policy target.volcano
-Refuses:  both, if the target is older
+Finds:    both, if the target is older
 Why:      the pod would run on any card, although its author excludes some.
 """
 

@@ -1,42 +1,95 @@
-"""NVIDIA_VISIBLE_DEVICES shows cards to a container that does not get them.
+"""The NVIDIA runtime can show cards to a container that is assigned none.
 
-Reads:    env and resources of every container, including ephemeral ones
-Refuses:  NVIDIA_VISIBLE_DEVICES other than none and void, in a pod that requests no vGPU
-Why:      the NVIDIA runtime follows it on every GPU node: the container sees all cards, and no usage is booked.
+Reads:    env, volumeMounts and resources of every container, including ephemeral ones; annotations; policy trustedUsers
+Finds:    NVIDIA_VISIBLE_DEVICES, CUDA_VERSION, a mount under /var/run/nvidia-container-devices or a CDI annotation that shows
+          cards
+Why:      the NVIDIA runtime follows them on every GPU node: the container sees all cards, and no usage is booked.
 
-In a pod that requests a vGPU, the rule isolation-env refuses it. A container that requests GPUs of NVIDIA's own device
-plugin is allowed.
+In a pod that requests no vGPU, NVIDIA_VISIBLE_DEVICES other than none, void and empty is found, such a mount and such an
+annotation; in every pod, CUDA_VERSION in a container that requests no NVIDIA device and sets no NVIDIA_VISIBLE_DEVICES.
+In a pod that requests a vGPU, the rules isolation-env and isolation-mount refuse the others. A container that requests GPUs
+of NVIDIA's own device plugin is allowed. What an image sets, or a ConfigMap by envFrom, is not seen: an image with
+NVIDIA_VISIBLE_DEVICES, or with CUDA_VERSION and without NVIDIA_REQUIRE_CUDA, shows every card, too. On update, only new
+ephemeral containers are read, and CDI annotations that an untrusted user adds or changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from webhook import names
 from webhook.devices.families import Family
 from webhook.devices.requests import DevicePod, requested_families, requests_native_gpu
+from webhook.pod import paths
+from webhook.pod.environment import literal
+from webhook.pod.view import Container
 from webhook.rules import wording
 from webhook.rules.base import EVERY_POD, Context, Finding, Level, Validation
+from webhook.rules.isolation import find_injections
+
+REQUESTS = f"/run/{names.NVIDIA_REQUESTS}/"
 
 _SETS = f"{{who}} sets {names.NVIDIA_VISIBLE_DEVICES}"
 OVERRIDES = f"{_SETS}, which overrides the card that it is assigned: it sees every card of the node; remove it"
 SHOWS = f"{_SETS} but requests no NVIDIA device: on a GPU node it sees every card; write none, or remove it"
+LEGACY = (
+    f"{{who}} sets {names.CUDA_VERSION} but requests no NVIDIA device: on a GPU node it sees every card; set "
+    f"{names.NVIDIA_VISIBLE_DEVICES} to none"
+)
+MOUNTS = "{who} mounts {path}, {problem}"
+REQUESTS_CARDS = "which the NVIDIA runtime can read as a request for cards of the node; remove the mount"
+
+_SERVED = {Family.VGPU, Family.GPUSHARE}
+_READ = {names.NVIDIA_VISIBLE_DEVICES, names.CUDA_VERSION, names.NVIDIA_REQUIRE_CUDA}
 
 
 def check(pod: DevicePod, context: Context) -> Iterator[Finding]:
-    """Find the variable in pods without vGPUs."""
-    if Family.VGPU in pod.requested:
-        return
+    """Find what shows cards to containers."""
+    others = Family.VGPU not in pod.requested
     for container in pod.judged:
-        for index, env in container.entries("env"):
-            if wording.shows_devices(env) and not requests_native_gpu(container, pod.roles):
-                overrides = Family.GPUSHARE in requested_families(container, pod.roles)
-                yield wording.find_in_container(OVERRIDES if overrides else SHOWS, container, f"env[{index}]")
+        if "env" in container.raw:
+            yield from _variables(container, pod, others=others)
+        if others and "volumeMounts" in container.raw:
+            yield from _mounts(container, pod)
+    if others and not any(requests_native_gpu(container, pod.roles) for container in pod.view.every_container()):
+        yield from find_injections(pod, context)
+
+
+def _variables(container: Container, pod: DevicePod, *, others: bool) -> Iterator[Finding]:
+    read = [(index, env) for index, env in container.entries("env") if env.get("name") in _READ]
+    if not read or requests_native_gpu(container, pod.roles):
+        return
+    requested = requested_families(container, pod.roles)
+    template = OVERRIDES if Family.GPUSHARE in requested else SHOWS
+    legacy = _SERVED.isdisjoint(requested) and _is_legacy([env for _, env in read])
+    for index, env in read:
+        if others and wording.shows_devices(env):
+            yield wording.find_in_container(template, container, f"env[{index}]")
+        elif legacy and env.get("name") == names.CUDA_VERSION and literal(env) != "":
+            yield wording.find_in_container(LEGACY, container, f"env[{index}]")
+
+
+def _is_legacy(variables: list[Mapping[str, Any]]) -> bool:
+    """Whether the NVIDIA runtime shows every card for the sake of CUDA_VERSION."""
+    required = [literal(env) for env in variables if env.get("name") == names.NVIDIA_REQUIRE_CUDA]
+    visible = any(env.get("name") == names.NVIDIA_VISIBLE_DEVICES for env in variables)
+    return not visible and not (required and all(required))
+
+
+def _mounts(container: Container, pod: DevicePod) -> Iterator[Finding]:
+    for index, mount in container.entries("volumeMounts"):
+        path = mount.get("mountPath")
+        if isinstance(path, str) and names.NVIDIA_REQUESTS in path and not requests_native_gpu(container, pod.roles):
+            clean = paths.clean(path)
+            if clean is None or clean.startswith(REQUESTS):
+                place, shown = f"volumeMounts[{index}].mountPath", wording.quoted(path)
+                yield wording.find_in_container(MOUNTS, container, place, path=shown, problem=REQUESTS_CARDS)
 
 
 RULE = Validation(
     id="visible-devices",
     level=Level.WARN,
-    summary="`NVIDIA_VISIBLE_DEVICES` other than none or void in a pod that requests no vGPU",
+    summary="a variable, mount or CDI annotation that shows cards to a container without a vGPU",
     check=check,
     families=EVERY_POD,
-    fields=frozenset({"env"}),
+    fields=frozenset({"env", "volumeMounts", "annotations"}),
 )

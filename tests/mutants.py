@@ -1,0 +1,181 @@
+"""How many small mistakes in the core the tests find: `python -m tests.mutants --count 40 --seed 1`.
+
+A mutant is a copy of the project with one change: a comparison, a condition, `and` or `or`, a sign or a small number. It is
+killed if a test fails. Survivors are printed: each is a missing test, dead code, or a change without an effect.
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+CORE = ("devices", "rules", "pod", "wire")
+# The tests of the core, those that mostly find a mistake first.
+TESTS = (
+    "rules",
+    "wire",
+    "pod",
+    "devices",
+    "golden",
+    "ported",
+    "test_review.py",
+    "cli/test_oracle.py",
+    "render",
+    "offline",
+    "cli/test_explain.py",
+    "cli/test_usage.py",
+    "audit/test_excerpt.py",
+    "test_outside_family.py",
+)
+SECONDS = 600  # of one run; a mutant that never ends is killed
+
+_FLIPPED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+
+
+class Mutant(NamedTuple):
+    """One change of one file: `old` at an offset of the text becomes `new`."""
+
+    path: Path
+    line: int
+    start: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.old} -> {self.new}"
+
+    def applied(self) -> str:
+        """The text of the file with the change."""
+        text = (ROOT / self.path).read_text()
+        return text[: self.start] + self.new + text[self.start + len(self.old) :]
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    """Every change of a file, in its order."""
+    text = (ROOT / path).read_text()
+    starts = [0]
+    for line in text.splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    lines = text.splitlines(keepends=True)
+    for node in _mutable(ast.parse(text)):
+        new = _changed(node)
+        old = ast.get_source_segment(text, node)
+        if new is None or old is None:
+            continue
+        column = len(lines[node.lineno - 1].encode()[: node.col_offset].decode())
+        yield Mutant(path, node.lineno, starts[node.lineno - 1] + column, old, new)
+
+
+def _mutable(node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions that run. Annotations do not; limits of work, one more or less, are no mistake."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list", "bases") or isinstance(node, ast.JoinedStr):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if not isinstance(child, ast.AST) or _is_limit(child):
+                continue
+            if isinstance(child, ast.expr):
+                yield child
+            yield from _mutable(child)
+
+
+def _is_limit(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id.startswith("MAX_")
+    )
+
+
+def _changed(node: ast.expr) -> str | None:
+    """The expression with its mistake; None if there is none to make."""
+    match node:
+        case ast.Compare(ops=[operator]):
+            return ast.unparse(ast.Compare(node.left, [_FLIPPED[type(operator)]()], node.comparators))
+        case ast.BoolOp(op=operator):
+            flipped = ast.Or() if isinstance(operator, ast.And) else ast.And()
+            return f"({ast.unparse(ast.BoolOp(flipped, node.values))})"
+        case ast.UnaryOp(op=ast.Not()):
+            return f"bool({ast.unparse(node.operand)})"
+        case ast.IfExp():
+            return f"({ast.unparse(ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse))})"
+        case ast.BinOp(op=ast.Add() | ast.Sub() as operator, right=ast.Constant(value=int())):
+            flipped_sign = ast.Sub() if isinstance(operator, ast.Add) else ast.Add()
+            return f"({ast.unparse(ast.BinOp(node.left, flipped_sign, node.right))})"
+        case ast.Constant(value=bool(value)):
+            return str(not value)
+        case ast.Constant(value=int(value)) if abs(value) <= 100:
+            return str(value + 1)
+    return None
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether no test fails."""
+    with tempfile.TemporaryDirectory() as directory:
+        copy = Path(directory) / "checkout"
+        shutil.copytree(
+            ROOT, copy, ignore=shutil.ignore_patterns(".venv", ".git", "__pycache__", ".mypy_cache", ".hypothesis")
+        )
+        (copy / mutant.path).write_text(mutant.applied())
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-n0",
+            "-p",
+            "no:randomly",
+            *[f"tests/{part}" for part in TESTS],
+        ]
+        environment = os.environ | {"PYTHONPATH": str(copy)}
+        try:
+            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+    return done.returncode == 0
+
+
+def main() -> None:
+    """Make some mutants, and print those that survive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--path", default="", help="only files whose path contains this")
+    options = parser.parse_args()
+    files = [path.relative_to(ROOT) for part in CORE for path in sorted((ROOT / "webhook" / part).rglob("*.py"))]
+    every = [mutant for path in files if options.path in str(path) for mutant in mutants_of(path)]
+    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
+    survivors = []
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for mutant, alive in zip(chosen, pool.map(survives, chosen), strict=True):
+            print("survived" if alive else "killed  ", mutant, flush=True)
+            survivors += [mutant] if alive else []
+    print(
+        f"{len(chosen) - len(survivors)} of {len(chosen)} killed, of {len(every)} that can be made",
+        *survivors,
+        sep="\n",
+    )
+
+
+if __name__ == "__main__":
+    main()
